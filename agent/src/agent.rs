@@ -26,7 +26,7 @@ use crate::jvmti::sys::{capability, error};
 use crate::jvmti::{Environment, Jvmti, Monitor, Thread};
 use crate::ledger::Ledger;
 use crate::lent::{Lent, Loan};
-use crate::log::{say, say_panics};
+use crate::log::{print_line, set_panic_hook};
 use crate::options::{Options, ReaperChoice};
 use crate::pauses::Pauses;
 use crate::reaper::{Found, Work};
@@ -35,7 +35,7 @@ use crate::sampler::Sampler;
 use crate::stacks::Stacks;
 use crate::strategy::ActiveStrategy;
 use crate::tracer::Tracing;
-use crate::unproven::{Looks, followed_at_first};
+use crate::unproven::{Looks, initial_tracking};
 use crate::usage;
 use crate::wakeup::{NAME, Wakeup};
 
@@ -108,7 +108,7 @@ fn agent_at(place: usize) -> Option<&'static Agent> {
 }
 
 /// Makes `agent` the current one. Returns `None` if the JVM already had the maximum number of attaches.
-fn put(mut agent: Agent) -> Option<&'static Agent> {
+fn set_current(mut agent: Agent) -> Option<&'static Agent> {
     let place = ATTACHED.load(Acquire);
     agent.place = place;
     let free = AGENTS.get(place)?;
@@ -121,9 +121,9 @@ fn put(mut agent: Agent) -> Option<&'static Agent> {
 /// called in any callback, because it uses only raw monitors of JVMTI.
 pub(crate) fn fault() {
     COUNTERS.count(Counter::Faults);
-    if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && GIVING_UP.ask() {
+    if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && GIVING_UP.give_up() {
         OFF.store(true, Relaxed);
-        say("stopped after repeated internal errors; please report this");
+        print_line("stopped after repeated internal errors; please report this");
         if let Some(agent) = agent() {
             agent.wakeup.stop();
             if let Some(trace) = &agent.trace {
@@ -142,7 +142,7 @@ pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
         let monitors = arm_for(&environment, &options, true)?;
         // Two threads cannot run this code at the same time, because the JVM gives the capability to sample to only one
         // environment.
-        match put(Agent::new(environment.keep(), options, monitors)) {
+        match set_current(Agent::new(environment.into_permanent(), options, monitors)) {
             Some(_) => Ok(attach::DONE),
             None => Err(attach::ALREADY_LOADED),
         }
@@ -157,12 +157,12 @@ fn loadable(
     options: &str,
 ) -> std::result::Result<(Environment, Options), i32> {
     let Some(environment) = environment else {
-        say("not started: this JVM has no JVMTI 11; JDK 11 or later is needed");
+        print_line("not started: this JVM has no JVMTI 11; JDK 11 or later is needed");
         return Err(attach::FAILED);
     };
-    say_panics();
+    set_panic_hook();
     if agent().is_some() {
-        say("the agent is already loaded and keeps its options");
+        print_line("the agent is already loaded and keeps its options");
         return Err(attach::ALREADY_LOADED);
     }
     let options = checked(options).ok_or(attach::BAD_OPTIONS)?;
@@ -175,13 +175,13 @@ fn loadable(
     match environment.add_capabilities(&wanted) {
         Ok(()) => Ok((environment, options)),
         Err(failed) if failed.0 == error::NOT_AVAILABLE => {
-            say(
+            print_line(
                 "not started: another agent already samples allocations in this JVM, and only one agent can (JVMTI error 98)",
             );
             Err(attach::OTHER_SAMPLER)
         }
         Err(failed) => {
-            say(format_args!(
+            print_line(format_args!(
                 "not started: the JVM refused a capability that the agent needs ({failed})"
             ));
             Err(attach::FAILED)
@@ -201,7 +201,7 @@ fn arm_for(
         .and_then(|()| environment.arm(at_load))
         .and_then(|()| Ok([environment.monitor(NAME)?, environment.monitor(NAME)?]))
         .map_err(|failed| {
-            say(format_args!("not started: setup failed ({failed})"));
+            print_line(format_args!("not started: setup failed ({failed})"));
             attach::FAILED
         })
 }
@@ -209,11 +209,11 @@ fn arm_for(
 /// Parses and checks the options. If they are invalid, prints the reason.
 fn checked(options: &str) -> Option<Options> {
     match Options::parse(options) {
-        Ok(options) if !options.embed && options.trace.is_none() => say(
+        Ok(options) if !options.embed && options.trace.is_none() => print_line(
             "not started: with embed=off, the agent stores samples in a trace only; add trace=FILE",
         ),
         Ok(options) => return Some(options),
-        Err(error) => say(format_args!("not started: {error}")),
+        Err(error) => print_line(format_args!("not started: {error}")),
     }
     None
 }
@@ -239,14 +239,14 @@ pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &
         && (is_change || !is_on)
     {
         return match added.filter(|_| is_on) {
-            Some(more) => again(env, &environment, before, &before.options.with(more)),
-            None => again(env, &environment, before, options),
+            Some(more) => restart_with(env, &environment, before, &before.options.with(more)),
+            None => restart_with(env, &environment, before, options),
         };
     }
     let started = loadable(Some(environment), options).and_then(|(environment, options)| {
         let ground = ground(env, &options, "not started")?;
         let monitors = arm_for(&environment, &options, false)?;
-        let agent = put(Agent::new(environment.keep(), options, monitors));
+        let agent = set_current(Agent::new(environment.into_permanent(), options, monitors));
         Ok(start(
             env,
             agent.ok_or(attach::ALREADY_LOADED)?,
@@ -266,7 +266,7 @@ fn ground<'local>(
 ) -> std::result::Result<Ground<'local>, i32> {
     let made = refs(env, options).and_then(|refs| Ground::make(env, options, refs));
     made.map_err(|why| {
-        say(format_args!("{so}: {why}"));
+        print_line(format_args!("{so}: {why}"));
         match why {
             JniError::HeapFull => attach::HEAP_FULL,
             _ => attach::FAILED,
@@ -280,7 +280,7 @@ fn state() -> i32 {
     let traces = samples.is_some_and(|agent| agent.trace.is_some());
     let bits = [
         (samples.is_some(), attach::SAMPLES),
-        (counting::is_on(), attach::COUNTS),
+        (counting::has_hooks(), attach::COUNTS),
         (traces, attach::TRACES),
     ];
     let bits = bits.iter().filter(|(is_on, _)| *is_on);
@@ -302,12 +302,12 @@ fn detach(env: &Env<'_>) -> i32 {
 /// Stops the current agent `before` and starts a new agent with other options. The JVM gives the capability to sample
 /// to only one environment. So the new agent samples with the first agent's environment, and the new `environment`
 /// only creates monitors.
-fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str) -> i32 {
+fn restart_with(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str) -> i32 {
     let Some(options) = checked(options) else {
         return attach::BAD_OPTIONS;
     };
-    if GIVING_UP.is_asked() {
-        say(
+    if GIVING_UP.is_requested() {
+        print_line(
             "not started: the agent stopped in this JVM after internal errors; restart the JVM to use it again",
         );
         return attach::FAILED;
@@ -319,7 +319,7 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
         "options not changed"
     };
     let refused = |so| {
-        say(format_args!(
+        print_line(format_args!(
             "{so}: the agent cannot start again in this JVM"
         ));
         attach::FAILED
@@ -342,16 +342,16 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
     // A running thread of the old agent would overwrite state that the new agent uses, too: the JVM's sampling interval
     // and the agent's data in the Java heap.
     if !before.has_ended() {
-        say("the agent stopped sampling, but its thread still runs; run the command again");
+        print_line("the agent stopped sampling, but its thread still runs; run the command again");
         return attach::FAILED;
     }
     COUNTERS.reset();
     let jvmti = before.jvmti;
     if let Err(failed) = jvmti.set_interval(options.sampling.interval) {
-        say(format_args!("not started: setup failed ({failed})"));
+        print_line(format_args!("not started: setup failed ({failed})"));
         return attach::FAILED;
     }
-    let Some(agent) = put(Agent::new(jvmti, options, monitors)) else {
+    let Some(agent) = set_current(Agent::new(jvmti, options, monitors)) else {
         return refused("not started");
     };
     OFF.store(false, Relaxed);
@@ -383,7 +383,7 @@ fn start(env: &Env<'_>, agent: &'static Agent, ground: Ground<'_>, at_startup: b
         Ok(()) => attach::DONE,
         Err(why) => {
             agent.detach(env);
-            say(format_args!("not started: {why}"));
+            print_line(format_args!("not started: {why}"));
             attach::FAILED
         }
     }
@@ -404,7 +404,7 @@ pub(crate) fn stop(env: &Env<'_>) {
         {
             trace.wakeup.stop();
             let done = || trace.done.load(Relaxed);
-            trace.wakeup.until(done, LAST_TICK);
+            trace.wakeup.wait_until(done, LAST_TICK);
         }
     }
 }
@@ -470,7 +470,7 @@ pub(crate) fn before_fork(env: &Env<'_>) {
 
 /// Called when a GC begins.
 pub(crate) fn collecting() {
-    if GIVING_UP.is_asked() {
+    if GIVING_UP.is_requested() {
         return;
     }
     if let Some(trace) = agent().and_then(|agent| agent.trace.as_ref()) {
@@ -480,7 +480,7 @@ pub(crate) fn collecting() {
 
 /// Called when a GC has ended.
 pub(crate) fn collected() {
-    if GIVING_UP.is_asked() {
+    if GIVING_UP.is_requested() {
         return;
     }
     COUNTERS.count(Counter::Collections);
@@ -509,7 +509,7 @@ impl Agent {
                 return;
             }
             if let Err(failed) = self.enable() {
-                say(format_args!(
+                print_line(format_args!(
                     "sampling could not start after the delay (agent option `delay`): {failed}"
                 ));
                 return;
@@ -526,7 +526,7 @@ impl Agent {
 }
 
 /// Called when an agent's thread ends. Disables the events if the agent has given up.
-pub(crate) fn ran(place: usize) {
+pub(crate) fn on_thread_end(place: usize) {
     if let Some(agent) = agent_at(place) {
         if GIVING_UP.take_events() {
             agent.jvmti.disable();
@@ -586,15 +586,15 @@ impl Agent {
     /// format is set to 0.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
-        usage::fall(env);
+        usage::stop_counting(env);
         // Request the stop before the events are disabled. After a delay, the agent's thread enables the events, and
         // disables them again if a stop was requested.
         self.wakeup.stop();
         self.jvmti.disable();
         let Some(running) = self.running.borrow() else {
-            counting::fall(env);
+            counting::stop_standing(env);
             // The thread of an earlier attach may still run.
-            self.wakeup.until(|| self.has_ended(), LAST_TICK);
+            self.wakeup.wait_until(|| self.has_ended(), LAST_TICK);
             return;
         };
         let sampler = &running.sampler;
@@ -603,17 +603,17 @@ impl Agent {
         if let Some(trace) = &self.trace {
             trace.wakeup.stop();
             let done = || !trace.begun.load(Acquire) || trace.done.load(Relaxed);
-            trace.wakeup.until(done, LAST_TICK);
+            trace.wakeup.wait_until(done, LAST_TICK);
         }
         // Stop counting only now, so that the last tick contains all counts.
-        counting::fall(env);
-        self.wakeup.until(|| self.has_ended(), LAST_TICK);
+        counting::stop_standing(env);
+        self.wakeup.wait_until(|| self.has_ended(), LAST_TICK);
         match sampler.unproven {
-            Some(_) => sampler.samples.let_all_go(env),
+            Some(_) => sampler.samples.clear_all_references(env),
             None => sampler.samples.clear_all(env),
         }
         sampler.classes.clear_all(env);
-        self.running.take_back();
+        self.running.stop_lending();
     }
 
     fn tracing<'a>(&'a self, running: &'a Running) -> Option<Tracing<'a>> {
@@ -680,9 +680,9 @@ impl Agent {
         if at_startup && self.options.sampling.interval == 0 {
             self.jvmti.collect_garbage().map_err(text)?;
         }
-        counting::stand(env, &self.options);
+        counting::start_standing(env, &self.options);
         let sampler = sampler();
-        usage::stand(env, &self.options, sampler.as_ref().map(|s| &*s.refs));
+        usage::start_counting(env, &self.options, sampler.as_ref().map(|s| &*s.refs));
         Ok(())
     }
 
@@ -735,7 +735,7 @@ impl Agent {
         let mut sampling = options.sampling;
         if sampler.unproven.is_some() {
             let times;
-            (times, sampling) = followed_at_first(options);
+            (times, sampling) = initial_tracking(options);
             sampler.strategy.follow(sampling);
             COUNTERS.add(Counter::Thinnings, times);
             COUNTERS.count(Counter::FewFollowed);
@@ -786,7 +786,7 @@ fn refs(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Arc<Ref
     };
     if let Some(refs) = REFS.get() {
         if chosen.is_some_and(|chosen| chosen != refs.reaper()) {
-            say(
+            print_line(
                 "the option `reaper` cannot change in a running JVM; the agent keeps the first value",
             );
         }
@@ -794,7 +794,7 @@ fn refs(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Arc<Ref
     }
     let reaper = match chosen {
         Some(chosen) => chosen,
-        None => Reaper::of_jvm(env)?,
+        None => Reaper::for_jvm(env)?,
     };
     let refs = Arc::new(RefClass::define(env, reaper)?);
     Ok(Arc::clone(REFS.get_or_init(|| refs)))

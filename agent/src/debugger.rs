@@ -31,7 +31,7 @@ mod tests {
     use super::is_attached;
 
     #[test]
-    fn it_is_known_by_its_reader() {
+    fn a_debugger_is_detected_by_its_reader_thread() {
         assert!(!is_attached());
         let ((up, is_up), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
         let reader = std::thread::Builder::new().name("JDWP Command Reader".to_owned());

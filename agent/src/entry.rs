@@ -26,7 +26,7 @@ thread_local! {
 }
 
 /// Runs `work`, unless code of the agent already runs on this thread or the thread is ending.
-fn alone(work: impl FnOnce()) {
+fn without_reentry(work: impl FnOnce()) {
     if BUSY.try_with(|busy| busy.replace(true)) != Ok(false) {
         return;
     }
@@ -76,7 +76,7 @@ unsafe extern "C" fn sampled_object_alloc(
     class: jclass,
     size: jlong,
 ) {
-    alone(|| {
+    without_reentry(|| {
         // SAFETY: the JVM passed this environment for the current thread.
         unsafe {
             with_agent(env, |env| {
@@ -105,7 +105,7 @@ unsafe extern "C" fn class_load(
     thread: jobject,
     class: jclass,
 ) {
-    alone(|| {
+    without_reentry(|| {
         // SAFETY: the JVM passed this environment for the current thread.
         unsafe {
             with_agent(env, |env| {
@@ -155,7 +155,7 @@ unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
 /// Only the JVM calls this function.
 // SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
-    alone(|| {
+    without_reentry(|| {
         // SAFETY: the JVM passed this environment for the current thread.
         unsafe { with_agent(env, agent::start_with_jvm) };
     });
@@ -167,7 +167,7 @@ unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
 /// Only the JVM calls this function.
 // SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
-    alone(|| {
+    without_reentry(|| {
         // SAFETY: the JVM passed this environment for the current thread.
         unsafe { with_agent(env, agent::stop) };
     });
@@ -181,7 +181,7 @@ unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
 unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
     for _ in 0..agent::MAX_FAULTS {
         let mut ended = false;
-        alone(|| {
+        without_reentry(|| {
             // SAFETY: the JVM passed this environment for the current thread.
             unsafe {
                 with_agent(env, |env| {
@@ -194,7 +194,7 @@ unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mu
             break;
         }
     }
-    alone(|| agent::ran(place.addr()));
+    without_reentry(|| agent::on_thread_end(place.addr()));
 }
 
 /// The body of the trace's thread.
@@ -203,7 +203,7 @@ unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mu
 /// Only the JVM calls this function.
 // SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
-    alone(|| {
+    without_reentry(|| {
         // SAFETY: the JVM passed this environment for the current thread.
         unsafe { with_agent(env, |env| agent::trace(env, place.addr())) };
     });
@@ -215,7 +215,7 @@ unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mu
 /// Only the JVM calls this function.
 // SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn count_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, round: *mut c_void) {
-    alone(|| {
+    without_reentry(|| {
         if let Some(jvmti) = counting::jvmti() {
             // SAFETY: the JVM passed this environment for the current thread. The agent never disposes of an
             // environment that it has kept.
@@ -323,7 +323,7 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
     let (environment, options) = unsafe { (Environment::of(vm), text_of(options)) };
     set_called(CALLED);
     let mut result = heapdiff_sites::attach::FAILED;
-    alone(|| {
+    without_reentry(|| {
         // Another environment, which reads class names of exceptions. The first environment may be disposed of before
         // this function returns.
         // SAFETY: the JVM passed this pointer.
@@ -350,17 +350,20 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
         // came from it.
         let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
         if got == JNI_OK {
-            let wanted = snapshot::Wanted::of(&options);
+            let wanted = snapshot::Wanted::parse(&options);
             let attach = |env: &Env<'_>| {
                 result = match wanted {
                     Some(wanted) => {
                         agent::before_fork(env);
                         snapshot::take(&environment, env, wanted)
                     }
-                    None => match counting::Asked::of(&options) {
-                        Some(asked) => {
-                            counting::ask(environment, env, &asked, &agent::sampled_classes)
-                        }
+                    None => match counting::Asked::parse(&options) {
+                        Some(asked) => counting::handle_request(
+                            environment,
+                            env,
+                            &asked,
+                            &agent::sampled_classes,
+                        ),
                         None => agent::load_and_start(env, environment, &options),
                     },
                 }

@@ -25,7 +25,7 @@ impl GivingUp {
 
     /// Records that the agent gives up. Returns false if the agent had given up before. Only sets flags, so any
     /// callback may call this.
-    pub(crate) fn ask(&self) -> bool {
+    pub(crate) fn give_up(&self) -> bool {
         if self.asked.swap(true, AcqRel) {
             return false;
         }
@@ -33,7 +33,7 @@ impl GivingUp {
         true
     }
 
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         self.asked.load(Acquire)
     }
 
@@ -50,13 +50,13 @@ mod tests {
     /// The agent gives up at most once. No thread is asked to disable the events before that, and exactly one thread is
     /// asked afterwards.
     #[test]
-    fn events_are_turned_off_once_and_only_when_asked() {
+    fn events_are_disabled_once_and_only_on_request() {
         let giving_up = GivingUp::new();
-        assert!(!giving_up.is_asked() && !giving_up.take_events());
-        assert!(giving_up.ask());
-        assert!(!giving_up.ask());
-        assert!(giving_up.is_asked() && giving_up.take_events());
-        assert!(!giving_up.take_events() && !giving_up.ask());
-        assert!(giving_up.is_asked() && !giving_up.take_events());
+        assert!(!giving_up.is_requested() && !giving_up.take_events());
+        assert!(giving_up.give_up());
+        assert!(!giving_up.give_up());
+        assert!(giving_up.is_requested() && giving_up.take_events());
+        assert!(!giving_up.take_events() && !giving_up.give_up());
+        assert!(giving_up.is_requested() && !giving_up.take_events());
     }
 }

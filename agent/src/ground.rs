@@ -53,7 +53,7 @@ impl<'local> Ground<'local> {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let seed = u64::from(since_epoch.subsec_nanos()) ^ u64::from(process::id()) << 32;
-        let runtime = Arc::new(runtime(env)?.hold(env)?);
+        let runtime = Arc::new(runtime(env)?.new_global_ref(env)?);
         let largest = || largest_heap(env, runtime.get());
         let unproven = is_to_follow_few(options).then(largest).transpose()?;
         let mut fields = Fields::default();

@@ -39,7 +39,7 @@ impl Fields {
         name: &'static str,
         len: usize,
     ) -> Result<Arc<Global<Objects>>> {
-        let array = Arc::new(env.objects(len)?.hold(env)?);
+        let array = Arc::new(env.objects(len)?.new_global_ref(env)?);
         self.0.push((name, Content::Objects(Arc::clone(&array))));
         Ok(array)
     }
@@ -51,7 +51,7 @@ impl Fields {
         name: &'static str,
         len: usize,
     ) -> Result<Arc<Global<Ints>>> {
-        let array = Arc::new(env.ints(len)?.hold(env)?);
+        let array = Arc::new(env.ints(len)?.new_global_ref(env)?);
         self.0.push((name, Content::Ints(Arc::clone(&array))));
         Ok(array)
     }
@@ -63,7 +63,7 @@ impl Fields {
         name: &'static str,
         len: usize,
     ) -> Result<Arc<Global<Longs>>> {
-        let array = Arc::new(env.longs(len)?.hold(env)?);
+        let array = Arc::new(env.longs(len)?.new_global_ref(env)?);
         self.0.push((name, Content::Longs(Arc::clone(&array))));
         Ok(array)
     }
@@ -144,7 +144,12 @@ impl<K> Chunks<K> {
     }
 
     /// Creates a chunk that will be needed soon, unless another thread already creates it.
-    fn ahead(&self, env: &Env<'_>, index: usize, make: impl FnOnce(&Env<'_>) -> Result<Global<K>>) {
+    fn preallocate(
+        &self,
+        env: &Env<'_>,
+        index: usize,
+        make: impl FnOnce(&Env<'_>) -> Result<Global<K>>,
+    ) {
         let Some(claim) = self.claimed.get(index) else {
             return;
         };
@@ -166,20 +171,20 @@ impl ObjectChunks {
         self.ensure(env, index, |env| nulls(env, len))
     }
 
-    /// Creates a chunk that will be needed soon; see [`Chunks::ahead`].
+    /// Creates a chunk that will be needed soon; see [`Chunks::preallocate`].
     pub(crate) fn prepare(&self, env: &Env<'_>, index: usize, len: usize) {
-        self.ahead(env, index, |env| nulls(env, len));
+        self.preallocate(env, index, |env| nulls(env, len));
     }
 }
 
 fn nulls(env: &Env<'_>, len: usize) -> Result<Global<Objects>> {
-    env.objects(len)?.hold(env)
+    env.objects(len)?.new_global_ref(env)
 }
 
 impl LongChunks {
     /// Returns a chunk of `len` zeros; see [`Chunks::ensure`].
     pub(crate) fn at(&self, env: &Env<'_>, index: usize, len: usize) -> Option<&Global<Longs>> {
-        self.ensure(env, index, |env| env.longs(len)?.hold(env))
+        self.ensure(env, index, |env| env.longs(len)?.new_global_ref(env))
     }
 }
 
@@ -233,7 +238,7 @@ impl Blobs {
         let reserved = self.reserve(batch.len());
         let reserved = match reserved {
             Some(place) => Some(place),
-            None => self.add_piece(env, batch.len()),
+            None => self.append_chunk(env, batch.len()),
         };
         let Some((array, offset)) = reserved else {
             return false;
@@ -257,7 +262,7 @@ impl Blobs {
         Some((Arc::clone(&piece.array), offset))
     }
 
-    fn add_piece(&self, env: &Env<'_>, len: usize) -> Option<(Arc<Global<Bytes>>, usize)> {
+    fn append_chunk(&self, env: &Env<'_>, len: usize) -> Option<(Arc<Global<Bytes>>, usize)> {
         let index = {
             let mut log = self.log();
             match log.free.pop() {
@@ -273,7 +278,7 @@ impl Blobs {
         let made = env.bytes(size).and_then(|array| {
             let outer = self.outer.get();
             outer.put(env, index, Some(array.get().any()))?;
-            array.hold(env)
+            array.new_global_ref(env)
         });
         let Ok(array) = made else {
             self.log().free.push(index);

@@ -210,7 +210,7 @@ impl Interner {
     }
 
     /// Returns the id of a string, or 0 if the string has no id.
-    pub(crate) fn known_string(&self, text: &str) -> u32 {
+    pub(crate) fn existing_id(&self, text: &str) -> u32 {
         self.strings.ids.get(text).copied().unwrap_or(0)
     }
 
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_gives_zero_and_keeps_what_it_has() {
+    fn a_full_table_returns_zero_and_keeps_its_entries() {
         let mut interner = Interner::with_budget(300);
         let a = stack(&mut interner, &[1]);
         assert_ne!(a, 0);

@@ -72,7 +72,7 @@ struct Clock {
 
 impl Clock {
     /// Records that a GC was seen at the time `now`. `end_ms` is the end of this GC on the GC's clock.
-    fn seen(&mut self, end_ms: u64, now: Instant) {
+    fn record_gc_end(&mut self, end_ms: u64, now: Instant) {
         let Some(zero) = now.checked_sub(Duration::from_millis(end_ms)) else {
             return;
         };
@@ -89,12 +89,12 @@ impl Clock {
     }
 
     /// Returns the maximum difference between the times of a GC and the times of its pause.
-    fn slack(&self) -> Duration {
+    fn max_time_difference(&self) -> Duration {
         if self.exact { NEAR } else { FAR }
     }
 
     /// Sets the exact offset of the GC's clock. `pause` belongs to a GC that ended at `end_ms` on this clock.
-    fn was(&mut self, end_ms: u64, pause: &Pause) {
+    fn set_offset(&mut self, end_ms: u64, pause: &Pause) {
         if let Some(zero) = pause.end.checked_sub(Duration::from_millis(end_ms)) {
             self.zero = Some(zero);
             self.exact = true;
@@ -141,7 +141,7 @@ fn unsigned(value: i64) -> u64 {
 pub(crate) fn runtime<'local>(env: &Env<'local>) -> Result<Local<'local>> {
     let class = env.class(c"java/lang/Runtime")?;
     let named = (c"getRuntime", c"()Ljava/lang/Runtime;");
-    env.ask_class_for(class.get(), named, &[])
+    env.call_static_non_null(class.get(), named, &[])
 }
 
 /// Returns the used and committed bytes of the heap.
@@ -182,7 +182,7 @@ impl JvmStats {
     ///
     /// The lookup initializes classes. If the heap gets full during this, the classes stay unusable, also for the
     /// program. So the lookup is postponed until the heap has room for it.
-    pub(crate) fn ask_for_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<Result<()>> {
+    pub(crate) fn look_up_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<Result<()>> {
         if self.asked || !self.has_room(env) {
             // If the beans are looked up later, only the pauses are known of the GCs that end before the lookup.
             self.young = false;
@@ -222,7 +222,7 @@ impl JvmStats {
     }
 
     fn counters(env: &Env<'_>, pauses: &Pauses) -> Option<PerfCounters> {
-        Perf::of_this_jvm(env).map(|perf| {
+        Perf::open(env).map(|perf| {
             let [now, last] = perf.find(["sun.gc.cause", "sun.gc.lastCause"]);
             let _ = pauses.causes.set(Causes { perf, now, last });
             let [used, committed, loaded, shared, unloaded, shared_unloaded] = perf.find([
@@ -248,13 +248,13 @@ impl JvmStats {
     /// Returns the current statistics, or the previous ones if they cannot be read for lack of memory. Values that the
     /// JVM does not have are 0.
     pub(crate) fn figures(&mut self, env: &Env<'_>) -> Figures {
-        if let Ok(figures) = self.ask(env) {
+        if let Ok(figures) = self.query(env) {
             self.last = figures;
         }
         self.last
     }
 
-    fn ask(&self, env: &Env<'_>) -> Result<Figures> {
+    fn query(&self, env: &Env<'_>) -> Result<Figures> {
         let (used, committed) = self.heap(env)?;
         let mut figures = Figures {
             heap_used: used,
@@ -271,7 +271,7 @@ impl JvmStats {
         if let Some(beans) = &self.beans {
             if let Some(pool) = &beans.metaspace {
                 let named = (c"getUsage", c"()Ljava/lang/management/MemoryUsage;");
-                let usage = env.ask_for::<Any>(pool.get(), named, &[])?;
+                let usage = env.call_non_null::<Any>(pool.get(), named, &[])?;
                 figures.metaspace_used = unsigned(env.ask_long(usage.get(), c"getUsed")?);
                 figures.metaspace_committed = unsigned(env.ask_long(usage.get(), c"getCommitted")?);
             }
@@ -296,10 +296,11 @@ impl JvmStats {
         let (new, missed) = pauses.take();
         self.pauses.extend(new);
         self.unseen += missed;
-        self.look(env, pauses, clock).unwrap_or_default()
+        self.read_collections(env, pauses, clock)
+            .unwrap_or_default()
     }
 
-    fn look(
+    fn read_collections(
         &mut self,
         env: &Env<'_>,
         pauses: &Pauses,
@@ -310,14 +311,19 @@ impl JvmStats {
         if let Some(beans) = &mut self.beans {
             beans.pause_time(env)?;
             for at in 0..beans.collectors.len() {
-                let Some((missed, gc)) = beans.news(env, at)? else {
+                let Some((missed, gc)) = beans.take_last_gc(env, at)? else {
                     continue;
                 };
                 let cycle = beans.collectors[at].name.ends_with("Cycles");
-                let claimed = claim(&mut self.pauses, &gc, cycle, beans.clock.slack());
+                let claimed = take_pauses_of(
+                    &mut self.pauses,
+                    &gc,
+                    cycle,
+                    beans.clock.max_time_difference(),
+                );
                 let mut end = gc.end;
                 if let ([pause], false) = (&claimed[..], cycle) {
-                    beans.clock.was(gc.end_ms, pause);
+                    beans.clock.set_offset(gc.end_ms, pause);
                     end = pause.end;
                 }
                 let pause_us = match (claimed.is_empty(), cycle) {
@@ -358,14 +364,14 @@ impl JvmStats {
                 ));
             }
         }
-        self.unclaimed(env, clock, &mut seen)?;
+        self.add_unclaimed_pauses(env, clock, &mut seen)?;
         seen.sort_by_key(|c| c.uptime_ms);
         Ok(seen)
     }
 
     /// Adds pauses for which no bean reports a GC: G1's remark and cleanup before JDK 20, and all pauses if there are
     /// no beans.
-    fn unclaimed(
+    fn add_unclaimed_pauses(
         &mut self,
         env: &Env<'_>,
         clock: &impl Fn(Instant) -> (i64, i64),
@@ -451,7 +457,12 @@ fn micros_between(start: Instant, end: Instant) -> u64 {
 
 /// Removes and returns the pauses that belong to a GC. If the GC is the cycle of a concurrent collector (`cycle`),
 /// these are all pauses during the cycle. Otherwise it is the one pause with about the same length as the GC.
-fn claim(pauses: &mut Vec<Pause>, gc: &LastGc, cycle: bool, slack: Duration) -> Vec<Pause> {
+fn take_pauses_of(
+    pauses: &mut Vec<Pause>,
+    gc: &LastGc,
+    cycle: bool,
+    slack: Duration,
+) -> Vec<Pause> {
     let near = |p: &Pause| p.end + slack >= gc.start && p.start <= gc.end + slack;
     if cycle {
         let (claimed, left) = pauses.drain(..).partition(near);
@@ -485,14 +496,14 @@ struct LastGc {
 }
 
 /// Calls `item` for the items of a list, in order, but for at most [`MOST_BEANS`] items.
-fn each_of(
+fn for_each_item(
     env: &Env<'_>,
     list: Ref<'_>,
     mut item: impl FnMut(Ref<'_>) -> Result<()>,
 ) -> Result<()> {
     let get = (c"get", c"(I)Ljava/lang/Object;");
     for at in 0..env.ask_int(list, c"size")?.min(MOST_BEANS) {
-        let next = env.ask_for::<Any>(list, get, &[Value::Int(at)])?;
+        let next = env.call_non_null::<Any>(list, get, &[Value::Int(at)])?;
         item(next.get())?;
     }
     Ok(())
@@ -503,31 +514,31 @@ impl Beans {
         let factory = env.class(c"java/lang/management/ManagementFactory")?;
         let all = |name| {
             let named = (name, c"()Ljava/util/List;");
-            env.ask_class_for::<Any>(factory.get(), named, &[])
+            env.call_static_non_null::<Any>(factory.get(), named, &[])
         };
         let (mut metaspace, mut heap_pools) = (None, Vec::new());
         let pools = all(c"getMemoryPoolMXBeans")?;
-        each_of(env, pools.get(), |pool| {
+        for_each_item(env, pools.get(), |pool| {
             let named = (c"getType", c"()Ljava/lang/management/MemoryType;");
-            let kind = env.ask_for::<Any>(pool, named, &[])?;
-            let kind = env.ask_text(kind.get(), c"name")?;
-            let name = env.ask_text(pool, c"getName")?;
+            let kind = env.call_non_null::<Any>(pool, named, &[])?;
+            let kind = env.call_string(kind.get(), c"name")?;
+            let name = env.call_string(pool, c"getName")?;
             if kind == "HEAP" {
-                heap_pools.push(env.text(&name)?.hold(env)?);
+                heap_pools.push(env.text(&name)?.new_global_ref(env)?);
             }
             if name == "Metaspace" {
-                metaspace = Some(pool.hold(env)?);
+                metaspace = Some(pool.new_global_ref(env)?);
             }
             Ok(())
         })?;
         let mut collectors = Vec::new();
         let beans = all(c"getGarbageCollectorMXBeans")?;
-        each_of(env, beans.get(), |bean| {
+        for_each_item(env, beans.get(), |bean| {
             collectors.push(Collector {
-                name: env.ask_text(bean, c"getName")?,
+                name: env.call_string(bean, c"getName")?,
                 count: unsigned(env.ask_long(bean, c"getCollectionCount")?),
                 time: unsigned(env.ask_long(bean, c"getCollectionTime")?),
-                bean: bean.hold(env)?,
+                bean: bean.new_global_ref(env)?,
             });
             Ok(())
         })?;
@@ -535,10 +546,10 @@ impl Beans {
             c"getClassLoadingMXBean",
             c"()Ljava/lang/management/ClassLoadingMXBean;",
         );
-        let classes = env.ask_class_for::<Any>(factory.get(), named, &[])?;
+        let classes = env.call_static_non_null::<Any>(factory.get(), named, &[])?;
         Ok(Self {
             metaspace,
-            classes: classes.hold(env)?,
+            classes: classes.new_global_ref(env)?,
             collectors,
             heap_pools,
             clock: Clock::default(),
@@ -566,7 +577,7 @@ impl Beans {
 
     /// Returns the number of GCs that were not seen, and the last GC of a bean, if it is new. Returns `None` for a bean
     /// that counts the pauses of concurrent cycles, because a pause is not a GC of its own.
-    fn news(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
+    fn take_last_gc(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
         let collector = &mut self.collectors[at];
         if collector.name.ends_with("Pauses") {
             return Ok(None);
@@ -578,7 +589,7 @@ impl Beans {
         let missed = count - collector.count - 1;
         collector.count = count;
         let named = (c"getLastGcInfo", c"()Lcom/sun/management/GcInfo;");
-        let info = env.ask::<Any>(collector.bean.get(), named, &[]);
+        let info = env.call_object::<Any>(collector.bean.get(), named, &[]);
         let now = Instant::now();
         // Either the module `jdk.management` is missing, or the first GC is not complete yet.
         let info = match info {
@@ -596,7 +607,7 @@ impl Beans {
         };
         let start_ms = unsigned(env.ask_long(info.get(), c"getStartTime")?);
         let end_ms = unsigned(env.ask_long(info.get(), c"getEndTime")?);
-        self.clock.seen(end_ms, now);
+        self.clock.record_gc_end(end_ms, now);
         let last = LastGc {
             start: self.clock.at(start_ms, now),
             end: self.clock.at(end_ms, now),
@@ -609,12 +620,12 @@ impl Beans {
 
     /// Returns the used bytes of all heap pools.
     fn sum(&self, env: &Env<'_>, info: Ref<'_>, name: &CStr) -> Result<u64> {
-        let map = env.ask_for::<Any>(info, (name, c"()Ljava/util/Map;"), &[])?;
+        let map = env.call_non_null::<Any>(info, (name, c"()Ljava/util/Map;"), &[])?;
         let get = (c"get", c"(Ljava/lang/Object;)Ljava/lang/Object;");
         let mut sum = 0;
         for pool in &self.heap_pools {
             let key = Value::Text(pool.get());
-            if let Some(usage) = env.ask::<Any>(map.get(), get, &[key])? {
+            if let Some(usage) = env.call_object::<Any>(map.get(), get, &[key])? {
                 sum += unsigned(env.ask_long(usage.get(), c"getUsed")?);
             }
         }
@@ -631,7 +642,7 @@ pub(crate) struct Invocation {
 
 impl Invocation {
     /// Reads the invocation. Values that cannot be read are empty.
-    pub(crate) fn of_this_jvm(env: &Env<'_>) -> Self {
+    pub(crate) fn current(env: &Env<'_>) -> Self {
         let property = |key| property(env, key).unwrap_or_default();
         let (name, version) = (property("java.vm.name"), property("java.vm.version"));
         Self {
@@ -646,13 +657,13 @@ fn property(env: &Env<'_>, key: &str) -> Result<String> {
     let system = env.class(c"java/lang/System")?;
     let key = env.text(key)?;
     let named = (c"getProperty", c"(Ljava/lang/String;)Ljava/lang/String;");
-    let value = env.ask_class::<Text>(system.get(), named, &[Value::Text(key.get())])?;
+    let value = env.call_static_object::<Text>(system.get(), named, &[Value::Text(key.get())])?;
     value.map_or(Ok(String::new()), |value| value.get().read(env))
 }
 
 fn flags(env: &Env<'_>) -> Result<String> {
     let class = env.class(c"jdk/internal/misc/VM")?;
     let named = (c"getRuntimeArguments", c"()[Ljava/lang/String;");
-    let flags = env.ask_class_for::<Texts>(class.get(), named, &[])?;
+    let flags = env.call_static_non_null::<Texts>(class.get(), named, &[])?;
     Ok(flags.get().read(env)?.join(" "))
 }

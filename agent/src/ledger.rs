@@ -68,7 +68,7 @@ struct Shard {
 }
 
 impl Shard {
-    fn touch(&mut self, index: usize) -> Option<&mut Activity> {
+    fn mark_dirty(&mut self, index: usize) -> Option<&mut Activity> {
         let account = self.accounts.get_mut(index)?;
         if !account.dirty {
             account.dirty = true;
@@ -108,7 +108,7 @@ fn shard_of(class: u32, stack: u32) -> usize {
     ((class as usize).wrapping_mul(31) ^ stack as usize) % SHARDS
 }
 
-fn join(amount: &mut EstimatedAmount, more: &EstimatedAmount) {
+fn add_amount(amount: &mut EstimatedAmount, more: &EstimatedAmount) {
     amount.samples += more.samples;
     amount.objects += more.objects;
     amount.bytes += more.bytes;
@@ -195,7 +195,7 @@ impl Ledger {
         let booking = followed
             .map(|times| Booking::new(shard_number, index, times).ok_or(Full))
             .transpose()?;
-        let activity = shard.touch(index).ok_or(Full)?;
+        let activity = shard.mark_dirty(index).ok_or(Full)?;
         add(&mut activity.allocated, &weight);
         if let Some(times) = followed {
             let weight = self.weight(times, size);
@@ -213,7 +213,7 @@ impl Ledger {
 
     /// Returns the number of samples that got no account because the ledger was full, and the bytes that they
     /// represent.
-    pub(crate) fn refused(&self) -> (u64, u64) {
+    pub(crate) fn unaccounted(&self) -> (u64, u64) {
         let bytes = self.refused_bytes.load(Relaxed);
         (self.refused.load(Relaxed), bytes)
     }
@@ -232,7 +232,7 @@ impl Ledger {
         self.newest_collected_ms.fetch_max(allocated_ms, Relaxed);
         let weight = self.weight(generation, size);
         let mut shard = lock(&self.shards[shard]);
-        let activity = shard.touch(index)?;
+        let activity = shard.mark_dirty(index)?;
         add(&mut activity.collected, &weight);
         take(&mut activity.live, &mut activity.live_variance, &weight);
         Some((activity.class, activity.stack))
@@ -257,7 +257,7 @@ impl Ledger {
     /// Adjusts the account to which a sample belongs (the totals of a class and stack), after the interval was doubled.
     /// If `keeps` is true, the sample is still tracked and its weight increases. Otherwise the sample no longer counts
     /// as live, although its object was not collected.
-    pub(crate) fn thinned(
+    pub(crate) fn downsample_account(
         &self,
         booking: Booking,
         size: u64,
@@ -268,7 +268,7 @@ impl Ledger {
             return booking;
         };
         let (old, new) = (self.weight(before, size), self.weight(generation, size));
-        if let Some(activity) = lock(&self.shards[shard]).touch(index) {
+        if let Some(activity) = lock(&self.shards[shard]).mark_dirty(index) {
             take(&mut activity.live, &mut activity.live_variance, &old);
             if keeps {
                 add(&mut activity.live, &new);
@@ -307,9 +307,9 @@ impl Ledger {
         for site in sites {
             let mut shard = lock(&self.shards[shard_of(site.class, site.stack)]);
             let index = shard.numbers.get(&(site.class, site.stack)).copied();
-            if let Some(activity) = index.and_then(|index| shard.touch(index)) {
-                join(&mut activity.allocated, &site.allocated);
-                join(&mut activity.collected, &site.collected);
+            if let Some(activity) = index.and_then(|index| shard.mark_dirty(index)) {
+                add_amount(&mut activity.allocated, &site.allocated);
+                add_amount(&mut activity.collected, &site.collected);
             }
         }
         let changes = &mut lock(&self.classes).changes;
@@ -323,12 +323,12 @@ impl Ledger {
     }
 
     /// Makes the next [`Self::close`] return all sites that have live samples, even those without changes.
-    pub(crate) fn touch_live(&self) {
+    pub(crate) fn mark_live_dirty(&self) {
         for shard in &self.shards {
             let mut shard = lock(shard);
             for index in 0..shard.accounts.len() {
                 if shard.accounts[index].activity.live.samples > 0 {
-                    shard.touch(index);
+                    shard.mark_dirty(index);
                 }
             }
         }
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_when_all_is_sampled() {
+    fn figures_are_exact_if_everything_is_sampled() {
         let ledger = Ledger::new(sampling(0));
         let bookings: Vec<Booking> = (0..10)
             .map(|_| ledger.allocated((1, 2), 24, 0, Some(0)).unwrap())
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_is_booked_again() {
+    fn unwritten_figures_are_booked_again() {
         let ledger = Ledger::new(sampling(0));
         let a = ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
         ledger.class(7, true);
@@ -431,14 +431,14 @@ mod tests {
     }
 
     #[test]
-    fn what_lives_is_told_again() {
+    fn live_sites_are_reported_again() {
         let ledger = Ledger::new(sampling(0));
         let gone = ledger.allocated((1, 1), 24, 0, Some(0)).unwrap();
         ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
         ledger.collected(gone, 24, 9);
         assert_eq!(ledger.close().0.len(), 2);
-        ledger.touch_live();
-        ledger.touch_live();
+        ledger.mark_live_dirty();
+        ledger.mark_live_dirty();
         let site = only(&ledger);
         assert_eq!((site.stack, site.live.samples), (2, 1));
         assert_eq!(site.allocated, EstimatedAmount::default());
@@ -451,8 +451,11 @@ mod tests {
         let a = ledger.allocated((1, 1), 500, 0, Some(0)).unwrap();
         let b = ledger.allocated((1, 1), 500, 0, Some(0)).unwrap();
         let c = ledger.allocated((1, 1), 500, 1, Some(1)).unwrap();
-        let a = ledger.thinned(a, 500, 1, true);
-        assert_eq!(ledger.thinned(b, 500, 1, false), Booking::default());
+        let a = ledger.downsample_account(a, 500, 1, true);
+        assert_eq!(
+            ledger.downsample_account(b, 500, 1, false),
+            Booking::default()
+        );
         let weight = sampling(2000).weight(500).unwrap();
         let site = only(&ledger);
         assert_eq!((site.live.samples, site.collected.samples), (2, 0));
@@ -470,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ledger_says_so() {
+    fn a_full_ledger_returns_an_error() {
         let ledger = Ledger::new(sampling(0));
         let full =
             (0..1_000_000_u32).find(|&stack| ledger.allocated((1, stack), 8, 0, Some(0)).is_err());
@@ -479,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_by_name() {
+    fn class_loads_and_unloads_are_counted() {
         let ledger = Ledger::new(sampling(0));
         for loaded in [true, true, false] {
             ledger.class(7, loaded);

@@ -78,7 +78,7 @@ impl<T> Lent<T> {
 
     /// Stops lending the value. The value is dropped as soon as no thread uses it: by the last thread that uses it, or
     /// here.
-    pub(crate) fn take_back(&self) {
+    pub(crate) fn stop_lending(&self) {
         let last = self.places.each_ref().map(|place| place.locked().take());
         // Drop the value outside of the locks, since its destructor may call the JVM.
         drop(last);
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_user_drops_what_was_taken_back() {
+    fn the_last_user_drops_a_withdrawn_value() {
         let drops = AtomicUsize::new(0);
         let lent: Lent<Counted<'_>> = Lent::new();
         assert!(lent.borrow().is_none());
         lent.lend(Counted(&drops));
         let (one, other) = (lent.borrow().unwrap(), lent.borrow().unwrap());
-        lent.take_back();
+        lent.stop_lending();
         assert!(lent.borrow().is_none());
         drop(one);
         assert_eq!(drops.load(SeqCst), 0);
@@ -117,13 +117,13 @@ mod tests {
         lent.lend(Counted(&drops));
         lent.lend(Counted(&drops));
         assert_eq!(drops.load(SeqCst), 2);
-        lent.take_back();
-        lent.take_back();
+        lent.stop_lending();
+        lent.stop_lending();
         assert_eq!(drops.load(SeqCst), 3);
     }
 
     #[test]
-    fn threads_use_it_while_it_comes_and_goes() {
+    fn threads_borrow_while_the_value_is_lent_and_withdrawn() {
         let (drops, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let lent: Lent<Counted<'_>> = Lent::new();
         thread::scope(|scope| {
@@ -140,7 +140,7 @@ mod tests {
             for _ in 0..500 {
                 lent.lend(Counted(&drops));
                 thread::yield_now();
-                lent.take_back();
+                lent.stop_lending();
             }
             stop.store(true, Relaxed);
         });

@@ -157,7 +157,7 @@ pub struct Filter {
 
 impl Filter {
     /// Returns the `include` and `exclude` patterns.
-    pub(crate) fn both(&self) -> [Option<Regex>; 2] {
+    pub(crate) fn patterns(&self) -> [Option<Regex>; 2] {
         [self.include.clone(), self.exclude.clone()]
     }
 
@@ -169,7 +169,7 @@ impl Filter {
 
     /// Matches a class name with the patterns. `class` is `None` if the name is not known.
     #[must_use]
-    pub fn named(&self, class: Option<&str>) -> Named {
+    pub fn match_name(&self, class: Option<&str>) -> Named {
         let finds = |re: &Regex| class.is_some_and(|class| re.is_match(class));
         Named {
             included: self.include.as_ref().is_none_or(finds),
@@ -344,7 +344,7 @@ impl Options {
                 "trace_max" => {
                     let size = given.size(MAX_TRACE)?;
                     if size < MIN_TRACE {
-                        return Err(given.wrong("the value must be at least 1m (1 MiB)"));
+                        return Err(given.value_error("the value must be at least 1m (1 MiB)"));
                     }
                     keeping.max = Some(size);
                 }
@@ -478,7 +478,7 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    fn wrong(&self, why: impl Into<String>) -> OptionsError {
+    fn value_error(&self, why: impl Into<String>) -> OptionsError {
         OptionsError::Value {
             key: self.key.to_owned(),
             value: self.value.to_owned(),
@@ -489,24 +489,25 @@ impl Given<'_> {
     fn number(&self, least: u64, most: u64) -> Result<u64, OptionsError> {
         match self.value.parse::<u64>() {
             Ok(value) if (least..=most).contains(&value) => Ok(value),
-            Ok(_) => Err(self.wrong(format!("the value must be from {least} to {most}"))),
-            Err(_) => Err(self.wrong("the value is not a whole number")),
+            Ok(_) => Err(self.value_error(format!("the value must be from {least} to {most}"))),
+            Err(_) => Err(self.value_error("the value is not a whole number")),
         }
     }
 
     fn index(&self, least: u64, most: u64) -> Result<usize, OptionsError> {
         let value = self.number(least, most)?;
-        usize::try_from(value).map_err(|_| self.wrong("the value is too large for this machine"))
+        usize::try_from(value)
+            .map_err(|_| self.value_error("the value is too large for this machine"))
     }
 
     fn size(&self, most: u64) -> Result<u64, OptionsError> {
         match self.value.parse() {
             Ok(Size(bytes)) if bytes <= most => Ok(bytes),
             Ok(_) | Err(SizeError::TooLarge(_)) => {
-                Err(self.wrong(format!("the value is more than {most} bytes")))
+                Err(self.value_error(format!("the value is more than {most} bytes")))
             }
             Err(SizeError::NotASize(_)) => {
-                Err(self.wrong("the value is not a size such as 65536, 512k, 1m or 1MB"))
+                Err(self.value_error("the value is not a size such as 65536, 512k, 1m or 1MB"))
             }
         }
     }
@@ -517,10 +518,11 @@ impl Given<'_> {
             Ok(Span(duration)) if (least..=most).contains(&duration) => Ok(duration),
             Ok(_) | Err(SpanError::TooLong(_)) => {
                 let (least, most) = (Span(least), Span(most));
-                Err(self.wrong(format!("the value must be from {least} to {most}")))
+                Err(self.value_error(format!("the value must be from {least} to {most}")))
             }
             Err(SpanError::NotASpan(_)) => {
-                Err(self.wrong("the value is not a duration such as 500ms, 1s, 10m, 24h or 7d"))
+                Err(self
+                    .value_error("the value is not a duration such as 500ms, 1s, 10m, 24h or 7d"))
             }
         }
     }
@@ -531,7 +533,7 @@ impl Given<'_> {
             // reason.
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
-            self.wrong(last.trim().trim_start_matches("error: "))
+            self.value_error(last.trim().trim_start_matches("error: "))
         })
     }
 
@@ -539,7 +541,7 @@ impl Given<'_> {
         let found = choices.iter().find(|(name, _)| *name == self.value);
         found.map(|(_, value)| *value).ok_or_else(|| {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            self.wrong(format!("the value must be one of {}", names.join(", ")))
+            self.value_error(format!("the value must be one of {}", names.join(", ")))
         })
     }
 }
@@ -563,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn more_options_replace_those_with_the_same_keys() {
+    fn later_options_replace_earlier_ones_with_the_same_key() {
         let with = |given: &str, more| Options::parse(given).unwrap().with(more);
         assert_eq!(with("", "trace=/t.db"), "trace=/t.db");
         assert_eq!(with("interval=64k,depth=8", ""), "interval=64k,depth=8");
@@ -581,7 +583,9 @@ mod tests {
         assert_eq!((options.sampling.interval, options.depth), (65_536, 12));
         let passes = |class, by| {
             let filter = &options.filter;
-            filter.passes(filter.named(Some(class)), || filter.named(Some(by)))
+            filter.passes(filter.match_name(Some(class)), || {
+                filter.match_name(Some(by))
+            })
         };
         assert!(passes("com.acme.Bar", "org.X") && !passes("com.acme.Foo", "org.X"));
         assert!(!passes("org.acme.Bar", "org.X"));
@@ -590,10 +594,10 @@ mod tests {
         assert!(!passes("com.acme.Bar", "com.acme.Foo"));
         // The filter asks for the class whose code allocates only if the object's class does not decide.
         let open = Filter::default();
-        assert!(open.passes(open.named(None), || unreachable!()));
+        assert!(open.passes(open.match_name(None), || unreachable!()));
         let one = Options::parse("include=^com").unwrap().filter;
-        assert!(one.passes(one.named(Some("com.A")), || unreachable!()));
-        assert!(!one.passes(one.named(None), || one.named(None)));
+        assert!(one.passes(one.match_name(Some("com.A")), || unreachable!()));
+        assert!(!one.passes(one.match_name(None), || one.match_name(None)));
         assert_eq!((options.delay, options.garbage), (3, 0));
         assert_eq!(options.follow, Some(1 << 20));
         assert_eq!(options.verbosity, Verbosity::Method);
@@ -628,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_key_and_what_would_be_right() {
+    fn errors_name_the_key_and_the_valid_values() {
         let text = error("intervall=5");
         assert!(text.contains("\"intervall\"") && text.contains("interval, depth, include"));
         assert!(error("tick=1s").contains("\"tick\" needs trace=FILE"));

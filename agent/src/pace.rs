@@ -57,7 +57,7 @@ impl Pace {
     }
 
     /// Halves the count of the current window. Call this after half of the tracked samples were discarded.
-    pub(crate) fn halve(&self) {
+    pub(crate) fn halve_count(&self) {
         let halve = |window: u64| Some(window >> 32 << 32 | u64::from(low(window) / 2));
         let _ = self.window.fetch_update(Relaxed, Relaxed, halve);
     }
@@ -99,7 +99,7 @@ mod tests {
                 pace.add(now);
             }
             while pace.is_full() {
-                pace.halve();
+                pace.halve_count();
                 interval *= 2;
             }
         }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn who_allocates_slowly_has_all_samples_followed() {
+    fn slow_allocation_tracks_all_samples() {
         for hours in [1, 24] {
             assert_eq!(interval(hours * 3600, 3 * MIB, FIRST), FIRST);
         }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn who_allocates_fast_has_eight_a_second_at_most() {
+    fn fast_allocation_tracks_at_most_eight_samples_a_second() {
         assert_eq!(interval(1, 2048 * MIB, FIRST), 32 * MIB);
         assert_eq!(interval(10, 2048 * MIB, FIRST), 256 * MIB);
         assert_eq!(interval(100, 2000 * MIB, FIRST), 256 * MIB);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn small_heaps_have_fewer() {
+    fn small_heaps_track_fewer_samples() {
         let after = |heap: u64| interval_in(heap * MIB, 100, 2000 * MIB, FIRST);
         assert_eq!(
             [4096, 640, 320, 96, 32, 1].map(after).map(|i| i / MIB),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_counted_by_themselves() {
+    fn each_time_window_is_counted_separately() {
         let pace = Pace::new(LARGE);
         let add = |seconds: u64, times: u32| {
             (0..times).for_each(|_| pace.add(Duration::from_secs(seconds)));
@@ -142,13 +142,13 @@ mod tests {
         assert!(!add(9, MOST - 1) && !add(10, MOST - 1));
         // This sample arrives after its window has ended.
         assert!(add(9, 1));
-        pace.halve();
+        pace.halve_count();
         assert!(!add(19, MOST / 2 - 1) && add(19, 1));
         // If a window has far too many samples, the count must be halved several times until it is below the limit.
         add(40, 10 * MOST);
         let times = (0..).take_while(|_| {
             let full = pace.is_full();
-            pace.halve();
+            pace.halve_count();
             full
         });
         assert_eq!(times.count(), 4);

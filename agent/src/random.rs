@@ -12,7 +12,7 @@ impl Random {
     }
 
     /// Returns a random number less than `limit`, or 0 if `limit` is 0. Scales a splitmix64 output by multiplication.
-    pub(crate) fn below(&self, limit: u64) -> u64 {
+    pub(crate) fn random_below(&self, limit: u64) -> u64 {
         let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -26,8 +26,8 @@ impl Random {
     }
 
     /// Returns a random number from `rate / 2` to `rate * 3 / 2`, but at least 1. The mean is `rate`.
-    pub(crate) fn around(&self, rate: u64) -> u64 {
+    pub(crate) fn random_near(&self, rate: u64) -> u64 {
         let half = rate / 2;
-        (rate - half + self.below(2 * half + 1)).max(1)
+        (rate - half + self.random_below(2 * half + 1)).max(1)
     }
 }

@@ -82,7 +82,7 @@ impl Work<'_> {
     pub(crate) fn run(&self, env: &Env<'_>) {
         while self.wakeup.wait(self.longest_wait()) {
             // If the search fails for lack of memory, the next wakeup repeats it.
-            let _ = self.look(env);
+            let _ = self.search_collected(env);
             if !self.wakeup.rest(REST) {
                 break;
             }
@@ -91,13 +91,13 @@ impl Work<'_> {
 
     /// Returns the maximum time to wait for a wakeup. The time is shorter if a search was postponed.
     fn longest_wait(&self) -> Duration {
-        let owed = self.looks.owed_in(self.sampler.started.elapsed());
+        let owed = self.looks.time_until_search(self.sampler.started.elapsed());
         owed.unwrap_or(IDLE)
     }
 
-    fn look(&self, env: &Env<'_>) -> Result<()> {
+    fn search_collected(&self, env: &Env<'_>) -> Result<()> {
         match &self.sampler.unproven {
-            Some(unproven) => self.look_at_unproven(env, unproven)?,
+            Some(unproven) => self.search_unproven(env, unproven)?,
             None => self.find_collected(env)?,
         }
         // A sample is dropped if no slot is free. Dropped samples are not a random choice, so estimates become too low.
@@ -108,10 +108,9 @@ impl Work<'_> {
         // If the number of tracked samples is limited (`unproven`), samples are dropped because of that limit, not
         // because the table is too small. The code above has handled that case.
         let is_small = dropped > before && self.sampler.unproven.is_none();
-        let is_short = is_small || self.sampler.samples.is_crowded();
-        if is_short && (dropped > before || !self.room_is_made(env)?) && !self.wakeup.is_stopping()
-        {
-            self.thin(env)?;
+        let is_short = is_small || self.sampler.samples.is_nearly_full();
+        if is_short && (dropped > before || !self.free_by_gc(env)?) && !self.wakeup.is_stopping() {
+            self.downsample(env)?;
         }
         self.flush(env);
         Ok(())
@@ -120,20 +119,20 @@ impl Work<'_> {
     /// Searches for collected samples if a search is due. Then halves the number of tracked samples until two limits
     /// are met: the limit of samples that no GC has proven to be live or dead (see [`Unproven`]), and the limit of
     /// samples per time window.
-    fn look_at_unproven(&self, env: &Env<'_>, unproven: &Unproven) -> Result<()> {
-        if self.looks.is_due(self.sampler.started.elapsed()) {
-            let tried = unproven.tried();
+    fn search_unproven(&self, env: &Env<'_>, unproven: &Unproven) -> Result<()> {
+        if self.looks.request_if_due(self.sampler.started.elapsed()) {
+            let tried = unproven.newest_dead_uid();
             self.find_collected(env)?;
-            self.looks.made();
-            if unproven.tried() > tried {
+            self.looks.mark_search_made();
+            if unproven.newest_dead_uid() > tried {
                 self.recount(unproven);
             }
         }
         for _ in 0..MOST_DOUBLINGS {
-            if !unproven.is_crowded() || self.wakeup.is_stopping() {
+            if !unproven.should_track_fewer() || self.wakeup.is_stopping() {
                 break;
             }
-            self.thin(env)?;
+            self.downsample(env)?;
             self.recount(unproven);
         }
         Ok(())
@@ -156,7 +155,7 @@ impl Work<'_> {
     }
 
     /// Requests a GC if that is allowed now. Returns true if at least half of the table is free afterwards.
-    fn room_is_made(&self, env: &Env<'_>) -> Result<bool> {
+    fn free_by_gc(&self, env: &Env<'_>) -> Result<bool> {
         let sampling = self.sampler.strategy.sampling();
         let samples = &self.sampler.samples;
         let stand_for = sampling.interval.saturating_mul(samples.capacity().into());
@@ -207,7 +206,7 @@ impl Work<'_> {
         if let Some(counted) = &self.sampler.counted {
             counted.copy_if_due(env);
         }
-        self.sampler.show(env, self.counters);
+        self.sampler.copy_counters(env, self.counters);
     }
 
     fn scan(&self, env: &Env<'_>, table: &Table) -> Result<()> {
@@ -221,21 +220,21 @@ impl Work<'_> {
                 .into_iter()
                 .map(|place| first + place.cast_unsigned())
                 .collect();
-            self.book_collected(table, &slots);
-            table.give_back(&slots);
-            self.keep_collected(env, count)?;
+            self.record_collected(table, &slots);
+            table.free_slots(&slots);
+            self.store_collected(env, count)?;
         }
         Ok(())
     }
 
     /// Records collected samples for the trace. Also records that the newest of them was found dead. This shows that
     /// older tracked samples are live (see `unproven`).
-    fn book_collected(&self, table: &Table, slots: &[u32]) {
+    fn record_collected(&self, table: &Table, slots: &[u32]) {
         if let Some(unproven) = &self.sampler.unproven
             && std::ptr::eq(table, &raw const self.sampler.samples)
         {
             let newest = slots.iter().map(|&slot| table.uid_at(slot)).max();
-            unproven.found_dead(newest.unwrap_or(0));
+            unproven.record_dead(newest.unwrap_or(0));
         }
         let Some(ledger) = &self.sampler.ledger else {
             return;
@@ -272,11 +271,11 @@ impl Work<'_> {
                 // Another sample may use the slot, because downsampling may have freed it meanwhile.
                 if Self::holds(env, table, slot, self.dead(), index)? {
                     table.clear(env, slot);
-                    self.book_collected(table, &[slot]);
-                    table.give_back(&[slot]);
+                    self.record_collected(table, &[slot]);
+                    table.free_slots(&[slot]);
                 }
             }
-            self.keep_collected(env, count)?;
+            self.store_collected(env, count)?;
             if count < CHUNK {
                 return Ok(());
             }
@@ -314,7 +313,7 @@ impl Work<'_> {
 
     /// The first `count` elements of the array `dead` are references whose objects were collected. Stores some of them
     /// in the lists of collected samples, which dumps contain. Then clears all these elements.
-    fn keep_collected(&self, env: &Env<'_>, count: usize) -> Result<()> {
+    fn store_collected(&self, env: &Env<'_>, count: usize) -> Result<()> {
         let seen = self.counters.get(Counter::Collected);
         let now = self.sampler.now();
         self.collected.add(env, self.dead(), count, seen, now)?;
@@ -330,14 +329,14 @@ impl Work<'_> {
     ///
     /// A dump may be taken at any moment. So the new interval is written to the heap before any sample is removed.
     /// Readers skip the samples that would not have been taken with the new interval.
-    fn thin(&self, env: &Env<'_>) -> Result<()> {
+    fn downsample(&self, env: &Env<'_>) -> Result<()> {
         let sampler = self.sampler;
         let now = sampler.strategy.sampling();
         let next = now.doubled();
         show_sampling(env, sampler, next)?;
         if let Some(unproven) = &sampler.unproven {
             sampler.strategy.follow(next);
-            unproven.halve();
+            unproven.record_halved();
         } else {
             if next.strategy == Strategy::Bytes && self.jvmti.set_interval(next.interval).is_err() {
                 return show_sampling(env, sampler, now);
@@ -349,31 +348,32 @@ impl Work<'_> {
         let mut dropped = Vec::with_capacity(BATCH);
         let generation = u32::try_from(self.counters.get(Counter::Thinnings)).unwrap_or(u32::MAX);
         for record in samples.records() {
-            let keeps = next.keeps(&sampler.first, record.uid, record.size);
+            let keeps = next.would_take(&sampler.first, record.uid, record.size);
             let gone = !keeps
                 && match sampler.unproven {
-                    Some(_) => samples.let_go(env, record.slot),
+                    Some(_) => samples.clear_reference(env, record.slot),
                     None => samples.clear(env, record.slot),
                 };
             if let Some(ledger) = &sampler.ledger {
-                let booking = ledger.thinned(record.booking, record.size, generation, !gone);
-                samples.book(record.slot, booking);
+                let booking =
+                    ledger.downsample_account(record.booking, record.size, generation, !gone);
+                samples.set_booking(record.slot, booking);
             }
             if gone {
                 dropped.push(record.slot);
             }
             if dropped.len() >= BATCH {
-                self.give_back(&mut dropped);
+                self.free_slots(&mut dropped);
             }
         }
-        self.give_back(&mut dropped);
+        self.free_slots(&mut dropped);
         Ok(())
     }
 
     /// Frees the given slots. Called for each batch of dropped samples and not only at the end of downsampling, because
     /// other threads lose samples as long as no slot is free.
-    fn give_back(&self, dropped: &mut Vec<u32>) {
-        self.sampler.samples.give_back(dropped);
+    fn free_slots(&self, dropped: &mut Vec<u32>) {
+        self.sampler.samples.free_slots(dropped);
         self.counters.add(Counter::Thinned, dropped.len() as u64);
         dropped.clear();
     }
@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quarter_of_the_time_and_a_second_may_go_to_collections() {
+    fn gcs_may_take_a_second_plus_a_quarter_of_the_time() {
         let second = Duration::from_secs(1);
         assert!(is_within_budget(Duration::ZERO, Duration::ZERO));
         assert!(is_within_budget(second, Duration::ZERO));

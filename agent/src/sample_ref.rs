@@ -30,7 +30,7 @@ pub(crate) enum Reaper {
 
 impl Reaper {
     /// Returns [`Self::Scan`] if this JVM has `Reference.refersTo` (JDK 16 and later).
-    pub(crate) fn of_jvm(env: &Env<'_>) -> Result<Self> {
+    pub(crate) fn for_jvm(env: &Env<'_>) -> Result<Self> {
         let class = env.class(c"java/lang/ref/Reference")?;
         let named = (c"refersTo", c"(Ljava/lang/Object;)Z");
         if env.has_method(class.get(), named)? {
@@ -101,7 +101,7 @@ fn text(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()))
 }
 
-const fn type_of_sweep(reaper: Reaper) -> &'static str {
+const fn sweep_signature(reaper: Reaper) -> &'static str {
     match reaper {
         Reaper::Scan => SCAN,
         Reaper::Queue => DRAIN,
@@ -120,7 +120,7 @@ impl RefClass {
             }
         };
         let (sweep, of) = (text(SWEEP)?, class.get());
-        let sweep_type = text(type_of_sweep(*reaper))?;
+        let sweep_type = text(sweep_signature(*reaper))?;
         let refs = Self {
             class,
             constructor: Method(env.method(of, (c"<init>", &text(CONSTRUCTOR)?))?),
@@ -129,7 +129,7 @@ impl RefClass {
         };
         if *reaper == Reaper::Queue {
             let queue = env.class(&text(REFERENCE_QUEUE)?)?;
-            let queue = env.make(queue.get(), c"()V", &[])?;
+            let queue = env.construct(queue.get(), c"()V", &[])?;
             let (name, signature) = (text(QUEUE)?, text(QUEUE_TYPE)?);
             let field = refs.static_field(env, &name, &signature)?;
             // SAFETY: the field belongs to this class, and its type is the class of the new object.
@@ -154,14 +154,14 @@ impl RefClass {
         let bytes = java::sample_ref(reaper == Reaper::Queue);
         let bytes = bytes.map_err(|why| JniError::Unfit(why.to_string()))?;
         match env.define_class(&name, &bytes) {
-            Ok(class) => Ok((class.hold(env)?, reaper)),
+            Ok(class) => Ok((class.new_global_ref(env)?, reaper)),
             Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
                 let class = env.class(&name)?;
                 let sweep = text(SWEEP)?;
                 for kind in [reaper, Reaper::Scan, Reaper::Queue] {
-                    let named = (&*sweep, &*text(type_of_sweep(kind))?);
+                    let named = (&*sweep, &*text(sweep_signature(kind))?);
                     match env.static_method(class.get(), named) {
-                        Ok(_) => return Ok((class.hold(env)?, kind)),
+                        Ok(_) => return Ok((class.new_global_ref(env)?, kind)),
                         Err(JniError::HeapFull) => return Err(JniError::HeapFull),
                         Err(_) => {}
                     }
@@ -209,7 +209,7 @@ impl RefClass {
                 constructor,
                 arguments.as_ptr()
             );
-            env.made(made, "a sample")
+            env.take_non_null(made, "a sample")
         }
     }
 

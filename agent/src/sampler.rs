@@ -92,7 +92,7 @@ impl Sampler {
                 // Count the allocation under an unknown class, because the class cannot be read now.
                 totals.add(0, [1, bytes]);
             }
-            self.lost(counters, Counter::DroppedPending, self.taken(), bytes);
+            self.count_dropped(counters, Counter::DroppedPending, self.sampling(), bytes);
             return true;
         }
         // Reading the class's name requires a call into the JVM. So read it here only if it decides whether the sample
@@ -106,22 +106,22 @@ impl Sampler {
         let takes = match (&self.class_totals, known) {
             (Some(totals), Some(known)) => {
                 let [position, _] = totals.add(known.id, [1, bytes]);
-                self.strategy.takes_class(known.id, position)
+                self.strategy.should_sample_class(known.id, position)
             }
-            _ => self
-                .strategy
-                .takes(|| u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)),
+            _ => self.strategy.should_sample(|| {
+                u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+            }),
         };
         if !takes {
             counters.count(Counter::Filtered);
             return true;
         }
         let uid = self.uid(bytes);
-        let is_followed = self.is_followed(uid, bytes);
+        let is_followed = self.is_tracked(uid, bytes);
         let slot = is_followed.then(|| self.place(bytes));
         let has_no_place = slot == Some(None);
         if has_no_place {
-            self.lost(
+            self.count_dropped(
                 counters,
                 Counter::DroppedFull,
                 self.strategy.sampling(),
@@ -143,12 +143,12 @@ impl Sampler {
             Some(slot) => self.follow(env, counters, (thread, object), slot, sample),
             None => {
                 counters.count(Counter::Thinned);
-                let _ = self.book(counters, (class, site), bytes, false);
+                let _ = self.record_sample(counters, (class, site), bytes, false);
                 true
             }
         };
         if !is_kept {
-            self.lost(
+            self.count_dropped(
                 counters,
                 Counter::DroppedFailed,
                 self.strategy.sampling(),
@@ -160,18 +160,18 @@ impl Sampler {
         counters.count(Counter::Recorded);
         counters.add(Counter::RecordedBytes, bytes);
         self.totals.add(site, [1, bytes]);
-        self.totals.show(env, site);
+        self.totals.copy_counters(env, site);
         self.allocated
-            .add(site, [self.stands_for(self.taken(), bytes)]);
-        self.allocated.show(env, site);
+            .add(site, [self.represented_bytes(self.sampling(), bytes)]);
+        self.allocated.copy_counters(env, site);
         if let Some(types) = &self.site_types {
             types.set(site, [class.into()]);
-            types.show(env, site);
+            types.copy_counters(env, site);
         }
-        self.show(env, counters);
-        let is_crowded = |unproven: &Unproven| is_followed && unproven.is_crowded();
+        self.copy_counters(env, counters);
+        let is_crowded = |unproven: &Unproven| is_followed && unproven.should_track_fewer();
         !has_no_place
-            && !self.samples.is_crowded()
+            && !self.samples.is_nearly_full()
             && !self.unproven.as_ref().is_some_and(is_crowded)
     }
 
@@ -196,9 +196,9 @@ impl Sampler {
             slot: slot.cast_signed(),
             mark: MARK_SAMPLE,
         };
-        if !self.keep(env, &self.samples, slot, object, &fields) {
+        if !self.store_reference(env, &self.samples, slot, object, &fields) {
             if let Some(unproven) = &self.unproven {
-                unproven.take_back(bytes);
+                unproven.undo_count(bytes);
             }
             return false;
         }
@@ -206,7 +206,7 @@ impl Sampler {
             slot,
             uid,
             size: bytes,
-            booking: self.book(counters, (class, site), bytes, true),
+            booking: self.record_sample(counters, (class, site), bytes, true),
             thread: fields.thread,
             time: fields.time,
         });
@@ -223,19 +223,19 @@ impl Sampler {
         }
         let slot = self.samples.take();
         if slot.is_none() {
-            unproven.take_back(bytes);
+            unproven.undo_count(bytes);
         }
         slot
     }
 
     /// True if the sample is tracked until its object is collected. Under generational ZGC, this is true only for
     /// samples that the current interval selects. With other collectors it is true for all samples.
-    fn is_followed(&self, uid: u64, bytes: u64) -> bool {
-        self.unproven.is_none() || self.strategy.sampling().keeps(&self.first, uid, bytes)
+    fn is_tracked(&self, uid: u64, bytes: u64) -> bool {
+        self.unproven.is_none() || self.strategy.sampling().would_take(&self.first, uid, bytes)
     }
 
     /// Returns the strategy and the interval or rate by which samples are taken, whether they are tracked or not.
-    fn taken(&self) -> Sampling {
+    fn sampling(&self) -> Sampling {
         match self.unproven {
             Some(_) => self.first,
             None => self.strategy.sampling(),
@@ -244,7 +244,7 @@ impl Sampler {
 
     /// Returns the number of allocated bytes that a sample represents. `chosen` is the interval or rate with which the
     /// sample was taken.
-    fn stands_for(&self, chosen: Sampling, bytes: u64) -> u64 {
+    fn represented_bytes(&self, chosen: Sampling, bytes: u64) -> u64 {
         let weight = chosen.relative_bytes(&self.first, bytes).round();
         #[allow(
             clippy::cast_possible_truncation,
@@ -256,7 +256,7 @@ impl Sampler {
     }
 
     /// Records a sample for the trace, if there is one.
-    fn book(
+    fn record_sample(
         &self,
         counters: &Counters,
         site: (u32, u32),
@@ -272,15 +272,15 @@ impl Sampler {
         ledger
             .allocated(site, bytes, taken, is_followed.then_some(times))
             .unwrap_or_else(|_| {
-                ledger.refuse(self.stands_for(self.taken(), bytes));
+                ledger.refuse(self.represented_bytes(self.sampling(), bytes));
                 Booking::default()
             })
     }
 
     /// Counts a dropped sample. `chosen` is the interval or rate with which the sample was taken.
-    fn lost(&self, counters: &Counters, counter: Counter, chosen: Sampling, bytes: u64) {
+    fn count_dropped(&self, counters: &Counters, counter: Counter, chosen: Sampling, bytes: u64) {
         counters.count(counter);
-        counters.add(Counter::DroppedBytes, self.stands_for(chosen, bytes));
+        counters.add(Counter::DroppedBytes, self.represented_bytes(chosen, bytes));
     }
 
     /// Handles a class that the JVM has defined.
@@ -319,7 +319,7 @@ impl Sampler {
             slot: !slot.cast_signed(),
             mark: MARK_CLASS,
         };
-        if !self.keep(env, &self.classes, slot, class.any(), &fields) {
+        if !self.store_reference(env, &self.classes, slot, class.any(), &fields) {
             counters.count(Counter::DroppedClasses);
             return;
         }
@@ -335,15 +335,15 @@ impl Sampler {
     /// Returns the next uid.
     ///
     /// If all samples are tracked, skips the uids that the current interval or rate would discard after downsampling.
-    /// So the next downsampling keeps each returned uid with the same probability (see `Sampling::keeps`). If only some
-    /// samples are tracked, skips no uid, because the uid decides later whether its sample is tracked.
+    /// So the next downsampling would_take each returned uid with the same probability (see `Sampling::would_take`). If
+    /// only some samples are tracked, skips no uid, because the uid decides later whether its sample is tracked.
     fn uid(&self, bytes: u64) -> u64 {
         let sampling = self.strategy.sampling();
         loop {
             let uid = self.uids.fetch_add(1, Relaxed) + 1;
             if self.unproven.is_some()
                 || sampling == self.first
-                || sampling.keeps(&self.first, uid, bytes)
+                || sampling.would_take(&self.first, uid, bytes)
             {
                 return uid;
             }
@@ -367,7 +367,7 @@ impl Sampler {
     }
 
     /// Creates the sample's reference object and stores it in its slot. If that fails, frees the slot.
-    fn keep(
+    fn store_reference(
         &self,
         env: &Env<'_>,
         table: &Table,
@@ -379,13 +379,13 @@ impl Sampler {
         let kept = object.is_ok_and(|object| table.store(env, slot, object.get()));
         if !kept {
             // The heap or the thread's stack is full.
-            table.give_back(&[slot]);
+            table.free_slots(&[slot]);
         }
         kept
     }
 
     /// Copies the counters to the heap.
-    pub(crate) fn show(&self, env: &Env<'_>, counters: &Counters) {
+    pub(crate) fn copy_counters(&self, env: &Env<'_>, counters: &Counters) {
         // If this fails, the counters are copied with the next sample.
         let _ = self.shown.get().put(env, 0, &counters.values());
     }

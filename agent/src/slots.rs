@@ -91,7 +91,7 @@ impl SlotRecords {
     }
 
     /// Replaces the reference from a slot's sample to its account. The trace needs the account.
-    pub(crate) fn book(&self, slot: u32, booking: Booking) {
+    pub(crate) fn set_booking(&self, slot: u32, booking: Booking) {
         if let Some(atomic) = self.get(slot) {
             atomic.booking.store(booking.bits(), Relaxed);
         }
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_there_until_it_is_cleared() {
+    fn a_record_exists_until_it_is_cleared() {
         let records = SlotRecords::new(CHUNK + 1);
         let last = u32::try_from(CHUNK).unwrap();
         assert!(records.at(last).is_none() && records.uid(last) == 0);
         records.set(record(last, 9));
         let found = records.at(last).unwrap();
         assert_eq!((found.uid, found.size, records.uid(last)), (9, 27, 9));
-        records.book(last, Booking::from_bits(77));
+        records.set_booking(last, Booking::from_bits(77));
         assert_eq!(records.at(last).unwrap().booking.bits(), 77);
         records.clear(last);
         assert!(records.at(last).is_none() && records.uid(last) == 0);
@@ -157,7 +157,7 @@ mod tests {
 
     /// A thread that reads a slot while another thread changes it never gets a mixture of two samples.
     #[test]
-    fn what_is_read_is_of_one_sample() {
+    fn a_read_never_mixes_two_samples() {
         let records = SlotRecords::new(1);
         let (stop, seen) = (AtomicBool::new(false), AtomicU64::new(0));
         let facts = |n: SlotRecord| (n.size, n.booking, n.thread, n.time);

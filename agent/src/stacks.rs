@@ -288,7 +288,7 @@ impl Stacks {
         let signature = self.jvmti.class_signature(declaring.get()).ok()?;
         let version = self.version(env, declaring.get(), &signature)?;
         let found = self.jvmti.method(declaring.get(), frame).ok()?;
-        let class = types::of_signature(&signature);
+        let class = types::name_from_signature(&signature);
         let keeps_method = self.verbosity != Verbosity::Class;
         let name = if keeps_method { &found.name[..] } else { "" };
         let file = found.file.as_deref().filter(|_| keeps_method);
@@ -301,7 +301,7 @@ impl Stacks {
             id,
             lines,
             version,
-            named: self.filter.named(Some(&class)),
+            named: self.filter.match_name(Some(&class)),
             is_runtime: is_jdk(&class),
         });
         // Return the method, but do not cache it: its class may have been redefined while the lines were read.
@@ -322,21 +322,21 @@ impl Stacks {
             counters.count(Counter::NamesFull);
             return Type {
                 id: 0,
-                named: self.filter.named(None),
+                named: self.filter.match_name(None),
                 hidden: false,
             };
         };
         if let Some(&known) = lock(&self.types).get(&signature) {
             return known;
         }
-        let name = types::of_signature(&signature);
+        let name = types::name_from_signature(&signature);
         let id = lock(&self.interner).class(&name);
         if id == 0 {
             counters.count(Counter::NamesFull);
         }
         let found = Type {
             id,
-            named: self.filter.named(Some(&name)),
+            named: self.filter.match_name(Some(&name)),
             hidden: types::is_hidden(&signature),
         };
         let mut types = lock(&self.types);
@@ -375,7 +375,7 @@ impl Stacks {
                 break;
             }
         }
-        first.unwrap_or_else(|| self.filter.named(None))
+        first.unwrap_or_else(|| self.filter.match_name(None))
     }
 
     /// True if the boot loader defined the class.
@@ -422,7 +422,7 @@ impl Stacks {
             let id = if *threads < MOST_THREADS {
                 interner.string(name)
             } else {
-                interner.known_string(name)
+                interner.existing_id(name)
             };
             if interner.string_count() > known {
                 *threads += 1;

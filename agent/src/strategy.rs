@@ -27,7 +27,7 @@ impl ActiveStrategy {
     pub(crate) fn new(sampling: Sampling, seed: u64) -> Self {
         let random = Random::new(seed);
         let next = match sampling.strategy {
-            Strategy::Count => random.below(sampling.rate),
+            Strategy::Count => random.random_below(sampling.rate),
             _ => 0,
         };
         Self {
@@ -72,32 +72,32 @@ impl ActiveStrategy {
 
     /// True if the current allocation is taken as a sample. `now` returns nanoseconds and is called only if the
     /// strategy needs the time.
-    pub(crate) fn takes(&self, now: impl FnOnce() -> u64) -> bool {
+    pub(crate) fn should_sample(&self, now: impl FnOnce() -> u64) -> bool {
         match self.strategy {
             Strategy::Bytes => true,
             Strategy::Count => {
                 let position = self.position.fetch_add(1, Relaxed);
-                self.hit(&self.next, position, self.taking.load(Relaxed), false)
+                self.reaches_next(&self.next, position, self.taking.load(Relaxed), false)
             }
             Strategy::Time => {
                 let rate = self.taking.load(Relaxed).saturating_mul(1_000_000);
-                self.hit(&self.next, now(), rate, true)
+                self.reaches_next(&self.next, now(), rate, true)
             }
-            // With this strategy, `takes_class` decides.
+            // With this strategy, `should_sample_class` decides.
             Strategy::Class => false,
         }
     }
 
     /// True if allocation number `position` (0-based) of a class is taken as a sample.
-    pub(crate) fn takes_class(&self, class: u32, position: u64) -> bool {
+    pub(crate) fn should_sample_class(&self, class: u32, position: u64) -> bool {
         let (chunk, place) = (class as usize / TOTALS_CHUNK, class as usize % TOTALS_CHUNK);
         let Some(lock) = self.next_of_class.get(chunk) else {
             return false;
         };
         let rate = self.taking.load(Relaxed);
-        let first = || AtomicU64::new(self.random.below(rate));
+        let first = || AtomicU64::new(self.random.random_below(rate));
         let next = lock.get_or_init(|| (0..TOTALS_CHUNK).map(|_| first()).collect());
-        self.hit(&next[place], position, rate, false)
+        self.reaches_next(&next[place], position, rate, false)
     }
 
     /// True if `position` has reached `next`. If so, `next` is moved forward by a random distance.
@@ -105,11 +105,11 @@ impl ActiveStrategy {
     /// If `from_here` is false, the new `next` is the old `next` plus the distance. Then the mean distance is the rate,
     /// whatever the positions are. If `from_here` is true, the new `next` is `position` plus the distance. Then samples
     /// that were missed are not made up for.
-    fn hit(&self, next: &AtomicU64, position: u64, rate: u64, from_here: bool) -> bool {
+    fn reaches_next(&self, next: &AtomicU64, position: u64, rate: u64, from_here: bool) -> bool {
         let mut at = next.load(Relaxed);
         while position >= at {
             let start = if from_here { position } else { at };
-            let then = start.saturating_add(self.random.around(rate));
+            let then = start.saturating_add(self.random.random_near(rate));
             match next.compare_exchange_weak(at, then, Relaxed, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => at = now,
@@ -134,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn every_so_many_allocations() {
+    fn the_count_strategy_samples_every_nth_allocation() {
         for rate in [1, 2, 3, 10, 1000] {
             let count = active(Strategy::Count, rate);
             let n = 200_000;
-            let hits = (0..n).filter(|_| count.takes(|| 0)).count() as u64;
+            let hits = (0..n).filter(|_| count.should_sample(|| 0)).count() as u64;
             let expected = n / rate;
             assert!(
                 hits.abs_diff(expected) * 50 <= expected + 50,
@@ -146,36 +146,36 @@ mod tests {
             );
         }
         let all = active(Strategy::Count, 1);
-        assert!((0..1000).all(|_| all.takes(|| 0)));
+        assert!((0..1000).all(|_| all.should_sample(|| 0)));
     }
 
     #[test]
     fn distances_are_jittered_by_half_the_rate() {
         let count = active(Strategy::Count, 100);
-        let hits: Vec<u64> = (0..100_000).filter(|_| count.takes(|| 0)).collect();
+        let hits: Vec<u64> = (0..100_000).filter(|_| count.should_sample(|| 0)).collect();
         let gaps: Vec<u64> = hits.windows(2).map(|w| w[1] - w[0]).collect();
         assert!(gaps.iter().all(|g| (50..=150).contains(g)));
         assert!(gaps.contains(&60) && gaps.contains(&140));
     }
 
     #[test]
-    fn every_so_many_milliseconds() {
+    fn the_time_strategy_samples_at_its_interval() {
         let time = active(Strategy::Time, 10);
         let hits: Vec<u64> = (0..1_000_000_000_u64)
             .step_by(100_000)
-            .filter(|&now| time.takes(|| now))
+            .filter(|&now| time.should_sample(|| now))
             .collect();
         assert!((90..=110).contains(&hits.len()), "{}", hits.len());
         assert!(hits.windows(2).all(|w| w[1] - w[0] >= 5_000_000));
     }
 
     #[test]
-    fn each_class_by_itself() {
+    fn the_class_strategy_counts_each_class_separately() {
         let class = active(Strategy::Class, 10);
-        let hits = |id: u32, n: u64| (0..n).filter(|&i| class.takes_class(id, i)).count();
+        let hits = |id: u32, n: u64| (0..n).filter(|&i| class.should_sample_class(id, i)).count();
         assert!((95..=105).contains(&hits(1, 1000)));
         assert!((95..=105).contains(&hits(5000, 1000)));
-        assert!(!class.takes(|| 0));
-        assert!(!class.takes_class(u32::MAX, 0));
+        assert!(!class.should_sample(|| 0));
+        assert!(!class.should_sample_class(u32::MAX, 0));
     }
 }

@@ -56,7 +56,7 @@ impl Table {
     }
 
     /// Frees slots. The caller has already removed their references from the heap.
-    pub(crate) fn give_back(&self, slots: &[u32]) {
+    pub(crate) fn free_slots(&self, slots: &[u32]) {
         for &slot in slots {
             self.records.clear(slot);
         }
@@ -82,8 +82,8 @@ impl Table {
     }
 
     /// Sets the account to which a slot's sample is booked.
-    pub(crate) fn book(&self, slot: u32, booking: Booking) {
-        self.records.book(slot, booking);
+    pub(crate) fn set_booking(&self, slot: u32, booking: Booking) {
+        self.records.set_booking(slot, booking);
     }
 
     /// Returns the number of slots that were ever used. They are the slots with the lowest numbers.
@@ -125,7 +125,7 @@ impl Table {
 
     /// Removes a reference from its slot, and also clears the reference itself. Under generational ZGC, a reference in
     /// the old generation would otherwise keep its object alive until the reference itself is collected.
-    pub(crate) fn let_go(&self, env: &Env<'_>, slot: u32) -> bool {
+    pub(crate) fn clear_reference(&self, env: &Env<'_>, slot: u32) -> bool {
         let Some((chunk, place)) = self.place(slot) else {
             return false;
         };
@@ -138,7 +138,7 @@ impl Table {
         if let Some(reference) = reference {
             // If the call of `clear` fails, the sample's reference keeps its object alive until the reference itself is
             // collected.
-            let _ = env.tell(reference.get(), c"clear");
+            let _ = env.call_void(reference.get(), c"clear");
         }
         true
     }
@@ -151,9 +151,9 @@ impl Table {
     }
 
     /// Clears all slots and their references. Nothing may be stored in the table any more.
-    pub(crate) fn let_all_go(&self, env: &Env<'_>) {
+    pub(crate) fn clear_all_references(&self, env: &Env<'_>) {
         for record in self.records() {
-            self.let_go(env, record.slot);
+            self.clear_reference(env, record.slot);
         }
     }
 
@@ -173,7 +173,7 @@ impl Table {
     }
 
     /// True if less than one eighth of the slots is free.
-    pub(crate) fn is_crowded(&self) -> bool {
+    pub(crate) fn is_nearly_full(&self) -> bool {
         self.live.load(Relaxed) >= self.capacity - self.capacity / 8
     }
 

@@ -65,7 +65,7 @@ impl<const N: usize> Totals<N> {
     }
 
     /// Returns the ids whose counters have changed since `before`, each with the increases. Updates `before`.
-    pub(crate) fn since(&self, before: &mut Seen) -> Vec<(u32, [u64; N])> {
+    pub(crate) fn take_increases(&self, before: &mut Seen) -> Vec<(u32, [u64; N])> {
         let mut changes = Vec::new();
         before.0.resize(self.chunks.len(), Vec::new());
         let first_ids = (0_u32..).step_by(TOTALS_CHUNK);
@@ -87,8 +87,11 @@ impl<const N: usize> Totals<N> {
         changes
     }
 
-    /// Undoes the update of `before`, so that the next call of [`Self::since`] returns these changes again.
-    pub(crate) fn untell(before: &mut Seen, changes: impl IntoIterator<Item = (u32, [u64; N])>) {
+    /// Undoes the update of `before`, so that the next call of [`Self::take_increases`] returns these changes again.
+    pub(crate) fn restore_increases(
+        before: &mut Seen,
+        changes: impl IntoIterator<Item = (u32, [u64; N])>,
+    ) {
         for (id, change) in changes {
             let (chunk, place) = Self::split(id);
             let figures = before.0.get_mut(chunk);
@@ -106,7 +109,7 @@ impl<const N: usize> Totals<N> {
     }
 
     /// Copies the counters of an id to the heap.
-    pub(crate) fn show(&self, env: &Env<'_>, id: u32) {
+    pub(crate) fn copy_counters(&self, env: &Env<'_>, id: u32) {
         let (chunk, place) = Self::split(id);
         let Some(counters) = self.chunks.get(chunk).and_then(OnceLock::get) else {
             return;

@@ -21,7 +21,7 @@ use crate::counting::Lines;
 use crate::jvm_stats::{Figures, Invocation, JvmStats};
 use crate::jvmti::calls::{Env, JniError};
 use crate::ledger::Ledger;
-use crate::log::say;
+use crate::log::print_line;
 use crate::options::{Options, TraceOptions};
 use crate::pauses::Pauses;
 use crate::sampler::Sampler;
@@ -145,7 +145,7 @@ impl Tracing<'_> {
             } else {
                 "; sampling continues without a trace"
             };
-            say(format_args!("the trace stopped: {why}{rest}"));
+            print_line(format_args!("the trace stopped: {why}{rest}"));
         }
         self.done.store(true, Relaxed);
         self.wakeup.notify();
@@ -162,12 +162,12 @@ impl Tracing<'_> {
         let mut writer = match open() {
             Ok(writer) => Some(writer),
             Err(error) => {
-                next = next.max(self.now() + self.tried(&mut tries, Err(error), &path)?);
+                next = next.max(self.now() + self.handle_written(&mut tries, Err(error), &path)?);
                 None
             }
         };
         let (mut waiting, mut before) = (Waiting::default(), Before::default());
-        self.ask_for_beans(env, &mut stats, &mut waiting);
+        self.look_up_beans(env, &mut stats, &mut waiting);
         loop {
             let left = next.saturating_sub(self.now());
             let going = if left.is_zero() {
@@ -175,7 +175,7 @@ impl Tracing<'_> {
             } else {
                 self.wakeup.wait(left)
             };
-            self.look(env, &mut stats, &mut waiting);
+            self.read_collections(env, &mut stats, &mut waiting);
             if !going || self.now() >= next {
                 next = self.now() + self.trace.tick;
                 let figures = stats.figures(env);
@@ -183,7 +183,7 @@ impl Tracing<'_> {
                 let state = State {
                     counts: waiting.lines.read(env, now, figures.loaded_classes),
                     figures,
-                    lacked_room: tries.lack_room(),
+                    lacked_room: tries.was_disk_full(),
                 };
                 let written = match &mut writer {
                     Some(writer) => self.write(writer, state, &mut waiting, &mut before),
@@ -191,7 +191,7 @@ impl Tracing<'_> {
                         self.write(none.insert(opened), state, &mut waiting, &mut before)
                     }),
                 };
-                next = next.max(self.now() + self.tried(&mut tries, written, &path)?);
+                next = next.max(self.now() + self.handle_written(&mut tries, written, &path)?);
             }
             if !going {
                 break;
@@ -202,7 +202,7 @@ impl Tracing<'_> {
             }
         }
         match writer {
-            Some(writer) if !tries.lack_room() => {
+            Some(writer) if !tries.was_disk_full() => {
                 writer.end(wall_ms()).map_err(|error| error.to_string())
             }
             _ => {
@@ -218,15 +218,15 @@ impl Tracing<'_> {
 
     /// Handles the result of an attempt to write. Prints its message if there is one. Returns how long to wait before
     /// the next attempt.
-    fn tried(
+    fn handle_written(
         &self,
         tries: &mut Tries,
         written: Result<Written, TraceError>,
         path: &Path,
     ) -> Result<Duration, String> {
-        let next = tries.tried(written, path, Instant::now())?;
+        let next = tries.after_attempt(written, path, Instant::now())?;
         if let Some(text) = next.say {
-            say(text);
+            print_line(text);
         }
         Ok(next.pause)
     }
@@ -244,9 +244,9 @@ impl Tracing<'_> {
         let counts = state.counts;
         let make = |anew| {
             if anew {
-                self.ledger.touch_live();
+                self.ledger.mark_live_dirty();
                 waiting.counted = Seen::default();
-                waiting.lines.forget();
+                waiting.lines.report_all_again();
             }
             let counting = counts.then(|| waiting.lines.counting());
             let tick = self.tick(state, waiting, before);
@@ -254,14 +254,14 @@ impl Tracing<'_> {
         };
         let written = writer.tick(&self.sampler.stacks, self.sampler, make);
         if counts && matches!(written, Ok(Written::Done)) {
-            waiting.lines.told();
+            waiting.lines.mark_reported();
         }
         if let (Err(_), Some(tick)) = (&written, made) {
             let newest = tick.newest_collected_ms.map(i64::unsigned_abs);
             self.ledger.reopen(&tick.sites, &tick.classes, newest);
             let counted = tick.class_totals.iter();
             let counted = counted.map(|c| (c.class, [c.objects, c.bytes]));
-            Totals::untell(&mut waiting.counted, counted);
+            Totals::restore_increases(&mut waiting.counted, counted);
             (waiting.collections, waiting.dumps) = (tick.collections, tick.dumps);
             (waiting.unsaid, *before) = (unsaid, at_last_tick);
         }
@@ -274,7 +274,7 @@ impl Tracing<'_> {
     }
 
     fn describe(&self, env: &Env<'_>) -> NewRun {
-        let invocation = Invocation::of_this_jvm(env);
+        let invocation = Invocation::current(env);
         let sampling = self.sampler.first;
         let pid = std::process::id();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -299,15 +299,15 @@ impl Tracing<'_> {
         }
     }
 
-    fn ask_for_beans(&self, env: &Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
-        if let Some(Err(why)) = stats.ask_for_beans(env, self.pauses) {
+    fn look_up_beans(&self, env: &Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
+        if let Some(Err(why)) = stats.look_up_beans(env, self.pauses) {
             waiting.unsaid.notes.push(without_beans(&why));
         }
     }
 
     /// Reads the GCs since the last call.
-    fn look(&self, env: &Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
-        self.ask_for_beans(env, stats, waiting);
+    fn read_collections(&self, env: &Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
+        self.look_up_beans(env, stats, waiting);
         let clock = |at: Instant| {
             let uptime = millis(at.saturating_duration_since(self.sampler.started));
             let ago = millis(at.elapsed());
@@ -333,7 +333,7 @@ impl Tracing<'_> {
         let get = |counter| self.counters.get(counter);
         let (sites, classes) = self.ledger.close();
         let newest = self.ledger.newest_collected_ms();
-        let (full, full_bytes) = self.ledger.refused();
+        let (full, full_bytes) = self.ledger.unaccounted();
         let lost = get(Counter::DroppedFull)
             + get(Counter::DroppedFailed)
             + get(Counter::DroppedPending)
@@ -347,7 +347,8 @@ impl Tracing<'_> {
             sites_full: get(Counter::SitesFull),
         };
         let class_totals = self.sampler.class_totals.as_ref();
-        let class_totals = class_totals.map_or_else(Vec::new, |t| t.since(&mut waiting.counted));
+        let class_totals =
+            class_totals.map_or_else(Vec::new, |t| t.take_increases(&mut waiting.counted));
         let class_total = |(class, [objects, bytes]): (u32, [u64; 2])| ClassTotal {
             class,
             objects,
@@ -440,7 +441,7 @@ mod tests {
     use super::{JniError, MOST_COLLECTIONS, Unsaid, without_beans};
 
     #[test]
-    fn a_full_heap_is_not_told_as_a_missing_module() {
+    fn a_full_heap_is_not_reported_as_a_missing_module() {
         let missing = JniError::Thrown("java.lang.NoClassDefFoundError".to_owned());
         assert!(
             without_beans(&missing)
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn collections_without_a_row_are_told_once_each_way() {
+    fn missing_gcs_are_noted_once_per_cause() {
         assert!(Unsaid::default().notes().is_empty());
         let unsaid = Unsaid {
             notes: vec!["first".to_owned()],

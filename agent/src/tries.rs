@@ -43,13 +43,13 @@ impl Tries {
     }
 
     /// True if the disk was full at the last attempt.
-    pub(crate) const fn lack_room(&self) -> bool {
+    pub(crate) const fn was_disk_full(&self) -> bool {
         self.full_since.is_some()
     }
 
     /// Returns what to do after an attempt that has just ended. If the trace must end, returns an error with the
     /// reason.
-    pub(crate) fn tried(
+    pub(crate) fn after_attempt(
         &mut self,
         written: Result<Written, TraceError>,
         path: &Path,
@@ -78,9 +78,9 @@ impl Tries {
                 "{path}: another process has locked the trace for {} seconds",
                 PATIENCE.as_secs()
             )),
-            Err(error) if error.lacks_room() => {
+            Err(error) if error.is_disk_full() => {
                 self.free_since = now;
-                let goes_on = self.lack_room();
+                let goes_on = self.was_disk_full();
                 self.full_since.get_or_insert(now);
                 // If the disk is full again soon after it had space, the trace itself may have filled that space. So
                 // the pauses between attempts to write stay long.
@@ -115,7 +115,7 @@ mod tests {
 
     /// Another connection really locks the file; only the clock is simulated.
     #[test]
-    fn a_file_that_is_held_too_long_is_given_up() {
+    fn a_file_that_stays_locked_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &NewRun::default(), Limits::default()).unwrap();
@@ -128,7 +128,7 @@ mod tests {
         };
         let start = Instant::now();
         let mut tries = Tries::new(start);
-        let mut tried = |written, seconds| tries.tried(written, &path, at(start, seconds));
+        let mut tried = |written, seconds| tries.after_attempt(written, &path, at(start, seconds));
         assert_eq!(tried(tick(1000), 1), Ok(Next::default()));
         let holder = Database::create(&path).unwrap();
         let lock = |sql| holder.connection().execute_batch(sql).unwrap();
@@ -163,14 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_tried_again_more_and_more_rarely_and_told_once() {
+    fn a_full_disk_is_retried_with_backoff_and_reported_once() {
         let path = Path::new("t.db");
         let start = Instant::now();
         let mut tries = Tries::new(start);
         let full = || failed(rusqlite::ffi::SQLITE_FULL);
         let mut try_at = |seconds, written| {
-            let next = tries.tried(written, path, at(start, seconds)).unwrap();
-            assert_eq!(tries.lack_room(), !next.pause.is_zero());
+            let next = tries
+                .after_attempt(written, path, at(start, seconds))
+                .unwrap();
+            assert_eq!(tries.was_disk_full(), !next.pause.is_zero());
             (next.pause.as_secs(), next.say)
         };
         let said = Some(
@@ -194,15 +196,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_lack_of_room_ends_it() {
+    fn errors_other_than_a_full_disk_end_the_trace() {
         for code in [
             rusqlite::ffi::SQLITE_IOERR_WRITE,
             rusqlite::ffi::SQLITE_CANTOPEN,
             rusqlite::ffi::SQLITE_CORRUPT,
         ] {
             let mut tries = Tries::new(Instant::now());
-            let ended = tries.tried(failed(code), Path::new("t.db"), Instant::now());
-            assert!(ended.is_err() && !tries.lack_room(), "{code}");
+            let ended = tries.after_attempt(failed(code), Path::new("t.db"), Instant::now());
+            assert!(ended.is_err() && !tries.was_disk_full(), "{code}");
         }
     }
 }

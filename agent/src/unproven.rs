@@ -5,7 +5,7 @@
 //! one sampled object must be evacuated. With an interval of 512 KiB, nearly every page contains a sample.
 //!
 //! **The solution.** All samples are counted with their stacks, but only a few are tracked: a few per second
-//! ([`Pace`]), or as many as the option `follow` requests ([`followed_at_first`]). The interval between tracked samples
+//! ([`Pace`]), or as many as the option `follow` requests ([`initial_tracking`]). The interval between tracked samples
 //! is doubled when too many samples are tracked, or when the unproven samples take more than a small part of the heap.
 //!
 //! A sample is *unproven* until a GC finds that it, or a younger sample, is dead. If a GC has found a younger sample
@@ -62,8 +62,8 @@ pub(crate) struct Looks {
 
 impl Looks {
     /// Requests a search for collected samples. Returns true if the search may be made now. The request stays pending
-    /// until [`Self::made`] is called.
-    pub(crate) fn is_due(&self, now: Duration) -> bool {
+    /// until [`Self::mark_search_made`] is called.
+    pub(crate) fn request_if_due(&self, now: Duration) -> bool {
         self.owed.store(true, Relaxed);
         let is_due = self.rest(now).is_zero();
         if is_due {
@@ -73,12 +73,12 @@ impl Looks {
         is_due
     }
 
-    pub(crate) fn made(&self) {
+    pub(crate) fn mark_search_made(&self) {
         self.owed.store(false, Relaxed);
     }
 
     /// Returns the time to wait for the pending search, or `None` if none is pending.
-    pub(crate) fn owed_in(&self, now: Duration) -> Option<Duration> {
+    pub(crate) fn time_until_search(&self, now: Duration) -> Option<Duration> {
         self.owed.load(Relaxed).then(|| self.rest(now))
     }
 
@@ -100,7 +100,7 @@ pub(crate) fn is_to_follow_few(options: &Options) -> bool {
 ///
 /// By default every sample is tracked at first, so the result is 0 and the unchanged interval. With `follow=BYTES` and
 /// the strategy `bytes`, the interval is doubled until it is at least that many bytes.
-pub(crate) fn followed_at_first(options: &Options) -> (u64, Sampling) {
+pub(crate) fn initial_tracking(options: &Options) -> (u64, Sampling) {
     let (mut times, mut sampling) = (0, options.sampling);
     let interval = options.follow.unwrap_or(0);
     while sampling.strategy == Strategy::Bytes && sampling.interval < interval {
@@ -136,7 +136,7 @@ impl Unproven {
     /// Counts a sample of `size` bytes that is to be tracked. Returns false if the limit leaves no room for it. `now`
     /// returns the time since the start and is called only if needed.
     pub(crate) fn add(&self, size: u64, now: impl FnOnce() -> Duration) -> bool {
-        let more = self.charge(size);
+        let more = self.counted_bytes(size);
         let add = |bytes: u64| {
             let sum = bytes.saturating_add(more);
             (sum <= self.most).then_some(sum)
@@ -149,47 +149,47 @@ impl Unproven {
     }
 
     /// Undoes the counting of a sample that is not tracked after all.
-    pub(crate) fn take_back(&self, size: u64) {
-        let less = |bytes: u64| Some(bytes.saturating_sub(self.charge(size)));
+    pub(crate) fn undo_count(&self, size: u64) {
+        let less = |bytes: u64| Some(bytes.saturating_sub(self.counted_bytes(size)));
         let _ = self.bytes.fetch_update(Relaxed, Relaxed, less);
     }
 
     /// Records that the sample with this uid was found dead.
-    pub(crate) fn found_dead(&self, uid: u64) {
+    pub(crate) fn record_dead(&self, uid: u64) {
         self.tried.fetch_max(uid, Relaxed);
     }
 
     /// Returns the uid of the newest sample that was found dead, or 0.
-    pub(crate) fn tried(&self) -> u64 {
+    pub(crate) fn newest_dead_uid(&self) -> u64 {
         self.tried.load(Relaxed)
     }
 
     /// Computes the total size of the unproven samples again. `followed` yields uid and size of all tracked samples. A
     /// sample that is added meanwhile may be missed or counted twice.
     pub(crate) fn recount(&self, followed: impl Iterator<Item = (u64, u64)>) {
-        let tried = self.tried();
+        let tried = self.newest_dead_uid();
         let untried = followed.filter(|(uid, _)| *uid > tried);
         let bytes = untried.fold(0_u64, |sum, (_, size)| {
-            sum.saturating_add(self.charge(size))
+            sum.saturating_add(self.counted_bytes(size))
         });
         self.bytes.store(bytes, Relaxed);
     }
 
     /// True if fewer samples should be tracked, because half of the limit is reached or too many samples were added
     /// recently.
-    pub(crate) fn is_crowded(&self) -> bool {
+    pub(crate) fn should_track_fewer(&self) -> bool {
         self.bytes.load(Relaxed) > self.most / 2 || self.pace.as_ref().is_some_and(Pace::is_full)
     }
 
     /// Records that half of the tracked samples were discarded.
-    pub(crate) fn halve(&self) {
+    pub(crate) fn record_halved(&self) {
         if let Some(pace) = &self.pace {
-            pace.halve();
+            pace.halve_count();
         }
     }
 
     /// Returns the number of bytes that a tracked sample of this size counts for.
-    fn charge(&self, size: u64) -> u64 {
+    fn counted_bytes(&self, size: u64) -> u64 {
         size.saturating_add(BESIDE).min(self.most / LARGE)
     }
 }
@@ -199,20 +199,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_a_part_of_the_heap() {
+    fn the_limit_is_a_part_of_the_heap() {
         let timeless = || unreachable!("the code does not use the time");
         let unproven = Unproven::new(PART * 10_000 * 200, None);
         let added = (0..).take_while(|_| unproven.add(40, timeless)).count();
         assert_eq!(added, 10_000);
-        assert!(unproven.is_crowded() && !unproven.add(40, timeless));
-        unproven.take_back(40);
+        assert!(unproven.should_track_fewer() && !unproven.add(40, timeless));
+        unproven.undo_count(40);
         assert!(unproven.add(40, timeless));
         // The sample with the uid 5000 was found dead. So the older half of the 10,000 samples is no longer unproven.
-        unproven.found_dead(5000);
-        unproven.found_dead(3000);
+        unproven.record_dead(5000);
+        unproven.record_dead(3000);
         unproven.recount((1..=10_000).map(|uid| (uid, 40)));
-        assert_eq!((unproven.tried(), unproven.is_crowded()), (5000, false));
-        assert!(unproven.add(40, timeless) && unproven.is_crowded());
+        assert_eq!(
+            (unproven.newest_dead_uid(), unproven.should_track_fewer()),
+            (5000, false)
+        );
+        assert!(unproven.add(40, timeless) && unproven.should_track_fewer());
         // Even for the smallest heap, the limit allows eight samples, however large the sampled objects are.
         let small = Unproven::new(0, None);
         assert_eq!(
@@ -223,44 +226,44 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_off_is_made_up_for() {
+    fn a_postponed_search_is_made_up_for() {
         let looks = Looks::default();
         let ms = Duration::from_millis;
-        assert_eq!(looks.owed_in(ms(100)), None);
-        assert!(looks.is_due(ms(1000)));
-        looks.made();
-        assert_eq!(looks.owed_in(ms(1000)), None);
+        assert_eq!(looks.time_until_search(ms(100)), None);
+        assert!(looks.request_if_due(ms(1000)));
+        looks.mark_search_made();
+        assert_eq!(looks.time_until_search(ms(1000)), None);
         // If a search is requested too early, the request stays pending, because the GC reports its end only once.
-        assert!(!looks.is_due(ms(1100)));
-        assert_eq!(looks.owed_in(ms(1110)), Some(ms(140)));
-        assert!(looks.is_due(ms(1250)));
+        assert!(!looks.request_if_due(ms(1100)));
+        assert_eq!(looks.time_until_search(ms(1110)), Some(ms(140)));
+        assert!(looks.request_if_due(ms(1250)));
         // If a search fails, it is repeated later.
-        assert_eq!(looks.owed_in(ms(1260)), Some(ms(240)));
-        assert_eq!(looks.owed_in(ms(9000)), Some(ms(0)));
-        assert!(looks.is_due(ms(9000)));
-        looks.made();
-        assert_eq!(looks.owed_in(ms(9001)), None);
+        assert_eq!(looks.time_until_search(ms(1260)), Some(ms(240)));
+        assert_eq!(looks.time_until_search(ms(9000)), Some(ms(0)));
+        assert!(looks.request_if_due(ms(9000)));
+        looks.mark_search_made();
+        assert_eq!(looks.time_until_search(ms(9001)), None);
     }
 
     #[test]
-    fn too_many_of_late_are_too_many() {
+    fn too_many_recent_samples_reach_the_limit() {
         let unproven = Unproven::new(1 << 40, Some(Pace::new(1 << 40)));
         let add = || unproven.add(40, || Duration::from_secs(3));
-        let added = (0..).take_while(|_| !unproven.is_crowded() && add());
+        let added = (0..).take_while(|_| !unproven.should_track_fewer() && add());
         assert_eq!(added.count(), 80);
-        unproven.halve();
-        assert!(!unproven.is_crowded());
+        unproven.record_halved();
+        assert!(!unproven.should_track_fewer());
         let small = Unproven::new(0, Some(Pace::new(1 << 40)));
         let added = (0..).take_while(|_| small.add(40, || Duration::ZERO));
-        assert_eq!((added.count(), small.is_crowded()), (51, true));
+        assert_eq!((added.count(), small.should_track_fewer()), (51, true));
         small.recount([].into_iter());
-        assert!(!small.is_crowded());
+        assert!(!small.should_track_fewer());
     }
 
     #[test]
-    fn so_many_are_followed_at_first() {
+    fn options_set_how_many_samples_are_tracked_at_first() {
         let at_first = |text: &str| {
-            let (times, sampling) = followed_at_first(&Options::parse(text).unwrap());
+            let (times, sampling) = initial_tracking(&Options::parse(text).unwrap());
             (times, sampling.interval, sampling.rate)
         };
         assert_eq!(at_first(""), (0, 512 << 10, 0));
@@ -272,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_collector_is_known_by_a_thread() {
+    fn generational_zgc_is_detected_by_a_thread_name() {
         let tasks = tempfile::tempdir().unwrap();
         for (id, name) in [("1", "java\n"), ("2", "ZDriverMinor2\n"), ("3", "")] {
             let task = tasks.path().join(id);

@@ -43,14 +43,14 @@ impl Wakeup {
             .notify(self.monitor, || self.stopping.store(true, Release));
     }
 
-    /// Wakes the threads in [`Self::until`], so that they check again.
+    /// Wakes the threads in [`Self::wait_until`], so that they check again.
     pub(crate) fn notify(&self) {
         self.jvmti.notify(self.monitor, || ());
     }
 
     /// Waits until `done` returns true, but at most `most`. The thread that changes the condition calls
     /// [`Self::notify`].
-    pub(crate) fn until(&self, done: impl Fn() -> bool, most: Duration) {
+    pub(crate) fn wait_until(&self, done: impl Fn() -> bool, most: Duration) {
         let end = Instant::now() + most;
         while !done() {
             let left = end.saturating_duration_since(Instant::now());

@@ -19,7 +19,7 @@ use noak::AccessFlags;
 use noak::reader::Class;
 use zip::ZipArchive;
 
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 use image::Image;
 
 /// Maximum size of a class file in bytes. Compilers write class files of at most a few megabytes.
@@ -62,12 +62,12 @@ impl<R: Read + Seek> Entries for ZipArchive<R> {
     }
 
     fn content(&mut self, at: usize, most: u64) -> io::Result<Vec<u8>> {
-        bounded(self.by_index(at)?, most)
+        read_limited(self.by_index(at)?, most)
     }
 }
 
 /// Reads everything. Returns an error if there are more than `most` bytes.
-fn bounded(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+fn read_limited(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
@@ -133,7 +133,7 @@ impl Classpath {
                 ClassSource::Image(path, image) => (&*path, image.class(class, LARGEST_CLASS)),
             };
             let wrong = |what: &str| failure(path, &format!("class {class}: {what}"));
-            if let Some(bytes) = found.map_err(|e| wrong(&plain(&e)))? {
+            if let Some(bytes) = found.map_err(|e| wrong(&system_message(&e)))? {
                 let fields = declared(&bytes).map_err(|what| wrong(&what))?;
                 return Ok(Some(fields));
             }
@@ -143,7 +143,7 @@ impl Classpath {
 }
 
 fn open(path: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
-    let wrong = |e: &io::Error| failure(path, &plain(e));
+    let wrong = |e: &io::Error| failure(path, &system_message(e));
     let kind = fs::metadata(path).map_err(|e| wrong(&e))?;
     if kind.is_dir() {
         let modules = path.join("lib/modules");
@@ -159,13 +159,13 @@ fn open(path: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
         return Ok(());
     }
     let (mut archive, jars) = Archive::new(file).map_err(|e| {
-        let what = plain(&e);
+        let what = system_message(&e);
         failure(path, &format!("not a jar or a folder of classes: {what}"))
     })?;
     let mut inner = Vec::new();
     for at in jars {
         let path = path.join(archive.zip.name(at));
-        let wrong = |e: &io::Error| failure(&path, &plain(e));
+        let wrong = |e: &io::Error| failure(&path, &system_message(e));
         let bytes = archive
             .zip
             .content(at, LARGEST_JAR)
@@ -180,7 +180,7 @@ fn open(path: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
 
 /// Adds all jars and `.jmod` files of a folder, in the order of their names.
 fn archives_of(folder: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
-    let list = fs::read_dir(folder).map_err(|e| failure(folder, &plain(&e)))?;
+    let list = fs::read_dir(folder).map_err(|e| failure(folder, &system_message(&e)))?;
     let mut paths: Vec<PathBuf> = list.filter_map(|e| Some(e.ok()?.path())).collect();
     paths.retain(|p| p.extension().is_some_and(|e| e == "jar" || e == "jmod"));
     paths.sort();
@@ -202,7 +202,7 @@ fn in_folder(folder: &Path, class: &str) -> io::Result<Option<Vec<u8>>> {
     if !path.is_file() {
         return Ok(None);
     }
-    bounded(File::open(path)?, LARGEST_CLASS).map(Some)
+    read_limited(File::open(path)?, LARGEST_CLASS).map(Some)
 }
 
 /// Returns the fields that a class file declares.

@@ -50,9 +50,10 @@ impl Failure {
     /// The failure for a dump that cannot be read.
     pub(crate) fn input(path: &Path, error: &hprof::Error) -> Self {
         let (message, hint) = match error {
-            hprof::Error::Io { path, source } => {
-                (format!("{}: {}", path.display(), plain(source)), None)
-            }
+            hprof::Error::Io { path, source } => (
+                format!("{}: {}", path.display(), system_message(source)),
+                None,
+            ),
             hprof::Error::NotADump(_) => (
                 format!("{}: {error}", path.display()),
                 Some(if is_recording(path) {
@@ -175,7 +176,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// Returns the system's message for an error, without the suffix " (os error 2)" that Rust adds.
-pub(crate) fn plain(error: &std::io::Error) -> String {
+pub(crate) fn system_message(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(at) => text[..at].to_owned(),

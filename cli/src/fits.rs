@@ -103,7 +103,7 @@ pub(crate) fn focus<'a>(
 }
 
 /// Returns the warning that a focus pattern matches nothing in a table of stacks or classes.
-pub(crate) fn nothing(focus: &Regex) -> String {
+pub(crate) fn no_match_warning(focus: &Regex) -> String {
     format!("--focus {focus}: no class and no stack frame matches")
 }
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_fit_nothing_are_named() {
+    fn patterns_without_a_match_are_reported() {
         let filter = filter(&["^a", "Order", "gone"], &["b$", "away"]);
         let classes = Classes::new(&filter);
         assert!(classes.admits(&["a.Order"]));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_focus_that_fits_no_frame_of_a_line_is_named() {
+    fn a_focus_without_a_matching_line_is_reported() {
         let all = Allocated {
             frames: vec!["a.Main.main".to_owned(), "a.Unused.f".to_owned()],
             classes: vec!["a.Shop".to_owned()],
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_focus_that_fits_nothing_is_named() {
+    fn a_focus_without_a_match_is_reported() {
         let shop = Regex::new("Shop").unwrap();
         let mut all = Allocated::default();
         assert!(

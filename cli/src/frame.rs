@@ -4,7 +4,7 @@ use heapdiff_diff::FrameParts;
 use regex::Regex;
 
 /// Removes the space between the method and the file of a frame. The titles of suspects in reports print such a space.
-pub(crate) fn without_gap(frame: &str) -> String {
+pub(crate) fn remove_file_space(frame: &str) -> String {
     match frame.rsplit_once(" (") {
         Some((method, place)) if !place.contains('(') && place.contains('.') => {
             format!("{method}({place}")
@@ -21,7 +21,7 @@ pub(crate) fn without_gap(frame: &str) -> String {
 ///
 /// Returns an error if the text is neither a frame nor a regular expression.
 pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
-    let frame = without_gap(text);
+    let frame = remove_file_space(text);
     if is_literal(&frame) {
         heapdiff_diff::pattern(&regex::escape(&frame))
     } else {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copied_frame_stands_for_itself() {
+    fn a_copied_frame_matches_itself() {
         for (text, frame) in [
             ("a.B.run(B.java:42)", "a.B.run(B.java:42)"),
             ("a.B.run (B.java:42)", "a.B.run(B.java:42)"),

@@ -56,12 +56,14 @@ pub(crate) fn outcomes(report: &DiffReport) -> Vec<Gate> {
     let growth = gates.growth.map(|limit| Gate {
         name: format!("--fail-on-growth {}", Size(limit)),
         tripped: gates
-            .too_much(diff, more, report.more.known.iter().map(|known| &known.0))
+            .growth_over_gate(diff, more, report.more.known.iter().map(|known| &known.0))
             .map(|too_much| growth(&too_much)),
     });
     let suspect = gates.suspect.then(|| Gate {
         name: "--fail-on-suspect".to_owned(),
-        tripped: gates.grave(diff, more).map(|grave| suspects(&grave)),
+        tripped: gates
+            .failing_suspects(diff, more)
+            .map(|grave| suspects(&grave)),
     });
     growth.into_iter().chain(suspect).collect()
 }
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tripped_is_told() {
+    fn tripped_gates_are_reported() {
         let told = |less_known: bool| {
             growth(&TooMuch {
                 what: Grown::Heap { less_known },

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use heapdiff_diff::{IgnoreRule, IgnoreRules, Suspect};
 
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 
 /// The rules of a file.
 #[derive(Debug)]
@@ -27,8 +27,13 @@ pub(crate) struct Ignored {
 
 impl IgnoreFile {
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path)
-            .map_err(|e| Failure::usage(format!("--ignore {}: {}", path.display(), plain(&e))))?;
+        let text = fs::read_to_string(path).map_err(|e| {
+            Failure::usage(format!(
+                "--ignore {}: {}",
+                path.display(),
+                system_message(&e)
+            ))
+        })?;
         let rules = IgnoreRules::parse(&text).map_err(|e| {
             let message = format!("--ignore {}:{}: {}", path.display(), e.line, e.fault);
             Failure::usage(message).with_hint(

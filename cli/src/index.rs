@@ -17,10 +17,10 @@ use hprof::index::IndexFault;
 use hprof::{Options, Progress, Refs, Snapshot};
 use twox_hash::XxHash3_64;
 
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Exit, Failure, Result, system_message};
 use crate::interrupt::{UNFINISHED, Unfinished};
 use crate::job::Setup;
-use crate::leftovers::is_left_behind;
+use crate::leftovers::is_leftover;
 use crate::overwrite;
 use crate::progress::{Meter, Wanted};
 use crate::write;
@@ -83,7 +83,7 @@ fn read_from<T>(
 /// Prints that an index is damaged, if this was detected only while the index was in use.
 pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     let places = places(snapshot.source().path(), snapshot.refs(), EXTENSION);
-    let used = places.into_iter().find(|place| is_ours(place));
+    let used = places.into_iter().find(|place| is_index_file(place));
     if let Some(place) = used {
         let what = "is not used (damaged: the checksum of a section is wrong); heapdiff reads the dump instead";
         note(setup.progress, false, &place, what);
@@ -103,19 +103,19 @@ fn places(dump: &Path, refs: Refs, extension: &str) -> Vec<PathBuf> {
     let Ok(dump) = fs::canonicalize(dump) else {
         return Vec::new();
     };
-    let beside = named(dump.clone().into_os_string(), refs, extension);
+    let beside = cache_file_name(dump.clone().into_os_string(), refs, extension);
     let cached = cache().map(|cache| {
         let mut name = dump.file_name().unwrap_or(OsStr::new("dump")).to_owned();
         let path = XxHash3_64::oneshot(dump.as_os_str().as_encoded_bytes());
         name.push(format!("-{path:016x}"));
-        cache.join(named(name, refs, extension))
+        cache.join(cache_file_name(name, refs, extension))
     });
     std::iter::once(beside.into()).chain(cached).collect()
 }
 
 /// Returns the name of an index or summary. The name shows which kinds of references retain objects, because each
 /// choice needs a separate file.
-fn named(mut dump: OsString, refs: Refs, extension: &str) -> OsString {
+fn cache_file_name(mut dump: OsString, refs: Refs, extension: &str) -> OsString {
     dump.push(match refs {
         Refs::Soft => ".",
         Refs::Strong => ".strong.",
@@ -193,8 +193,8 @@ pub(crate) fn write_pending() {
 }
 
 /// Drops the scheduled indexes and summaries. Called when nobody waits for them.
-pub(crate) fn forget_pending() {
-    summary::forget_pending();
+pub(crate) fn drop_pending() {
+    summary::drop_pending();
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
     drop(pending);
 }
@@ -205,7 +205,7 @@ fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Res
         match write(place) {
             Ok(()) => break,
             Err(e) => {
-                let what = format!("was not written: {}", plain(&e));
+                let what = format!("was not written: {}", system_message(&e));
                 note(wanted, true, place, &what);
             }
         }
@@ -277,8 +277,8 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
         } else {
             let all = [Refs::Soft, Refs::Strong, Refs::All].into_iter();
             let of_dump: Vec<PathBuf> = all
-                .flat_map(|refs| places_of_any(path, refs))
-                .filter(|place| is_ours(place))
+                .flat_map(|refs| candidate_paths(path, refs))
+                .filter(|place| is_index_file(place))
                 .collect();
             if of_dump.is_empty() && !path.exists() {
                 let message = format!("{}: no such file or folder", path.display());
@@ -298,7 +298,7 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
     for index in found {
         let bytes = fs::symlink_metadata(&index).map_or(0, |meta| meta.len());
         fs::remove_file(&index)
-            .map_err(|e| Failure::usage(format!("{}: {}", index.display(), plain(&e))))?;
+            .map_err(|e| Failure::usage(format!("{}: {}", index.display(), system_message(&e))))?;
         removed = (removed.0 + 1, removed.1 + bytes);
         text += &format!("removed {}  {}\n", index.display(), Size(bytes));
     }
@@ -312,7 +312,7 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
 }
 
 /// Like [`places`], but `path` may also be a dump that was deleted, or an index itself.
-fn places_of_any(path: &Path, refs: Refs) -> Vec<PathBuf> {
+fn candidate_paths(path: &Path, refs: Refs) -> Vec<PathBuf> {
     let places: Vec<PathBuf> = EXTENSIONS
         .iter()
         .flat_map(|extension| places(path, refs, extension))
@@ -322,7 +322,7 @@ fn places_of_any(path: &Path, refs: Refs) -> Vec<PathBuf> {
     }
     if places.is_empty() {
         EXTENSIONS
-            .map(|extension| named(path.as_os_str().to_owned(), refs, extension).into())
+            .map(|extension| cache_file_name(path.as_os_str().to_owned(), refs, extension).into())
             .to_vec()
     } else {
         places
@@ -331,12 +331,13 @@ fn places_of_any(path: &Path, refs: Refs) -> Vec<PathBuf> {
 
 /// Returns the indexes in a folder, and temporary files of indexes that killed runs left there.
 fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
-    let failed = |e: io::Error| Failure::usage(format!("{}: {}", folder.display(), plain(&e)));
+    let failed =
+        |e: io::Error| Failure::usage(format!("{}: {}", folder.display(), system_message(&e)));
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        let indexed = EXTENSIONS.contains(&extension_of(&path)) && is_ours(&path);
-        if indexed || is_left_behind(&path, &EXTENSIONS) {
+        let indexed = EXTENSIONS.contains(&extension_of(&path)) && is_index_file(&path);
+        if indexed || is_leftover(&path, &EXTENSIONS) {
             found.push(path);
         }
     }
@@ -344,7 +345,7 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// True if a file starts like an index.
-fn is_ours(path: &Path) -> bool {
+fn is_index_file(path: &Path) -> bool {
     let mut first = [0; 64];
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
         && fs::File::open(path)

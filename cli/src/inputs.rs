@@ -12,7 +12,7 @@ use crate::messages;
 /// failed. A panic that a changed file caused also ends the run with that message.
 pub(crate) fn watch() {
     // If installing the handler fails, an unreadable file ends the run by a signal.
-    let _ = bytes::on_lost_file(|error| end(&error));
+    let _ = bytes::set_read_error_handler(|error| end(&error));
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| match bytes::changed_file() {
         Some(error) => end(&error),
@@ -21,7 +21,7 @@ pub(crate) fn watch() {
 }
 
 /// Ends the run if a file changed while it was being read.
-pub(crate) fn end_if_changed() {
+pub(crate) fn exit_if_changed() {
     if let Some(error) = bytes::changed_file() {
         end(&error);
     }

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_finished_is_removed() {
+    fn unfinished_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let make = |name: &str| {
             let path = folder.path().join(name);

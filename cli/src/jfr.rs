@@ -7,7 +7,7 @@ use heapdiff_diff::frame_text;
 use heapdiff_jfr::{Frame, JfrError, Recording, StackId};
 use heapdiff_units::counted;
 
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 use crate::job::Setup;
 use crate::mapping::originals;
 
@@ -28,7 +28,7 @@ pub(crate) fn open(setup: &Setup, path: &Path) -> Result<Recording> {
 
 pub(crate) fn failure(path: &Path, error: &JfrError) -> Failure {
     let why = match error {
-        JfrError::Io(e) if e.kind() == io::ErrorKind::NotFound => plain(e),
+        JfrError::Io(e) if e.kind() == io::ErrorKind::NotFound => system_message(e),
         other => other.to_string(),
     };
     Failure::bad_input(format!("{}: {why}", path.display()))

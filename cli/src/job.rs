@@ -72,10 +72,10 @@ fn check_format(format: Format, formats: Formats) -> Result<()> {
     let name = format.name();
     let message = format!("this command cannot write the format {name}");
     let others = match format {
-        _ if format.is_of_stacks() => {
+        _ if format.has_only_stacks() => {
             "for this format use `heapdiff BEFORE AFTER`, `heapdiff sites DUMP` or `heapdiff trace flame TRACE`"
         }
-        _ if format.is_of_rows() => {
+        _ if format.has_only_rows() => {
             "for this format use `heapdiff query DUMP SQL` or `heapdiff export DUMP -o DIR`"
         }
         _ => "for this format use `heapdiff BEFORE AFTER`",
@@ -124,7 +124,7 @@ impl Setup {
 
     /// Like [`Self::rows`], but for the given format.
     pub(crate) fn rows_in(&self, format: Format, text: usize) -> usize {
-        let default = if format.is_read_whole() {
+        let default = if format.is_read_by_people() {
             text
         } else {
             usize::MAX

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::interrupt::UNFINISHED;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{sweep, sweep_copies};
+pub(crate) use linux::{remove_leftovers, sweep_copies};
 
 /// Files that were modified within this time may still be in use.
 const STILL: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ pub(crate) const COPY: [&str; 2] = ["libheapdiff_agent-", "-copy.so"];
 
 /// True if a killed run left the file unfinished. The result is false for a file in use: the run that writes it holds a
 /// lock on it, or a JVM that writes a dump has it open.
-pub(crate) fn is_left_behind(path: &Path, extensions: &[&str]) -> bool {
+pub(crate) fn is_leftover(path: &Path, extensions: &[&str]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     is_unfinished(&name, extensions) && is_abandoned(path)
 }
@@ -52,7 +52,7 @@ fn is_unfinished(name: &str, extensions: &[&str]) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn is_abandoned(path: &Path) -> bool {
     let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-    is_file && fs::File::open(path).is_ok_and(|file| is_deserted(&file).is_some())
+    is_file && fs::File::open(path).is_ok_and(|file| abandoned_metadata(&file).is_some())
 }
 
 #[cfg(target_os = "linux")]
@@ -61,7 +61,7 @@ fn is_abandoned(path: &Path) -> bool {
 }
 
 /// Returns the metadata of an open file if nobody has written to it for a while and nobody has locked it.
-fn is_deserted(file: &fs::File) -> Option<Metadata> {
+fn abandoned_metadata(file: &fs::File) -> Option<Metadata> {
     let meta = file.metadata().ok()?;
     (meta.is_file() && is_old(&meta, STILL) && file.try_lock().is_ok()).then_some(meta)
 }
@@ -87,7 +87,7 @@ mod linux {
     use rustix::path::Arg;
     use rustix::process::geteuid;
 
-    use super::{COPY, STILL, UNFINISHED, is_deserted, is_old};
+    use super::{COPY, STILL, UNFINISHED, abandoned_metadata, is_old};
 
     const FILE: OFlags = OFlags::NOFOLLOW
         .union(OFlags::NONBLOCK)
@@ -103,7 +103,7 @@ mod linux {
         let is_file = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
         let deserted = if is_file {
-            deserted(folder, name)
+            open_abandoned(folder, name)
         } else {
             None
         };
@@ -112,9 +112,9 @@ mod linux {
 
     /// Opens a file, and returns its metadata if nobody uses it any more. The check uses the open file, because a pipe
     /// or a link may have replaced the file after its name was checked. If it is a pipe, opening it does not block.
-    pub(super) fn deserted(folder: impl AsFd, name: impl Arg) -> Option<Metadata> {
+    pub(super) fn open_abandoned(folder: impl AsFd, name: impl Arg) -> Option<Metadata> {
         let file = openat(folder, name, FILE, Mode::empty()).ok()?;
-        is_deserted(&File::from(file))
+        abandoned_metadata(&File::from(file))
     }
 
     /// True if a process has the file open, as far as we may inspect processes.
@@ -139,7 +139,7 @@ mod linux {
 
     /// Removes the dumps that killed runs left in a folder. Also removes folders that belong to the acting user and
     /// contain only such dumps. Files that cannot be removed stay.
-    pub(crate) fn sweep(folder: &Path) {
+    pub(crate) fn remove_leftovers(folder: &Path) {
         let Ok(folder) = open(folder, FOLDER, Mode::empty()) else {
             return;
         };
@@ -155,7 +155,7 @@ mod linux {
                 if dump == text || is_absent(&folder, dump) || is_abandoned(&folder, dump) {
                     let _ = unlinkat(&folder, &*name, AtFlags::empty());
                 }
-            } else if dump == text && emptied(&folder, &name).is_some() {
+            } else if dump == text && delete_dumps(&folder, &name).is_some() {
                 // This fails, as intended, if a file was added to the folder meanwhile.
                 let _ = unlinkat(&folder, &*name, AtFlags::REMOVEDIR);
             }
@@ -186,7 +186,7 @@ mod linux {
     /// Returns the name of the dump to which a file with this name belongs. Returns `None` for names that a user may
     /// have chosen.
     fn dump_of(name: &str) -> Option<&str> {
-        let dump = whole(name);
+        let dump = without_part_number(name);
         dump.strip_prefix(UNFINISHED)
             .is_some_and(is_random)
             .then_some(dump)
@@ -200,7 +200,7 @@ mod linux {
 
     /// Removes the ending `.p` and number from the name of a dump's part: `a.hprof.p1` becomes `a.hprof`. Returns other
     /// names unchanged.
-    fn whole(name: &str) -> &str {
+    fn without_part_number(name: &str) -> &str {
         match name.rsplit_once(".p") {
             Some((dump, part)) if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) => {
                 dump
@@ -216,14 +216,15 @@ mod linux {
 
     /// Deletes the dumps of a killed run in a folder. Returns `None`, and deletes nothing, if the folder belongs to
     /// another user, may be in use, or contains other files.
-    fn emptied(folder: impl AsFd, name: &CStr) -> Option<()> {
+    fn delete_dumps(folder: impl AsFd, name: &CStr) -> Option<()> {
         let opened = openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).ok()?;
         let opened = File::from(opened);
         let meta = opened.metadata().ok()?;
         let within = names(&opened).ok()?;
         let age = if within.is_empty() { EMPTY } else { STILL };
         let is_left = |name: &CString| {
-            whole(&name.to_string_lossy()) == "dump.hprof" && is_abandoned(&opened, &**name)
+            without_part_number(&name.to_string_lossy()) == "dump.hprof"
+                && is_abandoned(&opened, &**name)
         };
         let is_ours = meta.uid() == geteuid().as_raw();
         if !is_ours || !is_old(&meta, age) || !within.iter().all(is_left) {
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_runs_left_goes_and_nothing_else() {
+    fn only_files_of_killed_runs_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for name in [
@@ -301,7 +302,7 @@ mod tests {
             }
             age_of(&File::open(at(name)).unwrap(), age);
         }
-        sweep(folder.path());
+        remove_leftovers(folder.path());
         let mut left: Vec<String> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -324,16 +325,16 @@ mod tests {
         ];
         assert_eq!(left, kept);
         drop(held);
-        sweep(folder.path());
+        remove_leftovers(folder.path());
         assert!(!at(".heapdiff-1111111111111111").exists());
-        assert!(!is_left_behind(&at(".heapdiff-fedcba9876543210"), &[]));
+        assert!(!is_leftover(&at(".heapdiff-fedcba9876543210"), &[]));
         drop(made(&at(".heapdiff-abcdef.hdx"), 90));
-        assert!(is_left_behind(&at(".heapdiff-abcdef.hdx"), &["hdx"]));
-        assert!(!is_left_behind(&at(".heapdiff-abcdef.hdx"), &[]));
+        assert!(is_leftover(&at(".heapdiff-abcdef.hdx"), &["hdx"]));
+        assert!(!is_leftover(&at(".heapdiff-abcdef.hdx"), &[]));
     }
 
     #[test]
-    fn copies_of_the_agent_go_with_the_run_that_made_them() {
+    fn agent_copies_of_ended_runs_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let copy =
@@ -362,7 +363,7 @@ mod tests {
             names.sort();
             names
         };
-        sweep(folder.path());
+        remove_leftovers(folder.path());
         assert!(at(&copy('0')).exists(), "dumps only");
         sweep_copies(folder.path());
         let mut all: Vec<String> = kept.map(str::to_owned).into();
@@ -377,7 +378,7 @@ mod tests {
 
     /// In `/tmp`, any user may create files with such names, even between two checks.
     #[test]
-    fn what_others_put_in_the_way_leads_nowhere() {
+    fn links_of_other_users_are_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let outside = tempfile::tempdir().unwrap();
@@ -396,14 +397,14 @@ mod tests {
         drop(made(&theirs.join("dump.hprof"), 90));
         age_of(&File::open(&theirs).unwrap(), 90);
         let is_theirs = std::os::unix::fs::chown(&theirs, Some(65_534), None).is_ok();
-        sweep(folder.path());
+        remove_leftovers(folder.path());
         assert!(kept.exists() && at(pipe).exists());
         assert_eq!(theirs.exists(), is_theirs);
         // The check after the file is opened refuses a pipe and a symbolic link, too. Either may replace the file
         // between the check of the name and the opening.
-        let opened = |name: &str| linux::deserted(rustix::fs::CWD, at(name));
+        let opened = |name: &str| linux::open_abandoned(rustix::fs::CWD, at(name));
         assert!(opened(pipe).is_none());
         assert!(opened(".heapdiff-1111111111111111").is_none());
-        assert!(linux::deserted(rustix::fs::CWD, &kept).is_some());
+        assert!(linux::open_abandoned(rustix::fs::CWD, &kept).is_some());
     }
 }

@@ -42,7 +42,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     inputs::watch();
     let exit = command_line::parse(std::env::args_os())
-        .and_then(|command| command.run(command_line::whole))
+        .and_then(|command| command.run(command_line::full_command))
         .unwrap_or_else(|failure| {
             messages::error(&failure);
             failure.exit

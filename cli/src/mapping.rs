@@ -10,7 +10,7 @@ use heapdiff_mapping::Mapping;
 use heapdiff_sites::Originals;
 use hprof::NameMapping;
 
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 
 /// Maximum number of bytes of a mapping file.
 const MOST: u64 = 2 << 30;
@@ -34,7 +34,7 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Option<Arc<dyn NameMapping>>> {
 fn text(file: &Path) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let read = File::open(file).and_then(|f| f.take(MOST + 1).read_to_end(&mut text));
-    read.map_err(|e| input(file, &plain(&e)))?;
+    read.map_err(|e| input(file, &system_message(&e)))?;
     if text.len() as u64 > MOST {
         Err(input(
             file,
@@ -51,7 +51,7 @@ fn input(file: &Path, why: &str) -> Failure {
 
 /// The failure if `--mapping` is used with a saved report, because the names in a saved report cannot be changed any
 /// more.
-pub(crate) fn not_of_reports(report: &Path) -> Failure {
+pub(crate) fn mapping_of_report_failure(report: &Path) -> Failure {
     let message = format!(
         "{}: --mapping does not work with a saved report",
         report.display()

@@ -94,7 +94,7 @@ mod tests {
 
     /// One class leaks through three callers of a method. Each caller accounts for less than half of the growth.
     #[test]
-    fn paths_to_one_frame_are_one_line() {
+    fn call_paths_to_one_frame_become_one_row() {
         const PUT: SceneFrame<'static> = ("com.acme.Cache", "put", "Cache.java", 7);
         const NODE: SceneFrame<'static> = ("java.util.HashMap", "newNode", "HashMap.java", 1);
         const SITE: SceneSite<'static> = SceneSite {

@@ -31,7 +31,7 @@ pub(crate) fn error(failure: &Failure) {
 }
 
 /// Prints a message about a completed action to standard error.
-pub(crate) fn said(text: &str) {
+pub(crate) fn print_done(text: &str) {
     if !text.is_empty() {
         let _ = writeln!(io::stderr(), "heapdiff: {text}");
     }
@@ -80,9 +80,11 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
         }
     }
     match conditions.iter().find(|c| c.partial) {
-        Some(condition) if setup.strict && condition.lacks_roots => Err(rootless(&condition.path)
-            .with_hint("leave out --strict for a report on the objects that could be read")),
-        Some(damaged) if setup.strict => Err(refused(&damaged.path)
+        Some(condition) if setup.strict && condition.lacks_roots => {
+            Err(missing_roots_failure(&condition.path)
+                .with_hint("leave out --strict for a report on the objects that could be read"))
+        }
+        Some(damaged) if setup.strict => Err(damaged_failure(&damaged.path)
             .with_hint("leave out --strict for a report on the objects that could be read")),
         _ => Ok(()),
     }
@@ -103,22 +105,22 @@ pub(crate) fn mapping_of(mapping: Option<&Arc<dyn NameMapping>>, quiet: bool) {
 }
 
 /// The failure for a damaged dump under `--strict`.
-pub(crate) fn refused(dump: &dyn Display) -> Failure {
+pub(crate) fn damaged_failure(dump: &dyn Display) -> Failure {
     Failure::bad_input(format!(
         "{dump}: the file is damaged, and --strict refuses damaged files"
     ))
 }
 
 /// The failure for a complete dump that lacks GC roots, under `--strict`.
-pub(crate) fn rootless(dump: &dyn Display) -> Failure {
+pub(crate) fn missing_roots_failure(dump: &dyn Display) -> Failure {
     Failure {
         message: format!("{dump}: GC roots are missing, and --strict refuses incomplete dumps"),
-        ..refused(dump)
+        ..damaged_failure(dump)
     }
 }
 
 /// Prints warnings about an input for which no report is written.
-pub(crate) fn of_input(path: &Path, warnings: &[Warning], wanted: Wanted) {
+pub(crate) fn print_input_warnings(path: &Path, warnings: &[Warning], wanted: Wanted) {
     if wanted.quiet {
         return;
     }
@@ -158,7 +160,7 @@ pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
 }
 
 /// Prints why gates cannot be decided.
-pub(crate) fn undecided(why: &str) {
+pub(crate) fn print_undecided_gates(why: &str) {
     error(
         &Failure::bad_input(format!(
             "the gates (--fail-on-...) were not checked: {}",

@@ -115,7 +115,7 @@ pub(crate) fn check(output: &Path) -> Result<()> {
 /// `/dev/null`) may always be written.
 pub(crate) fn refusal(output: &Path) -> Option<Refusal> {
     let target = target(output);
-    rule().refusal(&target, whole(&target).as_deref())
+    rule().refusal(&target, owning_file(&target).as_deref())
 }
 
 /// Like [`refusal`], but `output` is the index or the summary of a dump.
@@ -133,7 +133,7 @@ fn rule() -> &'static Rule {
 
 impl Rule {
     /// Returns the reason why `output` must not be written; `None` if it may be written. Links in `output` are already
-    /// resolved. `whole` is the file that `output` is a part of, such as the dump of a segment.
+    /// resolved. `owning_file` is the file that `output` is a part of, such as the dump of a segment.
     fn refusal(&self, output: &Path, whole: Option<&Path>) -> Option<Refusal> {
         if is_special(output) {
             return None;
@@ -143,7 +143,7 @@ impl Rule {
             if read.is_dir() {
                 return is_class_in(&read, output);
             }
-            let read_whole = self::whole(&read);
+            let read_whole = self::owning_file(&read);
             let mut outputs = [Some(output), whole].into_iter().flatten();
             outputs.any(|output| {
                 let inputs = [Some(&read), read_whole.as_ref()];
@@ -229,7 +229,7 @@ fn target(path: &Path) -> PathBuf {
 
 /// Returns the file that a file belongs to, according to its name. A SQLite log belongs to its trace. A segment, an
 /// index or a summary belongs to its dump.
-fn whole(path: &Path) -> Option<PathBuf> {
+fn owning_file(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let segment = name.rsplit_once(".p").filter(|(_, n)| is_number(n));
@@ -263,7 +263,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// Returns the first output that names the same file as an output before it.
-pub(crate) fn twice(outputs: &[PathBuf]) -> Option<&Path> {
+pub(crate) fn find_duplicate(outputs: &[PathBuf]) -> Option<&Path> {
     let mut rest = outputs.iter().enumerate();
     let found = rest.find(|(at, output)| {
         let mut earlier = outputs.iter().take(*at);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn dumps_recordings_and_traces_are_known_by_their_content() {
+    fn dumps_recordings_and_traces_are_recognized_by_content() {
         let folder = tempfile::tempdir().unwrap();
         let dump = b"JAVA PROFILE 1.0.2\0and more".to_vec();
         let recording = b"FLR\0and more".to_vec();
@@ -336,7 +336,8 @@ mod tests {
                 replaces: Replaces::Always,
             };
             let output = target(&at(output));
-            rule.refusal(&output, whole(&output).as_deref()).is_some()
+            rule.refusal(&output, owning_file(&output).as_deref())
+                .is_some()
         };
         for (input, output) in [
             ("t.db", "t.db"),
@@ -363,7 +364,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_lead_to_the_file_that_will_be() {
+    fn links_to_future_outputs_are_resolved() {
         use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -379,14 +380,14 @@ mod tests {
         ] {
             let outputs = outputs(names);
             assert_eq!(
-                twice(&outputs).map(Path::to_owned),
+                find_duplicate(&outputs).map(Path::to_owned),
                 found.map(at),
                 "{names:?}"
             );
         }
         let null = PathBuf::from("/dev/null");
         symlink(&null, at("null")).unwrap();
-        assert_eq!(twice(&[null, at("null")]), None);
+        assert_eq!(find_duplicate(&[null, at("null")]), None);
     }
 
     #[test]

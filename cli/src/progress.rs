@@ -82,7 +82,7 @@ impl Meter {
         let bar = ProgressBar::with_draw_target(None, target);
         let name = dump.file_name().unwrap_or(dump.as_os_str());
         let name = name.to_string_lossy();
-        let watch = watch::of_job().map(|watch| (watch, printable(&name).into_owned()));
+        let watch = watch::current().map(|watch| (watch, printable(&name).into_owned()));
         if !bar.is_hidden() {
             // The text that is shown before the first phase begins. At that time, a gzipped dump is decompressed.
             bar.set_style(style(0));
@@ -102,13 +102,13 @@ impl Meter {
     }
 
     /// Starts a phase whose amount of work is not known.
-    pub(crate) fn phase_of_unknown_length(&self, name: &'static str) {
+    pub(crate) fn begin_unbounded_phase(&self, name: &'static str) {
         self.phase(name, 0);
         self.set_template("{prefix}: {msg} {spinner} {bytes:>10} {bytes_per_sec:>12} {elapsed}");
     }
 
     /// Shows that `bytes` of this phase are done.
-    pub(crate) fn reached(&self, bytes: u64) {
+    pub(crate) fn set_done(&self, bytes: u64) {
         self.bar.set_position(bytes);
         if let Ok(mut phase) = self.phase.lock()
             && let Some(phase) = &mut *phase
@@ -137,7 +137,7 @@ impl Meter {
         };
         if self.lines && printed.is_none_or(|printed| printed.elapsed() >= LINES) {
             *printed = Some(Instant::now());
-            messages::said(&text);
+            messages::print_done(&text);
         }
     }
 
@@ -161,9 +161,9 @@ impl Meter {
     }
 
     /// Prints a message on its own line, above the bar.
-    pub(crate) fn say(&self, text: Option<String>) {
+    pub(crate) fn print_above_bar(&self, text: Option<String>) {
         if let (Some(text), false) = (text, self.quiet) {
-            self.bar.suspend(|| messages::said(&text));
+            self.bar.suspend(|| messages::print_done(&text));
         }
     }
 
@@ -252,7 +252,7 @@ impl Progress for Meter {
                 phase.as_ref().map(|phase| (phase.name, phase.total))
             };
             if let Some((name, total)) = phase {
-                watch.reached(dump, name, (done, total));
+                watch.report_done(dump, name, (done, total));
             }
         }
     }

@@ -8,7 +8,7 @@ use heapdiff_diff::{HeapReport, Report};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 
 /// Maximum number of bytes of a report. heapdiff writes no report of this size.
 const MOST: u64 = 1 << 30;
@@ -43,26 +43,26 @@ pub(crate) fn open(path: &Path) -> Result<ReportFile> {
     let mut text = Vec::new();
     File::open(path)
         .and_then(|file| file.take(MOST).read_to_end(&mut text))
-        .map_err(|e| wrong(path, &plain(&e)))?;
+        .map_err(|e| report_failure(path, &system_message(&e)))?;
     let Any { schema } = read(path, &text, GROWTH)?;
     match &*schema {
         GROWTH => read(path, &text, GROWTH).map(ReportFile::Growth),
         HEAP => read(path, &text, HEAP).map(ReportFile::Heap),
         _ => {
             let why = format!("not a report of dumps ({GROWTH}): its schema is {schema:?}");
-            Err(wrong(path, &why))
+            Err(report_failure(path, &why))
         }
     }
 }
 
 fn read<T: DeserializeOwned>(path: &Path, text: &[u8], schema: &str) -> Result<T> {
     serde_json::from_slice(text).map_err(|e| {
-        wrong(path, &format!("not a valid report ({schema}): {e}"))
+        report_failure(path, &format!("not a valid report ({schema}): {e}"))
             .with_hint("create a report with `heapdiff BEFORE AFTER -o report.json`")
     })
 }
 
-fn wrong(path: &Path, why: &str) -> Failure {
+fn report_failure(path: &Path, why: &str) -> Failure {
     Failure::bad_input(format!(
         "{}: {}",
         path.display(),

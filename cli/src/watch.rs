@@ -66,11 +66,11 @@ impl Watch {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.phases += 1.0;
         let done = told.phases;
-        self.tell(&mut told, done, || format!("{what}: {name}"));
+        self.send_progress(&mut told, done, || format!("{what}: {name}"));
     }
 
     /// Reports that `done` of the `total` units of work in a phase are done.
-    pub(crate) fn reached(&self, what: &str, name: &str, (done, total): (u64, u64)) {
+    pub(crate) fn report_done(&self, what: &str, name: &str, (done, total): (u64, u64)) {
         let Ok(mut told) = self.told.try_lock() else {
             return;
         };
@@ -80,12 +80,12 @@ impl Watch {
         let part = (done as f64 / total as f64).min(0.999);
         let all = told.phases + part;
         let percent = (part * 100.0) as u64;
-        self.tell(&mut told, all, || format!("{what}: {name}, {percent} %"));
+        self.send_progress(&mut told, all, || format!("{what}: {name}, {percent} %"));
     }
 
     /// Sends a progress message, unless an earlier message reported more progress. This can happen if two dumps are
     /// read at the same time.
-    fn tell(&self, told: &mut Told, done: f64, text: impl FnOnce() -> String) {
+    fn send_progress(&self, told: &mut Told, done: f64, text: impl FnOnce() -> String) {
         if done > told.last && !self.is_cancelled() {
             (told.last, told.at) = (done, Some(Instant::now()));
             (self.tell)(Step { done, told: text() });
@@ -114,14 +114,14 @@ impl Drop for Followed {
 
 /// Returns the follower of the running job, which receives the job's progress. Returns `None` if nobody follows the
 /// job.
-pub(crate) fn of_job() -> Option<Arc<Watch>> {
+pub(crate) fn current() -> Option<Arc<Watch>> {
     let watch = WATCH.lock().unwrap_or_else(PoisonError::into_inner);
     watch.clone()
 }
 
 /// True if the running job was cancelled.
-pub(crate) fn is_given_up() -> bool {
-    of_job().is_some_and(|watch| watch.is_cancelled())
+pub(crate) fn is_cancelled() -> bool {
+    current().is_some_and(|watch| watch.is_cancelled())
 }
 
 #[cfg(test)]
@@ -131,19 +131,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_only_grows() {
+    fn reported_progress_only_grows() {
         let (send, steps) = channel();
         let watch = Watch::new(move |step| send.send(step).unwrap());
         watch.phase("a.hprof", "reading objects");
         // This progress is not sent, because it comes too soon after the previous message.
-        watch.reached("a.hprof", "reading objects", (50, 100));
+        watch.report_done("a.hprof", "reading objects", (50, 100));
         watch.told.lock().unwrap().at = None;
-        watch.reached("a.hprof", "reading objects", (50, 100));
+        watch.report_done("a.hprof", "reading objects", (50, 100));
         watch.told.lock().unwrap().at = None;
         // The following two messages are not sent: the first has less progress than the message before, and the second
         // has no total.
-        watch.reached("b.hprof", "reading objects", (10, 100));
-        watch.reached("b.hprof", "searching", (10, 0));
+        watch.report_done("b.hprof", "reading objects", (10, 100));
+        watch.report_done("b.hprof", "searching", (10, 0));
         watch.phase("a.hprof", "searching");
         let told: Vec<(f64, String)> = steps.try_iter().map(|s| (s.done, s.told)).collect();
         let expected = [

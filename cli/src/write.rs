@@ -10,7 +10,7 @@ use heapdiff_report::rows::{self, RowError};
 use heapdiff_report::{Format, PendingQuery, Report, Style};
 use heapdiff_tables::Error as TableError;
 
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 use crate::inputs;
 use crate::interrupt::{UNFINISHED, Unfinished};
 use crate::job::{Output, folder_of};
@@ -19,11 +19,11 @@ use crate::style::When;
 
 /// Writes a report to its output. It is not an error if the reader stops reading (`| head`).
 pub(crate) fn report(output: &Output, report: &Report) -> Result<()> {
-    inputs::end_if_changed();
+    inputs::exit_if_changed();
     if let Report::Query(query) = report {
         // A query computes its rows only while they are written.
         let written = found_rows(output, query);
-        inputs::end_if_changed();
+        inputs::exit_if_changed();
         return written;
     }
     put(output, &mut |style, out| {
@@ -125,7 +125,7 @@ fn columns(stdout: &io::Stdout) -> usize {
 const USUAL_COLUMNS: usize = 100;
 
 pub(crate) fn failed(what: impl Display, error: &io::Error) -> Failure {
-    Failure::usage(format!("cannot write {what}: {}", plain(error)))
+    Failure::usage(format!("cannot write {what}: {}", system_message(error)))
 }
 
 /// Writes a temporary file beside `path` and renames it, so that nobody can read an incomplete report. A special file
@@ -144,7 +144,7 @@ pub(crate) fn replace(
     // If `path` is a link, its target is replaced and the link stays.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let (unfinished, mut file) =
-        Unfinished::new(|| temporary(path).map(|file| (file.path().to_path_buf(), file)))?;
+        Unfinished::new(|| create_temporary(path).map(|file| (file.path().to_path_buf(), file)))?;
     let mut out = io::BufWriter::new(file.as_file_mut());
     let written = write(&mut out).and_then(|()| out.flush());
     drop(out);
@@ -153,13 +153,13 @@ pub(crate) fn replace(
         file.as_file().set_permissions(meta.permissions())?;
     }
     // If a dump changed while it was read, the report is wrong. End the run here, before the file gets its final name.
-    inputs::end_if_changed();
+    inputs::exit_if_changed();
     unfinished.finish(|_| file.persist(path).map_err(|e| e.error))?;
     Ok(())
 }
 
 /// Creates a file beside `path`. It has the permissions that any new file gets.
-fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+fn create_temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(UNFINISHED);
     #[cfg(unix)]

@@ -83,7 +83,7 @@ fn check(jdk: &Jdk, folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn sizes_without_final_fields_are_those_that_the_program_measures() {
+fn sizes_without_final_fields_equal_the_measured_sizes() {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "no JDK found");
     let folder = tempfile::tempdir().expect("a folder");

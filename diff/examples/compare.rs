@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         growth: Some(1 << 20),
         suspect: false,
     };
-    if let Some(found) = gates.too_much(&report, &[], []) {
+    if let Some(found) = gates.growth_over_gate(&report, &[], []) {
         writeln!(
             out,
             "\n{} bytes are more than a gate of 1 MiB lets through",

@@ -47,7 +47,7 @@ impl AgentObjects {
     /// Cost: nothing in a dump without the agent. Otherwise, checks the class of each object and reads the agent's
     /// tables from the file. The result has one bit for each object of the dump.
     #[must_use]
-    pub fn of(snapshot: &Snapshot) -> Self {
+    pub fn find(snapshot: &Snapshot) -> Self {
         let Some(class) = agent_class(snapshot) else {
             return Self::default();
         };
@@ -72,7 +72,7 @@ impl AgentObjects {
                 .into_iter()
                 .flatten()
                 .flat_map(|record| targets(&record.content))
-                .filter(|&o| is_part(snapshot, o))
+                .filter(|&o| is_table_part(snapshot, o))
                 .collect();
             level = below.into_iter().collect();
         }
@@ -132,7 +132,7 @@ impl AgentObjects {
     ///
     /// The retained size of a class includes each object that an instance of the class dominates. The bytes of an agent
     /// object are therefore subtracted from every class on its way to the root.
-    pub fn take_from(&self, snapshot: &Snapshot, totals: &mut [ClassTotal]) {
+    pub fn subtract_from(&self, snapshot: &Snapshot, totals: &mut [ClassTotal]) {
         let tree = snapshot.tree();
         let class = |object| snapshot.class_of(object).or_else(|| snapshot.class_class());
         for &object in &self.objects {
@@ -190,7 +190,7 @@ fn targets(content: &Content<'_>) -> Vec<ObjectIndex> {
 
 /// True if the object's class is one of the classes from which the agent's tables are built. Samples are not included:
 /// they have a class of their own.
-fn is_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
+fn is_table_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     const PARTS: [&str; 8] = [
         heapdiff_sites::usage::CLASS,
         "java.lang.Object[]",

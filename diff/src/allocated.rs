@@ -58,17 +58,17 @@ impl AllocatedLine {
     /// Returns the bytes in the last dump minus those in the first.
     #[must_use]
     pub fn growth_bytes(&self) -> i64 {
-        last_less_first(&self.bytes)
+        net_change(&self.bytes)
     }
 
     /// Returns the objects in the last dump minus those in the first.
     #[must_use]
     pub fn growth_objects(&self) -> i64 {
-        last_less_first(&self.objects)
+        net_change(&self.objects)
     }
 }
 
-fn last_less_first(figures: &[u64]) -> i64 {
+fn net_change(figures: &[u64]) -> i64 {
     let signed = |figure: Option<&u64>| {
         let figure = figure.copied().unwrap_or(0);
         i64::try_from(figure).unwrap_or(i64::MAX)
@@ -225,16 +225,16 @@ impl Allocated {
             let mut place = Place::new(own);
             let content = contents.get(at);
             if content.is_some() {
-                place.know(&last.trie, now.steps[at].iter().copied());
+                place.add_last_dump(&last.trie, now.steps[at].iter().copied());
                 if before.is_some() {
-                    place.know_before(&first.trie, then.steps[at].iter().copied());
+                    place.add_first_dump(&first.trie, then.steps[at].iter().copied());
                 }
             } else {
-                for (class, size, known) in besides(last, &now, before) {
+                for (class, size, known) in outside_suspects(last, &now, before) {
                     place.stratum(&class, size).after.add(known);
                 }
                 if before.is_some() {
-                    for (class, size, known) in besides(first, &then, Some(own)) {
+                    for (class, size, known) in outside_suspects(first, &then, Some(own)) {
                         place.stratum(&class, size).before.add(known);
                     }
                 }
@@ -252,7 +252,7 @@ impl Allocated {
 /// Returns the objects of a dump that belong to the content of no suspect, by class and size class. Only classes that
 /// have samples in this dump or in the other dump are counted. The result is the objects of the whole heap minus those
 /// in the content, because the trie has no nodes for small branches.
-fn besides(
+fn outside_suspects(
     dump: &Summary,
     places: &Places<'_>,
     other: Option<&Attribution>,
@@ -271,7 +271,7 @@ fn besides(
         if class.is_array {
             arrays.insert(&class.name);
         } else {
-            let known = dump.known(&class.name);
+            let known = dump.reachable_instances(&class.name);
             all.insert((&class.name, class.size_class(0)), known);
         }
     }
@@ -392,7 +392,7 @@ impl AllocatedBuilder {
             interval_bytes,
         };
         all.sort();
-        all.merge_beyond(LINES, self.dumps);
+        all.merge_after_top(LINES, self.dumps);
         all
     }
 }
@@ -413,7 +413,7 @@ impl Allocated {
     }
 
     /// Keeps the lines that changed by the most bytes and merges the others into one line.
-    fn merge_beyond(&mut self, most: usize, dumps: usize) {
+    fn merge_after_top(&mut self, most: usize, dumps: usize) {
         if self.lines.len() <= most {
             return;
         }
@@ -478,7 +478,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(growth(&all), [3, 2, 0, -8]);
-        all.merge_beyond(2, 2);
+        all.merge_after_top(2, 2);
         assert_eq!(growth(&all), [3, -8, 2]);
         assert_eq!((all.merged, &*all.lines[2].bytes), (2, &[9, 11][..]));
         assert_eq!(all.class(&all.lines[2]), "(other classes)");
@@ -487,7 +487,7 @@ mod tests {
 
     #[test]
     fn figures_beyond_the_range_do_not_wrap() {
-        assert_eq!(last_less_first(&[u64::MAX, 0]), -i64::MAX);
-        assert_eq!(last_less_first(&[]), 0);
+        assert_eq!(net_change(&[u64::MAX, 0]), -i64::MAX);
+        assert_eq!(net_change(&[]), 0);
     }
 }

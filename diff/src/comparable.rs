@@ -38,7 +38,7 @@ pub(crate) fn doubts(summaries: &[Summary]) -> Vec<Doubt<'_>> {
             continue;
         };
         let before = &*earlier.info.path;
-        if let Some(apart) = later.origin.apart(&earlier.origin) {
+        if let Some(apart) = later.origin.difference_from(&earlier.origin) {
             doubts.push(Doubt::Apart(before, name, apart));
         } else if later.info.taken_ms < earlier.info.taken_ms {
             doubts.push(Doubt::Order(before, name));
@@ -51,7 +51,7 @@ impl Summary {
     /// True if it is certain that the dumps are of several JVMs or several programs. In that case, the times of the
     /// dumps do not show which dumps to compare.
     #[must_use]
-    pub fn are_of_several_jvms(summaries: &[Self]) -> bool {
+    pub fn are_from_several_jvms(summaries: &[Self]) -> bool {
         doubts(summaries)
             .iter()
             .any(|d| matches!(d, Doubt::Apart(..)))
@@ -131,12 +131,12 @@ mod tests {
     use super::*;
     use heapdiff_model::diff::{AgentInfo, AssumedRoots};
 
-    fn said(summaries: &[Summary]) -> Vec<String> {
+    fn doubt_texts(summaries: &[Summary]) -> Vec<String> {
         doubts(summaries).iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn each_doubt_is_said_where_there_is_one() {
+    fn each_doubt_about_a_comparison_is_reported() {
         let open = |name: &str| {
             let path = std::path::Path::new("../testdata").join(name);
             let snapshot = Snapshot::open(&path, &Options::default(), &Silent).unwrap();
@@ -147,7 +147,7 @@ mod tests {
         let pair = |change: &dyn Fn(&mut Summary)| {
             let mut after = after.clone();
             change(&mut after);
-            said(&[before.clone(), after])
+            doubt_texts(&[before.clone(), after])
         };
         assert_eq!(pair(&|_| {}), [""; 0], "one JVM, in order, whole");
         let [damaged] = &pair(&|s| s.info.partial = true)[..] else {
@@ -201,8 +201,8 @@ mod tests {
             &Options::default(),
             &Silent,
         );
-        other.origin = crate::origin::Origin::of(&snapshot.unwrap(), Some(&agent));
-        let [two] = &said(&[before.clone(), other])[..] else {
+        other.origin = crate::origin::Origin::from_snapshot(&snapshot.unwrap(), Some(&agent));
+        let [two] = &doubt_texts(&[before.clone(), other])[..] else {
             panic!("one doubt")
         };
         assert!(two.contains("come from two JVMs (processes "), "{two}");
@@ -210,24 +210,24 @@ mod tests {
         let mut copy = before.clone();
         copy.info.path = "copy.hprof".to_owned();
         copy.info.bytes += 1;
-        let same = said(&[before.clone(), copy, after.clone()]);
+        let same = doubt_texts(&[before.clone(), copy, after.clone()]);
         assert_eq!(
             same,
             ["sampled-before.hprof.gz and copy.hprof are the same dump"]
         );
-        let twice = said(&[before.clone(), before.clone()]);
+        let twice = doubt_texts(&[before.clone(), before.clone()]);
         let twice_said =
             "sampled-before.hprof.gz is given twice: a dump does not differ from itself";
         assert_eq!(twice, [twice_said]);
         let mut idle = before.clone();
         idle.info.taken_ms += 1000;
         assert_eq!(
-            said(&[before.clone(), idle]),
+            doubt_texts(&[before.clone(), idle]),
             [""; 0],
             "nothing happened in between"
         );
         let shop = open("before.hprof.gz");
-        let [programs] = &said(&[shop, before])[..] else {
+        let [programs] = &doubt_texts(&[shop, before])[..] else {
             panic!("one doubt")
         };
         assert!(

@@ -8,7 +8,7 @@ use hprof::Snapshot;
 use crate::allocated::{Allocated, Content};
 use crate::comparable;
 use crate::evidence::context::SuspectContext;
-use crate::evidence::detect::are_of_held_objects;
+use crate::evidence::detect::have_held_referents;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::Usages;
 use crate::growth::{Aligned, Candidate};
@@ -173,8 +173,8 @@ impl<'a> Comparison<'a> {
         };
         // The verdicts change the order of suspects, so more candidates are judged than are reported.
         let looked_into = filter.suspects.saturating_mul(2);
-        let candidates = looked_through(last, &mut aligned, looked_into, Aligned::candidates);
-        let told = told(last, summaries, filter, &aligned, candidates, looked_into);
+        let candidates = find_with_containers(last, &mut aligned, looked_into, Aligned::candidates);
+        let told = judge_candidates(last, summaries, filter, &aligned, candidates, looked_into);
         let mut explaining: Vec<&Candidate> = Vec::new();
         let mut suspects: Vec<(Suspect, Content, (bool, i64))> = told
             .iter()
@@ -183,7 +183,7 @@ impl<'a> Comparison<'a> {
                 let mut suspect = suspect.clone();
                 let content = Content::of(candidate, &aligned, suspect.coverage.growth_bytes);
                 let survival = self.attribute(&mut suspect, &content);
-                let is_told = suspect::judge(&context, &mut suspect, survival, usages);
+                let is_told = suspect::add_verdict(&context, &mut suspect, survival, usages);
                 is_told.then_some((suspect, content, candidate))
             })
             .map(|(suspect, content, candidate)| {
@@ -197,13 +197,13 @@ impl<'a> Comparison<'a> {
             .into_iter()
             .map(|(s, content, _)| (s, content))
             .unzip();
-        suspect::fold_collections(&mut suspects, suspect::grew_with_them);
+        suspect::fold_collections(&mut suspects, suspect::grew_with_content);
         leak_first(&mut suspects);
         suspects.truncate(filter.suspects);
         for (suspect, rank) in suspects.iter_mut().zip(1..) {
             suspect.rank = rank;
         }
-        (suspects, contents, aligned.explained(&explaining))
+        (suspects, contents, aligned.explained_growth(&explaining))
     }
 
     /// Adds to the suspects the stacks that allocated their growth. Returns how many of the first dump's samples have
@@ -224,7 +224,7 @@ impl<'a> Comparison<'a> {
         }
         let outside = difference(&suspect.off_heap_bytes);
         if outside > suspect.growth.retained_bytes {
-            buffers_first(&mut suspect.stacks);
+            move_buffer_stacks_first(&mut suspect.stacks);
         }
         suspect.allocated_through = through(&suspect.stacks);
         let taken = [first.info.taken_ms, last.info.taken_ms];
@@ -233,14 +233,14 @@ impl<'a> Comparison<'a> {
 }
 
 /// If most of the growth is memory outside of the heap, moves the stacks that allocated direct buffers to the front.
-fn buffers_first(stacks: &mut [Stack]) {
+fn move_buffer_stacks_first(stacks: &mut [Stack]) {
     stacks.sort_by_key(|stack| !stack.class.starts_with("java.nio.Direct"));
 }
 
 /// Finds candidates with `find`, and looks for application containers among the classes of the first `looked_into`
 /// candidates. If there are new containers, marks them and calls `find` again, at most [`CONTAINERS`] times. Returns
 /// the result of the last call.
-pub(crate) fn looked_through<'a>(
+pub(crate) fn find_with_containers<'a>(
     last: &Snapshot,
     aligned: &mut Aligned<'a>,
     looked_into: usize,
@@ -249,8 +249,8 @@ pub(crate) fn looked_through<'a>(
     let mut candidates = find(aligned);
     for _ in 0..CONTAINERS {
         let judged = &candidates[..looked_into.min(candidates.len())];
-        let containers = containers::among(last, aligned, judged);
-        if !aligned.look_through(containers) {
+        let containers = containers::container_classes(last, aligned, judged);
+        if !aligned.mark_containers(containers) {
             break;
         }
         candidates = find(aligned);
@@ -260,7 +260,7 @@ pub(crate) fn looked_through<'a>(
 
 /// Returns the candidates to judge, each with a suspect that has no verdict yet. Candidates whose paths end at the same
 /// field are merged, because everything below a holder is its content.
-pub(crate) fn told(
+pub(crate) fn judge_candidates(
     last: &Snapshot,
     summaries: &[Summary],
     filter: &Filter<'_>,
@@ -277,21 +277,21 @@ pub(crate) fn told(
         if told.len() >= count {
             break;
         }
-        if are_of_held_objects(&SuspectContext::new(last, summaries, aligned, &candidate)) {
+        if have_held_referents(&SuspectContext::new(last, summaries, aligned, &candidate)) {
             continue;
         }
         let (suspect, declaring) = of(&candidate);
         if !(filter.classes)(&[&suspect.class, &declaring]) {
             continue;
         }
-        let way = way(&suspect);
+        let way = path_to_field(&suspect);
         let same = told
             .iter()
-            .position(|t| way.is_some() && self::way(&t.1) == way);
+            .position(|t| way.is_some() && self::path_to_field(&t.1) == way);
         match same {
             Some(at) => {
                 let (known, known_suspect) = &mut told[at];
-                known.take_in(candidate, known_suspect.class == suspect.class);
+                known.merge(candidate, known_suspect.class == suspect.class);
                 aligned.follow(known);
                 more.insert(at);
             }
@@ -306,7 +306,7 @@ pub(crate) fn told(
 
 /// Returns the root of a suspect and the references from it down to the field that holds the suspect. Returns `None` if
 /// no field holds it.
-fn way(suspect: &Suspect) -> Option<(&str, &[String])> {
+fn path_to_field(suspect: &Suspect) -> Option<(&str, &[String])> {
     let at = suspect.path.iter().rposition(|p| *p == suspect.holder)?;
     Some((&suspect.root, &suspect.path[..=at]))
 }
@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stacks_of_direct_buffers_lead() {
+    fn stacks_of_direct_buffers_come_first() {
         let stack = |class: &str, bytes| Stack {
             class: class.to_owned(),
             samples: 1,
@@ -360,7 +360,7 @@ mod tests {
             stack("java.nio.DirectByteBuffer", 64),
             stack("com.acme.Chunk", 24),
         ];
-        buffers_first(&mut stacks);
+        move_buffer_stacks_first(&mut stacks);
         assert_eq!(
             stacks.each_ref().map(|s| s.estimated_bytes),
             [640, 64, 3000, 24]

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_taken_apart() {
+    fn frames_are_parsed() {
         let parts = |text| {
             let FrameParts {
                 function,

@@ -37,7 +37,7 @@ pub fn content(summary: &Summary, snapshot: &Snapshot) -> Vec<u8> {
 
 /// Makes many changed copies of a summary file with valid checksums, and decodes each. A copy has to be rejected, or a
 /// comparison with it must not panic.
-pub fn kept(bytes: &[u8]) {
+pub fn decode_mutated_summaries(bytes: &[u8]) {
     /// Number of changed copies to make of one summary.
     const CHANGES: u64 = 24;
     let source = Source::from_bytes(bytes.to_vec());

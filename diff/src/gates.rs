@@ -53,16 +53,16 @@ impl Gates {
 
     /// True if this suspect alone makes a gate fail.
     #[must_use]
-    pub fn trips(&self, suspect: &Suspect) -> bool {
-        let too_much = |limit| reaches(suspect.growth_with_off_heap(), limit).is_some();
-        self.growth.is_some_and(too_much) || self.suspect && suspect.verdict.is_grave()
+    pub fn fails_gate(&self, suspect: &Suspect) -> bool {
+        let too_much = |limit| growth_over_limit(suspect.growth_with_off_heap(), limit).is_some();
+        self.growth.is_some_and(too_much) || self.suspect && suspect.verdict.is_leak_or_growth()
     }
 
     /// Returns the first of these that grew by at least [`Gates::growth`]: the heap, the suspects of the report, and
     /// the suspects of `more`, which are not in the report. The growth of the `known` suspects is subtracted from the
     /// growth of the heap.
     #[must_use]
-    pub fn too_much<'a>(
+    pub fn growth_over_gate<'a>(
         &self,
         report: &'a Report,
         more: &'a [Suspect],
@@ -84,7 +84,7 @@ impl Gates {
         std::iter::once(heap)
             .chain(suspects)
             .find_map(|(bytes, what)| {
-                let bytes = reaches(bytes, limit)?;
+                let bytes = growth_over_limit(bytes, limit)?;
                 Some(TooMuch { what, bytes, limit })
             })
     }
@@ -93,9 +93,13 @@ impl Gates {
     /// the number of all that fail. The suspects of the report are checked first, and then `more`, which are not in the
     /// report.
     #[must_use]
-    pub fn grave<'a>(&self, report: &'a Report, more: &'a [Suspect]) -> Option<Grave<'a>> {
+    pub fn failing_suspects<'a>(
+        &self,
+        report: &'a Report,
+        more: &'a [Suspect],
+    ) -> Option<Grave<'a>> {
         let suspects = report.suspects.iter().chain(more);
-        let mut grave = suspects.filter(|s| self.suspect && s.verdict.is_grave());
+        let mut grave = suspects.filter(|s| self.suspect && s.verdict.is_leak_or_growth());
         let first = grave.next()?;
         Some(Grave {
             first,
@@ -105,6 +109,6 @@ impl Gates {
 }
 
 /// Returns the growth in bytes if it reaches the limit. Returns `None` if nothing grew, even if the limit is 0.
-fn reaches(bytes: i64, limit: u64) -> Option<u64> {
+fn growth_over_limit(bytes: i64, limit: u64) -> Option<u64> {
     u64::try_from(bytes).ok().filter(|&b| b > 0 && b >= limit)
 }

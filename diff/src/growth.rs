@@ -26,7 +26,7 @@ const ENOUGH_FOR_WORK: u64 = 1_000;
 const RESOLVED: &str = ".<resolved_references>";
 
 /// Interpolates between the figures `from` and `to`. The result is at the fraction `part / all` of the distance.
-fn between(from: u64, to: u64, part: u64, all: u64) -> u64 {
+fn interpolate(from: u64, to: u64, part: u64, all: u64) -> u64 {
     let (part, all) = (u128::from(part), u128::from(all).max(1));
     let rest = all.saturating_sub(part);
     u64::try_from((u128::from(from) * rest + u128::from(to) * part) / all).unwrap_or(u64::MAX)
@@ -78,7 +78,7 @@ impl<'a> Aligned<'a> {
 
     /// Marks application classes as containers. A report then names the field that holds a container, instead of the
     /// container's own fields. Returns true if any of the classes was not marked before.
-    pub(crate) fn look_through(&mut self, classes: impl IntoIterator<Item = String>) -> bool {
+    pub(crate) fn mark_containers(&mut self, classes: impl IntoIterator<Item = String>) -> bool {
         let known = self.containers.len();
         self.containers.extend(classes);
         self.containers.len() > known
@@ -156,10 +156,10 @@ impl<'a> Aligned<'a> {
                 }
                 let growth = self.grown(child);
                 explained += growth.max(0);
-                if growth >= self.least && self.grew_in_number(child) {
+                if growth >= self.least && self.grew_by_count(child) {
                     let below = trie[child].children.iter();
                     let below: i64 = below.map(|&c| growing[c.0 as usize]).sum();
-                    let is_local = self.is_of_thread_locals(child) && below * 2 >= growth;
+                    let is_local = self.is_thread_local_map(child) && below * 2 >= growth;
                     // For the map of a thread's thread locals, the search continues below it, because each thread local
                     // has its own holder.
                     if is_local { &mut work } else { &mut more }.push(child);
@@ -171,7 +171,7 @@ impl<'a> Aligned<'a> {
             let own = difference(&self.figures(step, |s| s.shallow_bytes));
             if more.is_empty() && own >= self.least && own > explained && step != StepId::ROOT {
                 found.push(self.candidate(trie[step].parent, vec![step], true));
-            } else if self.is_of_thread_locals(step) {
+            } else if self.is_thread_local_map(step) {
                 let each = more
                     .into_iter()
                     .map(|one| self.candidate(step, vec![one], false));
@@ -180,9 +180,9 @@ impl<'a> Aligned<'a> {
                 found.push(self.candidate(step, more, false));
             }
         }
-        found.extend(self.outside(&found, self.least));
-        self.settle(&mut found);
-        self.combine(&mut found);
+        found.extend(self.uncovered_buffers(&found, self.least));
+        self.estimate_missing(&mut found);
+        self.merge_related(&mut found);
         found.retain(|c| c.all_growth() >= self.least);
         found.sort_by_cached_key(|c| (std::cmp::Reverse(self.weight(c)), c.at, c.named));
         let mut kept: Vec<Candidate> = Vec::new();
@@ -200,7 +200,7 @@ impl<'a> Aligned<'a> {
 
     /// Returns how much of the growth of reachable bytes the candidates explain. A candidate inside the content of
     /// another one is not counted again. The result is at most the total growth, even if something else shrank.
-    pub(crate) fn explained(&self, candidates: &[&Candidate]) -> u64 {
+    pub(crate) fn explained_growth(&self, candidates: &[&Candidate]) -> u64 {
         let trie = self.last();
         let steps = |c: &&'_ Candidate| [&c.content[..], &c.beside].concat();
         let whole = candidates.iter().filter(|c| !c.is_rest);
@@ -233,7 +233,7 @@ impl<'a> Aligned<'a> {
     /// Estimates the figures of candidates in dumps that have no corresponding trie node. The estimate is the number of
     /// all instances of the candidate's class in the dump, minus the instances in all other trie nodes. The figures of
     /// all trie nodes of a class then add up to the total of the class.
-    fn settle(&self, found: &mut [Candidate]) {
+    fn estimate_missing(&self, found: &mut [Candidate]) {
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
         let mut given: BTreeMap<(Name, usize), u64> = BTreeMap::new();
         for candidate in found {
@@ -246,7 +246,7 @@ impl<'a> Aligned<'a> {
             }) else {
                 continue;
             };
-            if !names::is_own_class(text) || candidate.in_place || last == 0 {
+            if !names::is_application_class_name(text) || candidate.in_place || last == 0 {
                 continue;
             }
             for i in 0..self.tries.len().saturating_sub(1) {
@@ -255,14 +255,17 @@ impl<'a> Aligned<'a> {
                     continue;
                 }
                 let given = given.entry((class, i)).or_default();
-                let left = self.left_over(text, i).saturating_sub(*given).min(last);
+                let left = self
+                    .unaligned_instances(text, i)
+                    .saturating_sub(*given)
+                    .min(last);
                 if left == 0 {
                     continue;
                 }
                 *given += left;
                 candidate.objects[i] = left;
-                candidate.shallow[i] = between(0, shallow, left, last);
-                candidate.retained[i] = between(0, retained, left, last);
+                candidate.shallow[i] = interpolate(0, shallow, left, last);
+                candidate.retained[i] = interpolate(0, retained, left, last);
                 candidate.by_class.push(i);
             }
         }
@@ -270,7 +273,7 @@ impl<'a> Aligned<'a> {
 
     /// Returns how many instances of a class an earlier dump has outside of the aligned trie nodes. The number of
     /// instances that are in no trie node of the last dump is subtracted.
-    fn left_over(&self, class: &str, dump: usize) -> u64 {
+    fn unaligned_instances(&self, class: &str, dump: usize) -> u64 {
         let of_class = |trie: &Trie, is_counted: &dyn Fn(StepId) -> bool| -> u64 {
             let steps = (1..trie.len() as u32).map(StepId);
             let steps = steps.filter(|&s| trie.names.text(trie[s].class) == class && is_counted(s));
@@ -322,15 +325,15 @@ impl<'a> Aligned<'a> {
                 &mut candidate.objects,
                 &mut candidate.shallow,
             ] {
-                figures[i] = between(figures[from], figures[to], part, all);
+                figures[i] = interpolate(figures[from], figures[to], part, all);
             }
         }
-        candidate.trend = self.course(&candidate.series).trend;
+        candidate.trend = self.trend_of(&candidate.series).trend;
     }
 
     /// Returns the trend of figures, one for each dump, over the time between the dumps. If the work that the program
     /// did in this time is known, it counts, too.
-    pub(crate) fn course(&self, figures: &[u64]) -> Course {
+    pub(crate) fn trend_of(&self, figures: &[u64]) -> Course {
         let times = self.summaries.iter().map(|s| s.info.taken_ms);
         let timed = times.zip(figures.iter().copied());
         let noise = self.least.cast_unsigned();
@@ -339,9 +342,9 @@ impl<'a> Aligned<'a> {
                 let points = timed
                     .zip(work)
                     .map(|((time, figure), work)| (time, work, figure));
-                Course::of_work(&points.collect::<Vec<_>>(), noise)
+                Course::from_work(&points.collect::<Vec<_>>(), noise)
             }
-            None => Course::of(&timed.collect::<Vec<_>>(), noise),
+            None => Course::from_points(&timed.collect::<Vec<_>>(), noise),
         }
     }
 
@@ -364,7 +367,7 @@ impl<'a> Aligned<'a> {
     /// Returns candidates for direct buffers that are in no other candidate, and whose memory outside of the heap grew
     /// by at least `least` bytes. If other candidates are below a returned candidate, their figures are subtracted from
     /// its figures.
-    fn outside(&self, found: &[Candidate], least: i64) -> Vec<Candidate> {
+    fn uncovered_buffers(&self, found: &[Candidate], least: i64) -> Vec<Candidate> {
         let trie = self.last();
         let Some(last) = self.summaries.last() else {
             return Vec::new();
@@ -449,13 +452,13 @@ impl<'a> Aligned<'a> {
         let explained: i64 = greater
             .iter()
             .flat_map(|c| &c.content)
-            .map(|&s| self.more_below(s, class))
+            .map(|&s| self.subtree_count_growth(s, class))
             .sum();
         (all - explained) * 2 < difference(&candidate.objects)
     }
 
     /// Returns the growth of the number of objects of a class, in a trie node and in all trie nodes below it.
-    fn more_below(&self, step: StepId, class: &str) -> i64 {
+    fn subtree_count_growth(&self, step: StepId, class: &str) -> i64 {
         let trie = self.last();
         let (mut more, mut work) = (0, vec![step]);
         while let Some(step) = work.pop() {
@@ -468,18 +471,18 @@ impl<'a> Aligned<'a> {
     }
 
     /// True if a trie node belongs to the maps in which threads hold the values of their thread locals.
-    fn is_of_thread_locals(&self, step: StepId) -> bool {
+    fn is_thread_local_map(&self, step: StepId) -> bool {
         let trie = self.last();
         let class = trie.names.text(trie[step].class);
         class.starts_with("java.lang.ThreadLocal$ThreadLocalMap")
     }
 
     /// True if a trie node grew because it has more objects, rather than because each of its objects holds more.
-    fn grew_in_number(&self, step: StepId) -> bool {
+    fn grew_by_count(&self, step: StepId) -> bool {
         let objects = self.figures(step, |s| s.objects);
         let retained = self.figures(step, |s| s.retained_bytes);
         match (&objects[..], &retained[..]) {
-            (&[n0, .., n1], &[b0, .., b1]) => share::of_number_prevails([n0, n1], [b0, b1]),
+            (&[n0, .., n1], &[b0, .., b1]) => share::grew_more_by_count([n0, n1], [b0, b1]),
             _ => false,
         }
     }
@@ -488,7 +491,7 @@ impl<'a> Aligned<'a> {
         let named = if in_place {
             content[0]
         } else {
-            self.named(content[0])
+            self.reported_step(content[0])
         };
         let sum = |steps: &[StepId], figure: &dyn Fn(&Step) -> u64| {
             let mut total = vec![0; self.tries.len()];
@@ -521,13 +524,13 @@ impl<'a> Aligned<'a> {
     /// Returns the trie node that a report names for a candidate's content. If the content consists of the nodes,
     /// entries or arrays of a collection, this is the trie node of the objects that these nodes, entries or arrays
     /// hold. Otherwise it is the content itself.
-    fn named(&self, content: StepId) -> StepId {
+    fn reported_step(&self, content: StepId) -> StepId {
         let trie = self.last();
         let mut best = content;
         let mut at = content;
         let is_container = |s: StepId| {
             let class = trie.names.text(trie[s].class);
-            names::is_keeper(class) || self.is_container(class)
+            names::is_collection_part(class) || self.is_container(class)
         };
         while is_container(at) {
             let growing = trie[at]
@@ -538,7 +541,9 @@ impl<'a> Aligned<'a> {
             // Of a map's keys and values, prefer those of an application class.
             let own = |c: StepId| {
                 let class = trie.names.text(trie[c].class);
-                names::is_own_class(class) && !names::is_keeper(class) && !self.is_container(class)
+                names::is_application_class_name(class)
+                    && !names::is_collection_part(class)
+                    && !self.is_container(class)
             };
             match growing.max_by_key(|&c| (own(c), self.grown(c), std::cmp::Reverse(c))) {
                 Some(c) => {
@@ -556,7 +561,7 @@ impl<'a> Aligned<'a> {
     /// - candidates of one holder and one class, such as two kinds of nodes in a table;
     /// - candidates below one application field or one static field of the JDK, such as the keys, values and table of a
     ///   map. The candidates may be in one place, or in several places that are reached through the same fields.
-    fn combine(&self, found: &mut Vec<Candidate>) {
+    fn merge_related(&self, found: &mut Vec<Candidate>) {
         let trie = self.last();
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
         let mut merged: Vec<Candidate> = Vec::new();
@@ -570,7 +575,7 @@ impl<'a> Aligned<'a> {
             let class = trie[candidate.named].class;
             let key = (self.holder(&candidate), class);
             let field = self
-                .own_field(&candidate)
+                .application_field_step(&candidate)
                 .or_else(|| self.innermost(&candidate, &|k| k == LabelKind::RuntimeStatic));
             let known = by_class.get(&key);
             let fields = self.own_fields(&candidate);
@@ -587,7 +592,7 @@ impl<'a> Aligned<'a> {
             match known {
                 Some(at) => {
                     let same = trie[merged[at].named].class == class;
-                    merged[at].take_in(candidate, same);
+                    merged[at].merge(candidate, same);
                     match (&mut tops[at], field) {
                         (Some(fields), Some(field)) => drop(fields.insert(field)),
                         (fields, _) => *fields = None,
@@ -601,7 +606,7 @@ impl<'a> Aligned<'a> {
         }
         for (candidate, tops) in merged.iter_mut().zip(tops) {
             if let Some(tops) = tops.filter(|_| !candidate.beside.is_empty()) {
-                self.bound(candidate, &tops);
+                self.limit_to_fields(candidate, &tops);
             }
         }
         *found = merged;
@@ -610,7 +615,7 @@ impl<'a> Aligned<'a> {
     /// Limits the retained bytes of a candidate to the retained bytes of the fields that hold it. Without the limit,
     /// bytes could be counted several times: if nodes of a structure hold further nodes, the content of the lower nodes
     /// is part of the retained bytes of each node above.
-    fn bound(&self, candidate: &mut Candidate, fields: &BTreeSet<StepId>) {
+    fn limit_to_fields(&self, candidate: &mut Candidate, fields: &BTreeSet<StepId>) {
         let trie = self.last();
         let above = |s: StepId| trie.above(trie[s].parent).any(|a| fields.contains(&a));
         let mut most = vec![0_u64; candidate.retained.len()];
@@ -629,14 +634,14 @@ impl<'a> Aligned<'a> {
 
     /// Returns the innermost trie node that a field of an application class holds, on the path from the root to the top
     /// object of the growing structure.
-    pub(crate) fn own_field(&self, candidate: &Candidate) -> Option<StepId> {
+    pub(crate) fn application_field_step(&self, candidate: &Candidate) -> Option<StepId> {
         self.innermost(candidate, &is_application)
     }
 
     /// Returns the fields of application classes on the path from the root to the top object of the growing structure.
     fn own_fields(&self, candidate: &Candidate) -> Vec<Name> {
         let trie = self.last();
-        let path = self.down_to_head(candidate);
+        let path = self.steps_to_head(candidate);
         let fields = path.into_iter().map(|s| trie[s].via);
         fields.filter(|&f| is_application(self.kind(f))).collect()
     }
@@ -647,13 +652,13 @@ impl<'a> Aligned<'a> {
         wanted: &dyn Fn(LabelKind) -> bool,
     ) -> Option<StepId> {
         let trie = self.last();
-        let path = self.down_to_head(candidate);
+        let path = self.steps_to_head(candidate);
         let mut up = path.into_iter().rev();
         up.find(|&s| wanted(self.kind(trie[s].via)))
     }
 
     /// Returns the trie nodes from below the root down to that of the top object (the head) of the growing structure.
-    fn down_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
+    fn steps_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
         let trie = self.last();
         let mut path = trie.path(candidate.at);
         // If the growing structure is a chain, the label of the first trie node of the candidate's content is the field
@@ -682,7 +687,7 @@ impl<'a> Aligned<'a> {
     /// Returns the references from the root down to the top object of the growing structure.
     pub(crate) fn labels(&self, candidate: &Candidate) -> Vec<Label> {
         let trie = self.last();
-        let path = self.down_to_head(candidate);
+        let path = self.steps_to_head(candidate);
         path.iter()
             .map(|&s| {
                 (

@@ -7,7 +7,7 @@ use heapdiff_model::diff::{Stack, Suspect, difference};
 use heapdiff_units::{grouped, signed_size};
 
 use crate::frame_parts::FrameParts;
-use crate::samples::frame_kind::telling_frames;
+use crate::samples::frame_kind::informative_frames;
 
 /// The headline of one suspect, in two parts. `Display` writes both as one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Headline {
     /// Returns the headline of a suspect. `grown_bytes` is the growth of the reachable heap.
     #[must_use]
     pub fn new(suspect: &Suspect, grown_bytes: i64) -> Self {
-        let first = most_telling(&suspect.stacks, &suspect.class);
+        let first = main_stack(&suspect.stacks, &suspect.class);
         let first = first.filter(|_| is_covered(suspect));
         let frames = first.map(|stack| application_frames(stack, &suspect.class));
         let frames = frames.unwrap_or_default();
@@ -59,7 +59,7 @@ fn held(suspect: &Suspect, grown_bytes: i64) -> String {
     let holder = match &*suspect.holder {
         "(several paths)" => "several paths hold".to_owned(),
         "thread" => "threads hold".to_owned(),
-        holder => format!("{} holds", familiar(holder)),
+        holder => format!("{} holds", source_field_name(holder)),
     };
     let more = difference(&suspect.objects);
     let class = class_name(class);
@@ -85,7 +85,7 @@ fn held(suspect: &Suspect, grown_bytes: i64) -> String {
 
 /// Returns a field's name as programmers know it: without the `$` of a Scala object; for a top-level property of
 /// Kotlin, with the name of its file.
-fn familiar(field: &str) -> Cow<'_, str> {
+fn source_field_name(field: &str) -> Cow<'_, str> {
     let Some((class, name)) = field.rsplit_once('.') else {
         return field.into();
     };
@@ -119,7 +119,7 @@ fn is_covered(suspect: &Suspect) -> bool {
 
 /// Returns the stack that allocated the most bytes of the class that accumulates. If there is none, returns the stack
 /// that allocated the most bytes of any class.
-fn most_telling<'a>(stacks: &'a [Stack], class: &str) -> Option<&'a Stack> {
+fn main_stack<'a>(stacks: &'a [Stack], class: &str) -> Option<&'a Stack> {
     let of_class = stacks.iter().find(|stack| stack.class == class);
     of_class.or(stacks.first())
 }
@@ -127,8 +127,9 @@ fn most_telling<'a>(stacks: &'a [Stack], class: &str) -> Option<&'a Stack> {
 /// Returns the application frames of a stack. Leaves out the innermost frames if they are in a constructor or factory
 /// method of the class that accumulates. Leaves out the code of a lambda if the method that contains it follows.
 fn application_frames<'a>(stack: &'a Stack, class: &str) -> Vec<&'a str> {
-    let own: Vec<&str> = telling_frames(&stack.frames).collect();
-    let makes = |frame: &&&str| makes(frame, class) || makes(frame, &stack.class);
+    let own: Vec<&str> = informative_frames(&stack.frames).collect();
+    let makes =
+        |frame: &&&str| is_creation_frame(frame, class) || is_creation_frame(frame, &stack.class);
     let innermost = own.iter().take_while(makes).count();
     // If all frames are of constructors or factory methods, use these.
     let own = match &own[innermost..] {
@@ -145,7 +146,7 @@ fn application_frames<'a>(stack: &'a Stack, class: &str) -> Vec<&'a str> {
 }
 
 /// True if a frame is in a constructor, factory method or builder of a class.
-fn makes(frame: &str, class: &str) -> bool {
+fn is_creation_frame(frame: &str, class: &str) -> bool {
     const FACTORIES: [&str; 8] = [
         "of",
         "from",
@@ -184,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_those_of_the_application() {
+    fn frames_in_headlines_are_application_frames() {
         let frames = |all: &[&str]| Stack {
             frames: all.iter().map(|&f| f.to_owned()).collect(),
             class: "long[]".to_owned(),
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_and_classes_have_the_names_that_programmers_know() {
+    fn fields_and_classes_have_familiar_names() {
         for (field, name) in [
             ("a.Shop.carts", "a.Shop.carts"),
             ("a.Shop$.carts", "a.Shop.carts (Scala object)"),
@@ -230,7 +231,7 @@ mod tests {
             ("#'shop.core/carts", "#'shop.core/carts"),
             ("thread", "thread"),
         ] {
-            assert_eq!(familiar(field), name);
+            assert_eq!(source_field_name(field), name);
         }
         assert_eq!(class_name("a.Shop$$Lambda"), "lambdas of a.Shop");
         assert_eq!(class_name("a.Shop$Cart"), "a.Shop$Cart");

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_those_of_most_of_the_growth() {
+    fn rules_for_frames_match_most_of_the_growth() {
         let rules = IgnoreRules::parse("frame a.Warm.*").unwrap();
         let fits = |s: &Suspect| rules.rules[0].fits(s);
         let mut one = suspect("a.Cache.map");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_rule_is_named() {
+    fn invalid_rules_are_reported() {
         for (text, why) in [
             ("holders a", "line 1: `holders` is not a kind of rule"),
             ("\nclass", "line 2: `class` has no pattern"),

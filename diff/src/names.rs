@@ -99,7 +99,7 @@ pub(crate) fn is_runtime(snapshot: &Snapshot, class: ClassIndex) -> bool {
 }
 
 /// True if a class, or the element type of an array, is an application class: neither a JDK class nor a primitive type.
-pub(crate) fn is_own_class(name: &str) -> bool {
+pub(crate) fn is_application_class_name(name: &str) -> bool {
     !is_jdk(name) && !is_primitive(name.trim_end_matches("[]"))
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn is_generated(name: &str) -> bool {
 
 /// True for a JDK class whose objects serve unrelated purposes, such as `String`. A path to one of its objects does not
 /// show how the other objects are held.
-pub(crate) fn is_of_all_kinds(name: &str) -> bool {
+pub(crate) fn is_general_purpose_class(name: &str) -> bool {
     let special = name.starts_with("jdk.internal.ref.") || name == "java.lang.VirtualThread";
     is_jdk(name) && !special
 }
@@ -147,7 +147,7 @@ fn is_collection_library(name: &str) -> bool {
 
 /// True if objects of a class only store what other code puts into them. This applies to JDK classes and to collection
 /// libraries.
-pub(crate) fn only_keeps(snapshot: &Snapshot, class: ClassIndex) -> bool {
+pub(crate) fn is_passive_container(snapshot: &Snapshot, class: ClassIndex) -> bool {
     is_runtime(snapshot, class) || is_collection_library(&snapshot.classes()[class].name)
 }
 
@@ -169,13 +169,13 @@ pub(crate) fn is_container(name: &str) -> bool {
 }
 
 /// True for collections of the JDK and of other libraries, including their nodes and arrays.
-pub(crate) fn is_keeper(name: &str) -> bool {
+pub(crate) fn is_collection_part(name: &str) -> bool {
     is_container(name) || is_collection_library(name)
 }
 
 /// True if objects of a JDK class can be links of a chain that consists of several classes. Collections cannot: a
 /// collection inside another one is not a chain.
-pub(crate) fn is_link(name: &str) -> bool {
+pub(crate) fn is_chain_link_class(name: &str) -> bool {
     let completion = name.starts_with("java.util.concurrent.CompletableFuture");
     is_jdk(name) && (completion || !is_container(name))
 }

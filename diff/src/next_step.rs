@@ -9,7 +9,7 @@ use crate::names;
 pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
     let holder = &*suspect.holder;
     let detector = suspect.detector.as_deref();
-    let fix = match detector.filter(|_| suspect.verdict.is_grave()) {
+    let fix = match detector.filter(|_| suspect.verdict.is_leak_or_growth()) {
         Some("class-loader") => {
             "at undeployment, stop the threads of the old deployment and remove its listeners, thread locals and drivers".to_owned()
         }
@@ -89,7 +89,8 @@ fn is_collection(suspect: &Suspect) -> bool {
         .iter()
         .skip_while(|step| **step != suspect.holder);
     let mut below = below.skip(1);
-    suspect.growth.objects > 0 && below.any(|step| step.ends_with("[*]") || names::is_keeper(step))
+    suspect.growth.objects > 0
+        && below.any(|step| step.ends_with("[*]") || names::is_collection_part(step))
 }
 
 /// Returns the commands that show details of a suspect in the last dump.
@@ -102,7 +103,7 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
         next.push(of("show", &suspect.holder));
     }
     // Objects of a JDK class occur everywhere, so ask only for the paths to those that the holder holds.
-    let objects = if names::is_of_all_kinds(&suspect.class) && !next.is_empty() {
+    let objects = if names::is_general_purpose_class(&suspect.class) && !next.is_empty() {
         &suspect.holder
     } else {
         &suspect.class
@@ -130,7 +131,7 @@ mod tests {
     use crate::suspect::tests::suspect;
 
     #[test]
-    fn fixes_are_those_of_the_pattern_or_the_holder() {
+    fn fixes_depend_on_the_pattern_or_the_holder() {
         let of = |holder: &str, class: &str, path: &[&str], detector: Option<&'static str>| {
             let mut one = suspect(holder, class, &[], (5, 100));
             one.path = path.iter().map(|&step| step.to_owned()).collect();

@@ -37,17 +37,17 @@ pub(crate) struct Origin {
 /// The difference between the origins of two dumps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Apart {
-    /// Two programs. `common` is the number of classes that are in both dumps, `of` the number of classes in the dump
-    /// with fewer.
+    /// Two programs. `common` is the number of classes that are in both dumps, `from_snapshot` the number of classes in
+    /// the dump with fewer.
     Programs { common: usize, of: usize },
     /// The dumps are of two JVMs. The text is the property in which they differ.
     Jvms(String),
 }
 
 impl Origin {
-    pub(crate) fn of(snapshot: &Snapshot, agent: Option<&AgentInfo>) -> Self {
+    pub(crate) fn from_snapshot(snapshot: &Snapshot, agent: Option<&AgentInfo>) -> Self {
         Self {
-            salt: salt(snapshot),
+            salt: immutable_collection_salt(snapshot),
             agent: agent.map(|a| (a.pid, a.started_ms)),
             version: snapshot.jvm(),
             classes: classes(snapshot),
@@ -78,7 +78,7 @@ impl Origin {
 
     /// Returns how this dump's origin differs from that of an earlier dump. Returns `None` if nothing shows a
     /// difference.
-    pub(crate) fn apart(&self, earlier: &Self) -> Option<Apart> {
+    pub(crate) fn difference_from(&self, earlier: &Self) -> Option<Apart> {
         let of = self.classes.len().min(earlier.classes.len());
         let common = self.classes.intersection(&earlier.classes).count();
         if common * PROGRAM < of {
@@ -109,7 +109,7 @@ impl Origin {
 }
 
 /// Returns the random seed that the JDK's immutable collections choose when a JVM starts.
-fn salt(snapshot: &Snapshot) -> Option<i64> {
+fn immutable_collection_salt(snapshot: &Snapshot) -> Option<i64> {
     let class = "java.util.ImmutableCollections";
     let class = *snapshot.classes().by_name(class).first()?;
     let value = |name| snapshot.static_value(class, name);
@@ -147,29 +147,33 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_by_their_classes() {
+    fn programs_are_recognized_by_their_classes() {
         let shop = origin(&["a.Shop", "a.Cart", "a.Order", "a.Item"]);
         let starting = origin(&["a.Shop"]);
         let other = origin(&["b.Main", "b.X", "b.Y", "b.Z", "a.Item"]);
-        assert_eq!(shop.apart(&starting), None, "classes are loaded later");
-        assert_eq!(starting.apart(&shop), None);
-        assert_eq!(shop.apart(&shop), None);
-        assert_eq!(shop.apart(&other), None, "a fourth in common");
+        assert_eq!(
+            shop.difference_from(&starting),
+            None,
+            "classes are loaded later"
+        );
+        assert_eq!(starting.difference_from(&shop), None);
+        assert_eq!(shop.difference_from(&shop), None);
+        assert_eq!(shop.difference_from(&other), None, "a fourth in common");
         let far = origin(&["b.Main", "b.X", "b.Y", "b.Z"]);
         let apart = Some(Apart::Programs { common: 0, of: 4 });
-        assert_eq!(shop.apart(&far), apart);
-        assert_eq!(shop.apart(&origin(&[])), None, "nothing is known");
+        assert_eq!(shop.difference_from(&far), apart);
+        assert_eq!(shop.difference_from(&origin(&[])), None, "nothing is known");
     }
 
     #[test]
-    fn runs_are_told_by_what_they_drew_and_by_their_agents() {
+    fn runs_are_recognized_by_their_salt_and_agent() {
         let run = |salt, agent, version: &str| Origin {
             salt,
             agent,
             version: Some(version.to_owned()),
             ..origin(&["a.Shop"])
         };
-        let said = |a: &Origin, b: &Origin| match b.apart(a) {
+        let said = |a: &Origin, b: &Origin| match b.difference_from(a) {
             Some(Apart::Jvms(why)) => why,
             other => format!("{other:?}"),
         };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use heapdiff_model::diff::{Stack, Through};
 
 use crate::frame_parts::FrameParts;
-use crate::samples::frame_kind::telling_frames;
+use crate::samples::frame_kind::informative_frames;
 
 /// If there are at most this number of stacks, the report lists them in full. It then needs no common frame.
 const FEW: usize = 3;
@@ -34,7 +34,7 @@ pub fn through(stacks: &[Stack]) -> Option<Through> {
     let mut methods: BTreeMap<&str, Passing<'_>> = BTreeMap::new();
     for stack in stacks {
         let mut seen: Vec<&str> = Vec::new();
-        for (depth, frame) in (0_u128..).zip(telling_frames(&stack.frames)) {
+        for (depth, frame) in (0_u128..).zip(informative_frames(&stack.frames)) {
             let method = FrameParts::parse(frame).function;
             // If a method is recursive, only its frame that is nearest to the leaf counts.
             if seen.contains(&method) {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spread_is_named_farther_out_or_not_at_all() {
+    fn spread_allocations_are_named_by_an_outer_frame_or_not() {
         let apart: Vec<Stack> = ["a.A.a a.B.b a.C.c a.D.d", "a.E.e", "a.F.f", "a.G.g"]
             .iter()
             .zip(1..)

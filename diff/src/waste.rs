@@ -8,7 +8,7 @@ use heapdiff_model::waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow}
 use hprof::answers::{WasteHolder, WasteKind, WasteOptions, WasteTotal};
 use hprof::{ClassIndex, Progress, Snapshot};
 
-use crate::names::{hold_label, name_of, only_keeps, stable};
+use crate::names::{hold_label, is_passive_container, name_of, stable};
 use crate::samples::AgentObjects;
 
 /// Maximum number of characters of a string to show.
@@ -53,7 +53,7 @@ impl WasteSummary {
         examples: usize,
         progress: &dyn Progress,
     ) -> hprof::Result<Self> {
-        let passes = |class: ClassIndex| only_keeps(snapshot, class);
+        let passes = |class: ClassIndex| is_passive_container(snapshot, class);
         let options = WasteOptions {
             groups: examples,
             except: agent_objects.objects(),

@@ -29,7 +29,7 @@ fn first(report: &HeapReport) -> &Suspect {
     report.suspects.first().unwrap()
 }
 
-fn says(suspect: &Suspect, part: &str) -> bool {
+fn has_reason(suspect: &Suspect, part: &str) -> bool {
     suspect.reasons.iter().any(|r| r.contains(part))
 }
 
@@ -68,13 +68,13 @@ fn many_in_one_field_are_one_suspect() {
     assert_eq!(s.root, "static com.acme.Registry");
     assert_eq!(s.path[0], "com.acme.Registry.entries");
     assert!(
-        says(
+        has_reason(
             s,
             "it consists of 2,000 objects of class com.acme.Entry, which retain 136 B each on average"
         ),
         "{s:?}"
     );
-    assert!(!says(s, "holders of class") && !says(s, "one object"));
+    assert!(!has_reason(s, "holders of class") && !has_reason(s, "one object"));
     // The class, the list and its array are in the suspect's path, but are not suspects themselves.
     let of_it = report
         .suspects
@@ -86,7 +86,7 @@ fn many_in_one_field_are_one_suspect() {
 }
 
 #[test]
-fn what_falls_apart_most_is_what_accumulates() {
+fn the_most_numerous_objects_are_named() {
     // There are a few tenants with many events each, so the report names the events.
     let told = |tenants: usize, events: usize| {
         let mut app = App::new();
@@ -102,11 +102,11 @@ fn what_falls_apart_most_is_what_accumulates() {
         list(&mut app, "com.acme.Tenants", "all", all);
         let report = report(app);
         let s = first(&report);
-        let spread = says(
+        let spread = has_reason(
             s,
             "20 holders of class java.util.ArrayList retain 46.9 KiB each on average",
         );
-        let inside = says(
+        let inside = has_reason(
             s,
             "the field com.acme.Tenant.events of each object holds most of the bytes",
         );
@@ -131,7 +131,7 @@ fn what_falls_apart_most_is_what_accumulates() {
 /// An element of a document holds child elements and also attributes. Its retained bytes include those of its children
 /// and attributes, which must not be counted twice.
 #[test]
-fn what_nodes_hold_beside_nodes_counts_once() {
+fn content_of_nested_nodes_is_counted_once() {
     let mut app = App::new();
     let element = app.class("com.acme.Element", &["children", "attributes", "text"], &[]);
     let attribute = app.class("com.acme.Attribute", &["value"], &[]);
@@ -165,7 +165,7 @@ fn what_nodes_hold_beside_nodes_counts_once() {
 }
 
 #[test]
-fn one_of_many_that_holds_most_is_told() {
+fn one_object_that_holds_most_is_reported() {
     let mut app = App::new();
     let event = app.class("com.acme.Event", &["body"], &[]);
     let tenant = app.class("com.acme.Tenant", &["events"], &[]);
@@ -181,7 +181,7 @@ fn one_of_many_that_holds_most_is_told() {
     let s = first(&report);
     assert_eq!((&*s.holder, s.objects[0]), ("com.acme.Tenant.events", 4190));
     assert!(
-        says(
+        has_reason(
             s,
             "one of 20 objects of class java.util.ArrayList holds most of the bytes"
         ),
@@ -190,7 +190,7 @@ fn one_of_many_that_holds_most_is_told() {
 }
 
 #[test]
-fn a_chain_is_as_many_as_it_has_links() {
+fn each_link_of_a_chain_is_counted() {
     let mut app = App::new();
     let link = app.class("com.acme.Link", &["body", "next"], &[]);
     let mut next: Option<Obj> = None;
@@ -211,13 +211,13 @@ fn a_chain_is_as_many_as_it_has_links() {
         ("com.acme.Chain.head", "com.acme.Link", 3000)
     );
     assert!(
-        says(
+        has_reason(
             s,
             "it consists of a chain of 3,000 objects of class com.acme.Link"
         ),
         "{s:?}"
     );
-    assert!(!says(s, "at most"));
+    assert!(!has_reason(s, "at most"));
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn a_tree_is_held_by_the_field_with_its_root() {
 }
 
 #[test]
-fn only_a_chain_is_called_one() {
+fn a_tree_is_not_called_a_chain() {
     // The heap has a binary tree.
     let mut app = App::new();
     let node = app.class("com.acme.Node", &["left", "right", "body"], &[]);
@@ -275,10 +275,10 @@ fn only_a_chain_is_called_one() {
     let tree = report(app);
     let s = first(&tree);
     assert!(
-        says(
+        has_reason(
             s,
             "one of 2,047 objects of class com.acme.Node holds all others, 144 B each on average"
-        ) && !says(s, "chain"),
+        ) && !has_reason(s, "chain"),
         "{s:?}"
     );
     // The heap has nested arrays.
@@ -296,10 +296,10 @@ fn only_a_chain_is_called_one() {
     let grid = report(app);
     let s = first(&grid);
     assert!(
-        says(
+        has_reason(
             s,
             "one of 3,661 objects of class java.lang.Object[] holds all others, 19 B each on average"
-        ) && !says(s, "chain"),
+        ) && !has_reason(s, "chain"),
         "{s:?}"
     );
     // One of several siblings is as large as all others together.
@@ -310,17 +310,20 @@ fn only_a_chain_is_called_one() {
     list(&mut app, "com.acme.Log", "events", events);
     let siblings = report(app);
     for s in &siblings.suspects {
-        assert!(!says(s, "chain") && !says(s, "holds all others"), "{s:?}");
+        assert!(
+            !has_reason(s, "chain") && !has_reason(s, "holds all others"),
+            "{s:?}"
+        );
     }
     let parts = "401 objects of class byte[] retain 271 B each on average, in small parts";
     assert!(
-        siblings.suspects.iter().any(|s| says(s, parts)),
+        siblings.suspects.iter().any(|s| has_reason(s, parts)),
         "{siblings:?}"
     );
 }
 
 #[test]
-fn one_large_array_is_told_as_one() {
+fn one_large_array_is_reported_as_one_object() {
     let mut app = App::new();
     let holder = app.class("com.acme.Image", &[], &["pixels"]);
     let pixels = app.bytes(4 << 20);
@@ -332,17 +335,17 @@ fn one_large_array_is_told_as_one() {
         ("com.acme.Image.pixels", "byte[]", 1)
     );
     assert!(
-        says(
+        has_reason(
             s,
             "one object of class byte[] takes most of the bytes: its own size is 4.0 MiB"
         ),
         "{s:?}"
     );
-    assert!(!says(s, "it consists of"));
+    assert!(!has_reason(s, "it consists of"));
 }
 
 #[test]
-fn an_object_of_many_small_parts_is_told_as_that() {
+fn an_object_of_many_small_parts_is_reported() {
     let mut app = App::new();
     let names: Vec<String> = (0..200).map(|i| format!("part{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -355,7 +358,7 @@ fn an_object_of_many_small_parts_is_told_as_that() {
     let s = first(&report);
     assert_eq!(&*s.holder, "com.acme.App.context");
     assert!(
-        says(
+        has_reason(
             s,
             "one object of class com.acme.Context dominates many small objects"
         ),
@@ -364,7 +367,7 @@ fn an_object_of_many_small_parts_is_told_as_that() {
 }
 
 #[test]
-fn a_few_large_objects_are_told_as_few() {
+fn a_few_large_objects_are_reported() {
     let mut app = App::new();
     let table = app.class("com.acme.Table", &["a", "b"], &[]);
     let tables: Vec<Obj> = (0..2)
@@ -441,7 +444,7 @@ fn the_thread_whose_allocation_failed_is_named() {
 }
 
 #[test]
-fn what_a_thread_holds_is_told_by_its_method() {
+fn memory_of_a_thread_is_named_by_its_method() {
     let mut app = App::new();
     thread(&mut app, &[("com.acme.Job", "read")]);
     let report = report(app);
@@ -483,7 +486,7 @@ fn threads_of_a_pool_are_no_accumulation() {
 }
 
 #[test]
-fn threads_that_the_program_makes_are_what_accumulates() {
+fn threads_that_the_program_creates_accumulate() {
     let mut app = App::new();
     let object = app.boot.thread;
     let upload = app.heap.add_class(
@@ -507,11 +510,11 @@ fn threads_that_the_program_makes_are_what_accumulates() {
     );
     let stacks =
         "with the default of 1 MiB each, their stacks reserve 180.0 MiB outside of the heap";
-    assert!(says(s, stacks), "{s:?}");
+    assert!(has_reason(s, stacks), "{s:?}");
 }
 
 #[test]
-fn waste_is_told_by_kind_and_holder() {
+fn waste_is_reported_by_kind_and_holder() {
     let mut app = App::new();
     let entry = app.class("com.acme.Entry", &["body"], &[]);
     let entries = app.rows(entry, 2000, 100);

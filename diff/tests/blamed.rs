@@ -107,12 +107,12 @@ fn direct_buffers_are_held_by_the_list_of_the_application() {
         growth: Some(50_000_000),
         suspect: false,
     };
-    assert!(gates.trips(&suspect));
+    assert!(gates.fails_gate(&suspect));
 }
 
 /// Two local variables of one thread refer to the same strings. The thread's name is a string, too.
 #[test]
-fn the_name_of_a_thread_is_not_the_holder_of_strings_that_variables_share() {
+fn a_thread_name_is_not_the_holder_of_shared_strings() {
     let heap = |count: usize| {
         let mut app = App::new();
         let main = app.class("com.acme.Main", &[], &[]);
@@ -207,7 +207,7 @@ fn a_cache_of_some_entries_is_not_the_holder_of_a_linked_list() {
 /// The heap has hidden classes of one name. Each has a table in a static field. Only the loader of the classes holds
 /// them.
 #[test]
-fn hidden_classes_of_one_family_are_no_warm_up() {
+fn hidden_classes_of_one_name_are_not_warm_up() {
     let heap = |count: usize| {
         let mut app = App::new();
         let name = "jdk.internal.loader.ClassLoaders$AppClassLoader";
@@ -231,7 +231,7 @@ fn hidden_classes_of_one_family_are_no_warm_up() {
 
 /// The heap has class loaders that define one class each. Either soft references or an array hold the loaders.
 #[test]
-fn class_loaders_that_soft_references_hold_are_no_leak() {
+fn softly_held_class_loaders_are_not_a_leak() {
     let heap = |count: usize, is_soft: bool| {
         let mut app = App::new();
         let registry = app.class("com.acme.Registry", &[], &["scripts"]);
@@ -268,7 +268,7 @@ fn class_loaders_that_soft_references_hold_are_no_leak() {
 
 /// The sampled objects were allocated through different JDK methods and two generated classes.
 #[test]
-fn stacks_that_differ_in_hidden_frames_and_generated_names_are_one() {
+fn stacks_with_equal_visible_frames_are_merged() {
     const ADD: &str = "com.acme.Bean.add";
     const PUT: &str = "java.util.HashMap.put";
     let sites: [&[&str]; 4] = [
@@ -300,7 +300,7 @@ fn stacks_that_differ_in_hidden_frames_and_generated_names_are_one() {
 }
 
 #[test]
-fn growth_that_goes_on_after_a_large_import_is_no_warm_up() {
+fn growth_after_a_large_import_is_not_warm_up() {
     // Growth is significant if it is at least 840,000 bytes.
     let import = first([200, 84_200, 88_200].map(|rows| table(0, rows, 100)));
     assert_eq!(import.verdict, Verdict::Growth, "{import:#?}");
@@ -310,7 +310,7 @@ fn growth_that_goes_on_after_a_large_import_is_no_warm_up() {
 }
 
 #[test]
-fn a_table_that_has_been_level_for_a_short_time_is_no_leak() {
+fn a_table_that_was_level_for_a_short_time_is_not_a_leak() {
     let dumps = |counts: &[(u64, usize)]| {
         let dumps = counts.iter().map(|&(at, rows)| table(at, rows, 100));
         first(dumps.collect::<Vec<_>>()).verdict
@@ -359,7 +359,7 @@ fn a_few_entries_more_in_a_full_cache_are_no_growth() {
 
 /// The heap has a class with a constant and two lists. The list `users` grows.
 #[test]
-fn a_limit_of_another_list_or_in_bytes_limits_nothing() {
+fn limits_in_bytes_or_of_another_list_are_ignored() {
     let verdict = |constant: &'static str| {
         let heap = |users: usize| {
             let mut app = App::new();
@@ -387,7 +387,7 @@ fn a_limit_of_another_list_or_in_bytes_limits_nothing() {
 /// A cache consists of sixteen lists. Together these have more entries than the cache's limit, but each of them has
 /// fewer.
 #[test]
-fn a_limit_that_the_lists_of_a_cache_exceed_together_is_none() {
+fn a_limit_that_all_lists_together_exceed_is_ignored() {
     let heap = |limit: i32, entries: usize| {
         let mut app = App::new();
         let object = app.boot.object;
@@ -454,7 +454,7 @@ fn segmented(limits: &[(&str, i32)], entries: usize) -> HeapBuilder {
 }
 
 #[test]
-fn a_limit_of_a_cache_counts_for_segments_that_are_objects() {
+fn a_limit_of_a_cache_applies_to_its_segments() {
     let filling = |limits: &[(&str, i32)]| {
         let suspect = first([1000, 2000, 3000].map(|entries| segmented(limits, entries)));
         assert_eq!(suspect.holder, "com.acme.Cache$Segment.map");
@@ -484,7 +484,7 @@ fn pool(free: usize, lent: usize) -> HeapBuilder {
 }
 
 #[test]
-fn buffers_that_come_back_to_a_pool_are_no_leak() {
+fn buffers_returned_to_a_pool_are_not_a_leak() {
     let back = report([(20, 180), (80, 120), (140, 60)].map(|(free, lent)| pool(free, lent)));
     assert!(back.suspects.is_empty(), "{back:#?}");
     let more = first([(20, 180), (80, 180), (140, 180)].map(|(free, lent)| pool(free, lent)));
@@ -492,7 +492,7 @@ fn buffers_that_come_back_to_a_pool_are_no_leak() {
 }
 
 #[test]
-fn a_few_slots_of_an_array_that_fill_are_no_leak() {
+fn filling_a_few_slots_of_an_array_is_not_a_leak() {
     let slots = |used: usize| {
         let mut app = App::new();
         let table = app.class("com.acme.Slots", &[], &["sessions"]);
@@ -519,7 +519,7 @@ fn a_few_slots_of_an_array_that_fill_are_no_leak() {
 
 /// The number of arrays does not change. Half of the arrays become larger, and the other half become smaller.
 #[test]
-fn not_each_object_became_larger() {
+fn objects_are_not_called_larger_if_some_shrank() {
     let heap = |sizes: [usize; 2]| {
         let mut app = App::new();
         let files = app.class("com.acme.Files", &[], &["open"]);
@@ -535,7 +535,7 @@ fn not_each_object_became_larger() {
 }
 
 #[test]
-fn a_known_leak_pattern_is_no_cache_that_still_fills() {
+fn a_known_leak_pattern_is_not_called_a_filling_cache() {
     let heap = |field: &'static str| {
         move |count| {
             let mut app = App::new();

@@ -94,7 +94,7 @@ fn suspect(heap: impl Fn(usize) -> Vec<u8>) -> Suspect {
     found.cloned().unwrap_or_else(|| panic!("{report:#?}"))
 }
 
-fn says(suspect: &Suspect, part: &str) -> bool {
+fn has_reason(suspect: &Suspect, part: &str) -> bool {
     suspect.reasons.iter().any(|r| r.contains(part))
 }
 
@@ -123,22 +123,22 @@ fn caffeine(maximum: Option<i64>, nested: bool, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn caffeine_is_bounded_where_it_has_a_maximum() {
+fn caffeine_is_bounded_if_it_has_a_maximum() {
     let s = suspect(|n| caffeine(Some(10_000), false, n));
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
-    assert!(says(
+    assert!(has_reason(
         &s,
         "SSMS limits the number of elements: maximum is 10,000"
     ));
-    assert!(!says(&s, "extends LinkedHashMap"), "{s:#?}");
+    assert!(!has_reason(&s, "extends LinkedHashMap"), "{s:#?}");
     // A cache whose entries expire, but are not limited in number, has no maximum.
     let s = suspect(|n| caffeine(None, false, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
-    assert!(!says(&s, "limits the"), "{s:#?}");
+    assert!(!has_reason(&s, "limits the"), "{s:#?}");
     // If a list is an element of a bounded cache, the bound does not apply to the list.
     let s = suspect(|n| caffeine(Some(10_000), true, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
-    assert!(!says(&s, "limits the"), "{s:#?}");
+    assert!(!has_reason(&s, "limits the"), "{s:#?}");
 }
 
 /// Returns a heap with Guava's cache. It also has a constant whose name looks like that of a maximum.
@@ -182,12 +182,12 @@ fn a_constant_of_a_library_is_no_bound() {
     let one = "com.google.common.cache.CacheBuilder$OneWeigher";
     let s = suspect(|n| guava(10_000, one, n));
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
-    assert!(says(&s, "maxWeight is 10,000"), "{s:#?}");
-    assert!(!says(&s, "weights"), "{s:#?}");
+    assert!(has_reason(&s, "maxWeight is 10,000"), "{s:#?}");
+    assert!(!has_reason(&s, "weights"), "{s:#?}");
     // In a cache that weighs its entries, an entry may weigh more than 1.
     let s = suspect(|n| guava(1_000_000, "com.acme.Bytes", n));
     assert!(
-        says(
+        has_reason(
             &s,
             "com.google.common.cache.LocalCache limits the sum of weights: maxWeight is 1,000,000"
         ),
@@ -195,7 +195,7 @@ fn a_constant_of_a_library_is_no_bound() {
     );
     let s = suspect(|n| guava(-1, one, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
-    assert!(!says(&s, "MAX_SEGMENTS"), "{s:#?}");
+    assert!(!has_reason(&s, "MAX_SEGMENTS"), "{s:#?}");
 }
 
 /// Returns a heap with a queue that consists of nodes and has a capacity. If `nested` is true, the queue has one
@@ -224,14 +224,14 @@ fn queue(capacity: i32, nested: bool, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_queue_bounds_what_it_holds_and_nothing_below() {
+fn a_queue_bounds_only_its_own_elements() {
     let s = suspect(|n| queue(10_000, false, n));
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
-    assert!(says(&s, "capacity is 10,000"), "{s:#?}");
+    assert!(has_reason(&s, "capacity is 10,000"), "{s:#?}");
     for (capacity, nested) in [(i32::MAX, false), (10_000, true)] {
         let s = suspect(|n| queue(capacity, nested, n));
         assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
-        assert!(!says(&s, "capacity"), "{s:#?}");
+        assert!(!has_reason(&s, "capacity"), "{s:#?}");
     }
 }
 
@@ -266,7 +266,7 @@ fn weak(count: usize) -> Vec<u8> {
 fn a_weak_map_whose_keys_are_held_is_no_cache() {
     let s = suspect(weak);
     assert_eq!(s.verdict, Verdict::Growth, "{s:#?}");
-    assert!(says(&s, "look for the holders of the keys"), "{s:#?}");
+    assert!(has_reason(&s, "look for the holders of the keys"), "{s:#?}");
 }
 
 /// Returns a heap with entries. The entries refer to their values either through a subclass of soft references, or
@@ -322,24 +322,30 @@ fn soft_entries(queue: &str, count: usize) -> Vec<u8> {
 fn soft_values_without_a_queue_leave_their_entries() {
     let s = suspect(|n| soft_entries("java.lang.ref.ReferenceQueue$Null", n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
-    assert!(says(&s, "because these have no reference queue"), "{s:#?}");
+    assert!(
+        has_reason(&s, "because these have no reference queue"),
+        "{s:#?}"
+    );
     let s = suspect(|n| soft_entries("java.lang.ref.ReferenceQueue", n));
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
-    assert!(!says(&s, "have no reference queue"), "{s:#?}");
+    assert!(!has_reason(&s, "have no reference queue"), "{s:#?}");
 }
 
 #[test]
 fn soft_values_make_a_cache() {
     let s = suspect(|n| soft_values(true, n));
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
-    assert!(says(
+    assert!(has_reason(
         &s,
         "soft references (com.acme.cache.SoftValue) hold most of the content: the JVM clears them"
     ));
     let s = suspect(|n| soft_values(false, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
-    assert!(!says(&s, "soft references"), "{s:#?}");
-    assert!(!says(&s, "look for the holders of the keys"), "{s:#?}");
+    assert!(!has_reason(&s, "soft references"), "{s:#?}");
+    assert!(
+        !has_reason(&s, "look for the holders of the keys"),
+        "{s:#?}"
+    );
 }
 
 /// Returns a heap with a class that has two lists, and a constant that limits only one of them.
@@ -374,7 +380,7 @@ fn a_limit_belongs_to_the_collection_that_it_names() {
         let report = common::report(dumps);
         let s = report.suspects.into_iter().next().unwrap();
         assert_eq!(s.holder, "com.acme.Registry.users");
-        says(&s, "there may be a limit")
+        has_reason(&s, "there may be a limit")
     };
     assert!(hint("MAX_USERS"));
     assert!(!hint("MAX_SESSIONS"));

@@ -48,7 +48,7 @@ fn dump(target: &Target, file: &Path) {
 
 fn samples(file: &Path) -> Samples {
     let snapshot = Snapshot::open(file, &Options::default(), &Silent).unwrap();
-    let (samples, fault) = Samples::with_all_sites(&snapshot, &AgentObjects::of(&snapshot));
+    let (samples, fault) = Samples::with_all_sites(&snapshot, &AgentObjects::find(&snapshot));
     assert_eq!(fault, None);
     samples.unwrap()
 }
@@ -100,7 +100,7 @@ impl Found {
 /// Samples estimate the total number of bytes that a program keeps. Counts show how much of the total belongs to each
 /// stack.
 #[test]
-fn counts_narrow_what_samples_say() {
+fn counts_narrow_the_estimates_from_samples() {
     for jdk in Jdk::all_for_scenarios() {
         let launch = launch(&jdk, "Shares", "interval=64k,count=on")
             .arg("7")
@@ -143,7 +143,7 @@ fn counts_narrow_what_samples_say() {
 
 /// Allocations that the compiler removed are included in the counts, but must not change the estimate of live bytes.
 #[test]
-fn what_is_removed_misleads_nobody() {
+fn removed_allocations_do_not_change_the_estimate() {
     for jdk in Jdk::all_for_scenarios() {
         // With -Xbatch, a call waits until its method is compiled. So only few calls run in the interpreter.
         let launch = launch(&jdk, "Escape", "interval=16k,count=on").flag("-Xbatch");

@@ -81,7 +81,7 @@ fn keys(count: usize, different: usize) -> Vec<u8> {
 }
 
 #[test]
-fn keys_that_are_equal_in_all_fields_are_told() {
+fn keys_that_are_equal_in_all_fields_are_reported() {
     let s = first(vec![keys(1000, 50), keys(2000, 50)]);
     assert_eq!(
         (s.detector.as_deref(), s.verdict),
@@ -130,7 +130,7 @@ fn weak_map(count: usize, refer: bool) -> Vec<u8> {
 }
 
 #[test]
-fn values_that_hold_their_keys_are_told() {
+fn weak_map_values_that_hold_their_keys_are_reported() {
     let s = first(vec![weak_map(500, true), weak_map(1500, true)]);
     assert_eq!(
         (s.detector.as_deref(), s.verdict),
@@ -172,7 +172,7 @@ fn views(count: usize, (start, len, all): (i32, i32, usize)) -> Vec<u8> {
 }
 
 #[test]
-fn small_views_of_large_arrays_are_told() {
+fn small_views_of_large_arrays_are_reported() {
     let s = first(vec![views(20, (64, 16, 4000)), views(60, (64, 16, 4000))]);
     assert_eq!(s.detector.as_deref(), Some("slice"));
     assert!(
@@ -230,7 +230,7 @@ fn buffers(owners: usize, views: usize, files: usize) -> Vec<u8> {
 }
 
 #[test]
-fn memory_outside_of_the_heap_counts_however_small_its_buffers() {
+fn off_heap_memory_of_small_buffers_counts() {
     let s = first(vec![buffers(20, 0, 0), buffers(60, 0, 0)]);
     assert_eq!(
         (s.detector.as_deref(), &*s.holder, &*s.class),
@@ -330,7 +330,7 @@ fn two_ends(of: &str, field: &str, ends: [&str; 2], count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_queue_is_told_by_name_and_shape() {
+fn a_queue_is_recognized_by_name_and_shape() {
     for (of, field, ends, detector) in [
         (
             "com.acme.WorkQueue",
@@ -384,7 +384,7 @@ fn lists_in_a_queue(each: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_an_element_of_a_queue_holds_is_not_in_the_queue() {
+fn content_of_queue_elements_is_not_in_the_queue() {
     let s = first([50, 100, 150].map(lists_in_a_queue).to_vec());
     assert_eq!((s.detector.as_deref(), s.verdict), (None, Verdict::Leak));
 }
@@ -436,7 +436,7 @@ fn plugins(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn loaders_of_former_deployments_are_told() {
+fn loaders_of_former_deployments_are_reported() {
     let s = first(vec![deployments(5, true), deployments(40, true)]);
     assert_eq!(
         (s.detector.as_deref(), s.verdict, &*s.class),
@@ -508,7 +508,7 @@ fn kept_in_arrays_of(element: &str, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_an_array_of_listeners_holds_listens() {
+fn elements_of_a_listener_array_are_listeners() {
     let of = |element| {
         let s = first(vec![
             kept_in_arrays_of(element, 1000),
@@ -586,7 +586,7 @@ fn one_dump_alone_names_no_growth() {
 }
 
 #[test]
-fn one_dump_alone_names_what_its_heap_shows() {
+fn one_dump_alone_names_only_visible_patterns() {
     for dump in [
         deployments(40, false),
         kept_in_arrays_of("java.lang.Object", 1000),

@@ -9,7 +9,10 @@ fn no_pair_of_dumps_does_harm() {
 }
 
 #[test]
-fn no_content_of_a_kept_summary_does_harm() {
-    let runs = testdata::hostile::run(&[("kept", heapdiff_diff::fuzz::kept)], 10);
+fn no_content_of_a_cached_summary_does_harm() {
+    let runs = testdata::hostile::run(
+        &[("kept", heapdiff_diff::fuzz::decode_mutated_summaries)],
+        10,
+    );
     println!("{runs} inputs");
 }

@@ -40,7 +40,7 @@ fn report(dumps: [HeapBuilder; 2]) -> Report {
 }
 
 #[test]
-fn lambdas_of_one_line_are_one_suspect_however_small_each_is() {
+fn small_lambdas_of_one_line_are_one_suspect() {
     let names = |i| format!("com.acme.Main$$Lambda$14/0x{:016x}", 0x8000_0000 + 1024 * i);
     let report = report([heap(&names, 300, 40), heap(&names, 3000, 40)]);
     let s = &report.suspects[0];
@@ -63,7 +63,7 @@ fn lambdas_of_one_line_are_one_suspect_however_small_each_is() {
 }
 
 #[test]
-fn two_runs_name_their_generated_classes_otherwise() {
+fn generated_names_that_differ_between_runs_are_matched() {
     for (first, second) in [
         (
             "com.acme.Main$$Lambda/0x00007f00{}",
@@ -86,7 +86,7 @@ fn two_runs_name_their_generated_classes_otherwise() {
 }
 
 #[test]
-fn classes_that_people_name_alike_stay_apart() {
+fn similar_names_written_by_people_stay_separate() {
     let names = |i| format!("com.acme.Listener{i}");
     let report = report([heap(&names, 3, 40_000), heap(&names, 4, 40_000)]);
     let lines = report.classes.iter();
@@ -100,7 +100,7 @@ fn classes_that_people_name_alike_stay_apart() {
 }
 
 #[test]
-fn waste_is_named_as_it_is_in_every_run() {
+fn waste_has_the_same_name_in_every_run() {
     let names = |i| format!("com.acme.Main$$Lambda$14/0x{:016x}", 0x8000_0000 + 1024 * i);
     let mut heap = heap(&names, 3, 1000);
     let boot = heap.boot();
@@ -109,7 +109,7 @@ fn waste_is_named_as_it_is_in_every_run() {
     heap.add_root(writer::Root::JniGlobal { global_ref: 2 }, nothing);
     let dump = Source::from_bytes(heap.build());
     let snapshot = Snapshot::of(dump, &Options::default(), &Silent).unwrap();
-    let own = AgentObjects::of(&snapshot);
+    let own = AgentObjects::find(&snapshot);
     let waste = WasteSummary::new(&snapshot, &own, 5, &Silent).unwrap();
     let waste = WasteSummary::compared(&[waste], 5).waste;
     let holders = waste.kinds.iter().flat_map(|k| &k.holders);

@@ -74,7 +74,7 @@ fn a_weak_reference_is_no_path() {
 
 /// One field refers to an array. Another field refers to a view of this array.
 #[test]
-fn a_holder_that_frees_nothing_is_reported_with_the_other_holder() {
+fn a_holder_that_frees_nothing_is_reported_with_the_other() {
     let heap = |messages: usize| {
         let mut app = App::new();
         let message = app.class("com.acme.Message", &["body"], &[]);
@@ -177,7 +177,7 @@ fn the_holder_of_a_tree_is_the_field_with_its_root() {
 }
 
 #[test]
-fn the_holder_is_no_field_of_a_library_of_collections() {
+fn the_holder_is_not_a_field_of_a_collection_library() {
     let heap = |rows: usize| {
         let mut app = App::new();
         let row = app.class("com.acme.Row", &["body"], &[]);
@@ -261,7 +261,7 @@ fn waiting(count: usize, is_queued: bool) -> HeapBuilder {
 }
 
 #[test]
-fn threads_that_wait_are_held_by_what_the_application_wrote() {
+fn waiting_threads_are_held_by_an_application_field() {
     let found = report([waiting(200, true), waiting(1200, true)]);
     let s = &found.suspects[0];
     assert_held(s, "com.acme.Backend.permits", "java.lang.VirtualThread");

@@ -109,7 +109,7 @@ enum Kept {
 }
 
 /// Returns the whole report on a comparison as text.
-fn said(dumps: &[&Opened], kept: Kept) -> String {
+fn report_text(dumps: &[&Opened], kept: Kept) -> String {
     let (last, earlier) = dumps.split_last().unwrap();
     let earlier = earlier.iter().map(|dump| match kept {
         Kept::Nothing => dump.summary.clone(),
@@ -130,7 +130,7 @@ fn said(dumps: &[&Opened], kept: Kept) -> String {
 }
 
 #[test]
-fn comparisons_with_kept_summaries_say_the_same() {
+fn comparisons_with_cached_summaries_are_the_same() {
     let dumps = Dumps::new();
     for refs in [Refs::Soft, Refs::Strong, Refs::All] {
         let all = dumps.all.iter().filter(|dump| {
@@ -155,10 +155,10 @@ fn comparisons_with_kept_summaries_say_the_same() {
             let Some(named) = names.iter().map(find).collect::<Option<Vec<_>>>() else {
                 continue;
             };
-            let expected = said(&named, Kept::Nothing);
+            let expected = report_text(&named, Kept::Nothing);
             for kept in [Kept::AllButTheLast, Kept::All] {
                 assert!(
-                    said(&named, kept) == expected,
+                    report_text(&named, kept) == expected,
                     "{names:?}, {refs:?}, {kept:?}"
                 );
             }
@@ -167,7 +167,7 @@ fn comparisons_with_kept_summaries_say_the_same() {
 }
 
 #[test]
-fn damaged_dumps_have_the_same_summary_again() {
+fn damaged_dumps_have_reproducible_summaries() {
     let dumps = Dumps::new();
     let (before, after) = (dumps.at("before.hprof"), dumps.at("sampled-after.hprof"));
     let bytes = fs::read(&before).unwrap();
@@ -178,15 +178,15 @@ fn damaged_dumps_have_the_same_summary_again() {
         fs::write(&before, damaged).unwrap();
         let before = Opened::new(before.clone(), Refs::Soft);
         for pair in [[&before, &after], [&after, &before]] {
-            let expected = said(&pair, Kept::Nothing);
+            let expected = report_text(&pair, Kept::Nothing);
             assert!(expected.contains("partial: true"));
-            assert!(said(&pair, Kept::All) == expected);
+            assert!(report_text(&pair, Kept::All) == expected);
         }
     }
 }
 
 #[test]
-fn what_is_of_another_dump_or_damaged_is_refused() {
+fn foreign_and_damaged_summaries_are_refused() {
     let dumps = Dumps::new();
     let (dump, other) = (dumps.at("sampled-after.hprof"), dumps.at("after.hprof"));
     keep(&dump, Refs::Soft);
@@ -243,7 +243,7 @@ fn what_is_of_another_dump_or_damaged_is_refused() {
 /// would give other answers than new ones. Then raise `VERSION` in `diff/src/summary/kept.rs`, and write the new
 /// version and hash here.
 #[test]
-fn what_is_kept_changes_with_its_version_only() {
+fn summaries_change_only_with_their_version() {
     const KEPT: (u32, u64) = (6, 337_644_958_572_373_243);
     let mut words = Vec::new();
     for name in ["before", "after"] {
@@ -261,7 +261,7 @@ fn what_is_kept_changes_with_its_version_only() {
 
 /// A cached summary is read only with the mapping with which it was made.
 #[test]
-fn what_is_kept_has_the_names_of_one_mapping() {
+fn cached_summaries_are_used_only_with_their_mapping() {
     let mapping = |text: &str| Arc::new(Mapping::new([text.as_bytes().to_vec()]).unwrap());
     let own = mapping("com.acme.Sessions -> com.acme.shop.SessionRegistry:\n");
     let other = mapping("x.Y -> y:\n");

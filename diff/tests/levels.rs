@@ -51,7 +51,7 @@ fn sessions(count: usize, attributes: usize) -> App {
 }
 
 #[test]
-fn sessions_that_grew_in_number_more_than_in_size_are_one_suspect() {
+fn sessions_that_grew_mostly_in_number_are_one_suspect() {
     let grown = report([sessions(50, 2), sessions(550, 8)]);
     let holder = "com.acme.Manager.sessions";
     assert_eq!(told(&grown), [(holder, "com.acme.Session", &[50, 550][..])]);
@@ -89,7 +89,7 @@ fn registry(entries: usize, inside: [bool; 2]) -> App {
 }
 
 #[test]
-fn a_thread_inside_a_collection_hides_no_growth() {
+fn a_thread_in_a_collection_method_hides_no_growth() {
     let (none, list, array) = ([false; 2], [true, false], [false, true]);
     for inside in [
         [none, none, list],
@@ -117,7 +117,7 @@ fn a_thread_inside_a_collection_hides_no_growth() {
 }
 
 #[test]
-fn what_only_hangs_elsewhere_did_not_grow() {
+fn objects_that_only_moved_did_not_grow() {
     for inside in [[true, false], [false, true]] {
         let moved = report([registry(2000, [false; 2]), registry(2000, inside)]);
         assert!(moved.suspects.is_empty(), "{:#?}", moved.suspects);
@@ -127,7 +127,7 @@ fn what_only_hangs_elsewhere_did_not_grow() {
 }
 
 #[test]
-fn figures_from_the_totals_of_a_class_are_told_as_such() {
+fn figures_from_class_totals_are_marked() {
     // The entries have 24 bytes. If there are few, they are too small a part of the heap to have a trie node of their
     // own.
     let heap = |entries: usize| {
@@ -162,7 +162,7 @@ fn figures_from_the_totals_of_a_class_are_told_as_such() {
 }
 
 #[test]
-fn interpolated_figures_are_told_as_such() {
+fn interpolated_figures_are_marked() {
     // In the second dump a second table also holds each title. There are strings in other places, so the totals of the
     // class String say nothing about the titles.
     let heap = |titles: usize, twice: bool| {
@@ -203,7 +203,7 @@ fn interpolated_figures_are_told_as_such() {
 /// The heap has 62 sockets. A table holds each socket directly, and a list holds it through its channel. A field of a
 /// worker also refers to one socket.
 #[test]
-fn the_route_that_most_come_by_is_named() {
+fn the_path_of_most_objects_is_named() {
     let heap = |sockets: usize| {
         let mut app = App::new();
         let socket = app.class("com.acme.Socket", &["body"], &[]);
@@ -271,7 +271,7 @@ fn theatre(fields: &'static [&'static str], bookings: usize, nodes: bool) -> App
 }
 
 #[test]
-fn containers_of_the_programs_own_are_looked_through() {
+fn application_containers_are_looked_through() {
     for nodes in [false, true] {
         let several = &["seats", "prices", "bookings"];
         let grown = report([3000, 9000].map(|n| theatre(several, n, nodes)));
@@ -290,7 +290,7 @@ fn containers_of_the_programs_own_are_looked_through() {
 }
 
 #[test]
-fn thread_locals_and_local_variables_are_called_by_what_people_wrote() {
+fn thread_locals_and_variables_have_source_names() {
     let heap = |count: usize, local: bool, own: bool| {
         let mut app = App::new();
         let list = app.class("java.util.ArrayList", &["elementData"], &[]);
@@ -348,7 +348,7 @@ fn thread_locals_and_local_variables_are_called_by_what_people_wrote() {
 }
 
 #[test]
-fn a_report_says_how_much_the_suspects_explain() {
+fn a_report_states_how_much_the_suspects_explain() {
     // For each entry, the suspect holds 1 KB. Further objects are in many static fields of other classes.
     let heap = |entries: usize, others: usize| {
         let mut app = registry(entries, [false; 2]);
@@ -388,7 +388,7 @@ fn a_report_says_how_much_the_suspects_explain() {
 }
 
 #[test]
-fn what_one_field_holds_is_one_suspect_whatever_its_classes() {
+fn objects_of_one_field_are_one_suspect_for_all_classes() {
     // The heap has messages of three classes. Both a queue and an index hold each message, so no field holds them
     // alone.
     let heap = |count: usize| {
@@ -480,7 +480,7 @@ fn each_thread_local_has_its_own_suspect() {
 }
 
 #[test]
-fn a_clojure_var_is_called_as_clojure_prints_it() {
+fn a_clojure_var_is_named_as_clojure_prints_it() {
     let heap = |count: usize| {
         let mut app = App::new();
         let text = |app: &mut App, text: &str| app.heap.add_string(text);

@@ -173,7 +173,7 @@ fn check_all(report: &Report, last: Source) -> usize {
 }
 
 #[test]
-fn paths_of_committed_dumps_are_there() {
+fn printed_paths_exist_in_committed_dumps() {
     let dump = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
         Source::open(&path.join(format!("{name}.hprof.gz"))).unwrap()
@@ -262,7 +262,7 @@ fn random(seed: u64, growth: usize) -> HeapBuilder {
 }
 
 #[test]
-fn paths_of_random_heaps_are_there() {
+fn printed_paths_exist_in_random_heaps() {
     let mut suspects = 0;
     for seed in 0..80 {
         let dumps = || [0, 2000].map(|growth| Source::from_bytes(random(seed, growth).build()));

@@ -23,13 +23,13 @@ fn committed(name: &str) -> Source {
 
 fn redacted(dump: &Source) -> Source {
     let mut out = Vec::new();
-    let redaction = Redaction::of(dump, redaction_rules(true)).unwrap();
+    let redaction = Redaction::new(dump, redaction_rules(true)).unwrap();
     redaction.write(&mut out, &Silent).unwrap();
     Source::from_bytes(out)
 }
 
 fn left(dump: &Source) -> Left {
-    let redaction = Redaction::of(dump, redaction_rules(true)).unwrap();
+    let redaction = Redaction::new(dump, redaction_rules(true)).unwrap();
     redaction.check(&Silent).unwrap().left
 }
 
@@ -38,7 +38,7 @@ fn has(bytes: &[u8], text: &str) -> bool {
 }
 
 #[test]
-fn committed_pairs_compare_alike() {
+fn redacted_pairs_compare_as_before() {
     for pair in [["before", "after"], ["sampled-before", "sampled-after"]] {
         let report = common::report(pair.map(committed));
         assert!(!report.suspects.is_empty());

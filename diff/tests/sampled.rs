@@ -94,7 +94,7 @@ const LOADED: &str =
     "java.io.InputStream.read(InputStream.java:7) com.acme.Loader.load(Loader.java:7)";
 
 #[test]
-fn identity_tells_what_came_from_what_went() {
+fn sample_ids_separate_added_from_freed_objects() {
     // The first dump has a hundred entries. Before the second dump, ten of these were removed and sixty were added. The
     // other site allocated twenty of the sixty.
     let report = report(vec![sampled(1..=100, 500, 1), sampled(11..=160, 140, 1)]);
@@ -120,7 +120,7 @@ fn identity_tells_what_came_from_what_went() {
 }
 
 #[test]
-fn samples_of_which_none_goes_make_a_leak() {
+fn samples_that_all_survive_show_a_leak() {
     // The program adds an entry every ten milliseconds. It replaces the first `freed` entries.
     let dump = |count: usize, freed: usize| {
         let mut heap = HeapBuilder::new(writer::Options::default());
@@ -163,7 +163,7 @@ fn samples_of_which_none_goes_make_a_leak() {
 /// For an hour, the size does not change. In one case, the program allocates almost nothing in this time, in the other
 /// it allocates much.
 #[test]
-fn a_level_time_without_work_is_not_enough() {
+fn a_level_period_without_work_is_not_enough() {
     let dump = |seconds: u64, entries: usize, allocated: i64| {
         let mut heap = HeapBuilder::new(writer::Options {
             timestamp_ms: 1_700_000_000_000 + seconds * 1000,
@@ -201,7 +201,7 @@ fn dumps_of_two_jvms_are_compared_by_stack() {
 }
 
 #[test]
-fn a_first_dump_without_the_agent_leaves_stacks_no_more_than_the_growth() {
+fn stacks_get_at_most_the_growth_if_the_first_dump_has_no_agent() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     program(&mut heap, 100);
     let report = report(vec![heap.build(), sampled(1..=160, 500, 1)]);
@@ -222,7 +222,7 @@ fn thinly_sampled(entries: usize, steady: usize, interval: i64) -> Vec<u8> {
     });
     for (arrays, uids) in arrays.iter().zip([1_i64.., 1_000_000..]) {
         for (&array, uid) in arrays.iter().zip(uids) {
-            if now.keeps(&first, uid.cast_unsigned(), SIZE.cast_unsigned()) {
+            if now.would_take(&first, uid.cast_unsigned(), SIZE.cast_unsigned()) {
                 let site = if uid % 3 == 0 { 2 } else { 1 };
                 agent.sample(Sampled::new(array, uid, SIZE, site));
             }
@@ -235,7 +235,7 @@ fn thinly_sampled(entries: usize, steady: usize, interval: i64) -> Vec<u8> {
 /// Flame graphs and profiles show the same figures as suspects. This is also true if the heap has further arrays of the
 /// same class and size that the suspect does not hold.
 #[test]
-fn all_stacks_add_up_to_what_suspects_and_sites_say() {
+fn all_stacks_add_up_to_the_suspects_and_sites() {
     let dumps = vec![
         thinly_sampled(200, 3000, 4096),
         thinly_sampled(2200, 3000, 4096),
@@ -268,7 +268,7 @@ fn all_stacks_add_up_to_what_suspects_and_sites_say() {
     // The figures of each dump are the same as in the list of this dump's sites.
     for dump in dumps {
         let snapshot = snapshot(dump);
-        let (samples, _) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
+        let (samples, _) = Samples::from_snapshot(&snapshot, &AgentObjects::find(&snapshot));
         let samples = samples.unwrap();
         let sites = by_site(&samples, &|_, _| true, u64::MAX);
         let all = Allocated::of(&samples);
@@ -283,7 +283,7 @@ fn all_stacks_add_up_to_what_suspects_and_sites_say() {
 }
 
 #[test]
-fn the_agent_does_not_show() {
+fn the_agents_objects_are_not_shown() {
     let plain = |count| {
         let mut heap = HeapBuilder::new(writer::Options::default());
         program(&mut heap, count);
@@ -314,7 +314,7 @@ fn the_agent_does_not_show() {
 }
 
 #[test]
-fn weights_and_intervals_are_those_of_the_sampling() {
+fn weights_and_intervals_match_the_sampling() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let entries = program(&mut heap, 60);
     let mut agent = AgentHeap::new(&[ADD]);
@@ -326,7 +326,7 @@ fn weights_and_intervals_are_those_of_the_sampling() {
     agent.totals[1] = (240, 240 * SIZE);
     agent.add_to(&mut heap);
     let snapshot = snapshot(heap.build());
-    let (samples, fault) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
+    let (samples, fault) = Samples::from_snapshot(&snapshot, &AgentObjects::find(&snapshot));
     assert_eq!(fault, None);
     let live = by_site(&samples.unwrap(), &|_, _| true, u64::MAX);
     let stacks = &live.stacks;
@@ -355,7 +355,7 @@ fn weights_and_intervals_are_those_of_the_sampling() {
 /// When the agent downsamples, it first writes the coarser interval and then drops samples. A dump between these steps
 /// contains samples that were about to be dropped.
 #[test]
-fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
+fn a_dump_during_downsampling_is_read_as_one_after_it() {
     let estimate = |interval: i64, thinned: bool| {
         let mut heap = HeapBuilder::new(writer::Options::default());
         let entries = program(&mut heap, 4000);
@@ -367,7 +367,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
         };
         let now = sampling(interval.cast_unsigned());
         for (&entry, uid) in entries.iter().zip(1_i64..) {
-            if !thinned || now.keeps(&sampling(0), uid.cast_unsigned(), SIZE.cast_unsigned()) {
+            if !thinned || now.would_take(&sampling(0), uid.cast_unsigned(), SIZE.cast_unsigned()) {
                 agent.sample(Sampled::new(entry, uid, SIZE, 1));
             }
         }
@@ -376,7 +376,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
         agent.allocated = vec![0, 8000 * SIZE];
         agent.add_to(&mut heap);
         let snapshot = snapshot(heap.build());
-        let (samples, fault) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
+        let (samples, fault) = Samples::from_snapshot(&snapshot, &AgentObjects::find(&snapshot));
         assert_eq!(fault, None);
         by_site(&samples.unwrap(), &|_, _| true, u64::MAX)
             .stacks
@@ -406,7 +406,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
 
 /// Samples that the agent dropped because its table was full may belong to any stack.
 #[test]
-fn what_was_lost_widens_intervals_and_is_told() {
+fn losses_widen_intervals_and_are_reported() {
     let with = |sampled: usize, lost: [(i64, i64); 2]| {
         let heap = |count: usize, sampled: usize, lost| {
             let mut heap = HeapBuilder::new(writer::Options::default());
@@ -457,7 +457,7 @@ fn what_was_lost_widens_intervals_and_is_told() {
 }
 
 #[test]
-fn what_is_no_live_sample_is_left_out_and_counted() {
+fn samples_that_are_not_live_are_omitted_and_counted() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let entries = program(&mut heap, 10);
     let boot = heap.boot();
@@ -483,7 +483,7 @@ fn what_is_no_live_sample_is_left_out_and_counted() {
         .push((Sampled::new(None::<Obj>, 7, SIZE, 2), 35));
     agent.add_to(&mut heap);
     let snapshot = snapshot(heap.build());
-    let (samples, fault) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
+    let (samples, fault) = Samples::from_snapshot(&snapshot, &AgentObjects::find(&snapshot));
     let samples = samples.unwrap();
     assert_eq!(fault, None);
     let live: Vec<_> = samples
@@ -569,7 +569,7 @@ fn damaged_and_foreign_tables_leave_the_diff_without_stacks() {
 }
 
 #[test]
-fn an_agent_that_is_not_set_up_is_none() {
+fn an_agent_that_is_not_set_up_is_ignored() {
     let unset = tampered(|agent| agent.format = 0);
     let foreign = tampered(|agent| agent.without.push(statics::FORMAT));
     for report in [unset, foreign] {
@@ -585,7 +585,7 @@ fn an_agent_that_is_not_set_up_is_none() {
 
 /// Values like those in this test are written by no agent. They must not cause a panic or a wrong report.
 #[test]
-fn senseless_samples_are_shown_as_what_they_are() {
+fn senseless_samples_do_no_harm() {
     let report = tampered(|agent| {
         for (sample, i) in agent.samples.iter_mut().zip(0_i32..) {
             (sample.site, sample.kind, sample.thread) = (i % 7 - 3, -i, i * 1_000_003);
@@ -637,7 +637,7 @@ fn stack_traces_of_objects_are_sites() {
 }
 
 #[test]
-fn all_stacks_are_told_with_what_shrank() {
+fn all_stacks_are_listed_including_shrinking_ones() {
     let allocated = |dumps: Vec<Vec<u8>>| with_stacks(dumps).1.unwrap();
     let lines = |all: &Allocated| -> Vec<(String, Vec<u64>, i64)> {
         let line = |l: &AllocatedLine| {
@@ -697,9 +697,9 @@ fn allocated_by(agent: impl FnOnce(&mut AgentHeap)) -> Snapshot {
 }
 
 #[test]
-fn what_was_allocated_is_known_of_stacks_without_a_sample() {
+fn allocations_are_known_for_stacks_without_a_sample() {
     let told = |snapshot: &Snapshot| {
-        let own = AgentObjects::of(snapshot);
+        let own = AgentObjects::find(snapshot);
         let (samples, _) = Samples::with_all_sites(snapshot, &own);
         let samples = samples.unwrap();
         let all = samples.allocations(&|_, _| true)?;
@@ -788,7 +788,7 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
             agent.totals[1] = (40, 40 * SIZE);
             agent.allocated = vec![0, 203_200, 0];
         });
-        let own = AgentObjects::of(&heap);
+        let own = AgentObjects::find(&heap);
         let samples = Samples::with_all_sites(&heap, &own).0.unwrap();
         samples.allocations(&|_, _| true).unwrap().stacks[0].survival_permille
     };
@@ -819,14 +819,16 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
 /// The samples of the stack represent 203,200 bytes. The part that is alive is known only if at least sixteen of them
 /// are tracked.
 #[test]
-fn what_part_of_a_stack_is_alive_is_known_where_enough_are_followed() {
+fn the_live_share_is_known_if_enough_samples_are_tracked() {
     let stack = |interval: i64| {
         let heap = allocated_by(|agent| {
             (agent.interval, agent.first_interval) = (interval, Some(4096));
             agent.totals[1] = (40, 40 * SIZE);
             agent.allocated = vec![0, 203_200, 0];
         });
-        let samples = Samples::of(&heap, &AgentObjects::of(&heap)).0.unwrap();
+        let samples = Samples::from_snapshot(&heap, &AgentObjects::find(&heap))
+            .0
+            .unwrap();
         by_site(&samples, &|_, _| true, u64::MAX).stacks.remove(0)
     };
     for interval in [4096, 8192] {
@@ -837,11 +839,14 @@ fn what_part_of_a_stack_is_alive_is_known_where_enough_are_followed() {
 }
 
 #[test]
-fn classes_are_counted_where_the_strategy_counts_them() {
+fn classes_are_counted_if_the_strategy_counts_them() {
     let counts = |snapshot: &Snapshot| {
-        let own = AgentObjects::of(snapshot);
+        let own = AgentObjects::find(snapshot);
         let all = Samples::with_all_sites(snapshot, &own).0.unwrap();
-        assert_eq!(Samples::of(snapshot, &own).0.unwrap().classes, None);
+        assert_eq!(
+            Samples::from_snapshot(snapshot, &own).0.unwrap().classes,
+            None
+        );
         all.classes
     };
     let with = allocated_by(|agent| {
@@ -876,7 +881,7 @@ fn counted(entries: usize, pid: i64, totals: [(i64, i64); 2], types: Vec<i64>) -
 }
 
 #[test]
-fn where_no_stack_is_known_what_was_allocated_of_the_class_is_told() {
+fn without_a_stack_the_allocations_of_the_class_are_shown() {
     let told = |pid: i64, before: [(i64, i64); 2], types: &[i64]| {
         let now = [(30, 300_000), (90, 900_000)];
         let dumps = [

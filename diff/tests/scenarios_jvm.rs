@@ -85,7 +85,7 @@ fn each_leak_is_named_with_its_holder() {
 
 /// The control program does the same work, but has no leak.
 #[test]
-fn nothing_is_suspected_where_nothing_leaks() {
+fn programs_without_a_leak_have_no_suspect() {
     check(Mode::Fixed, |_, _, report| {
         (!report.suspects.is_empty()).then(|| "expected nothing".to_owned())
     });

@@ -55,10 +55,10 @@ fn report(
 }
 
 /// Returns the parts of a report that contain names.
-fn told(report: &Report) -> Vec<String> {
-    let mut told = Vec::new();
+fn summary_lines(report: &Report) -> Vec<String> {
+    let mut summary_lines = Vec::new();
     for suspect in &report.suspects {
-        told.push(format!(
+        summary_lines.push(format!(
             "{} {} {} {:?} {}",
             suspect.holder,
             suspect.class,
@@ -79,16 +79,16 @@ fn told(report: &Report) -> Vec<String> {
             })
             .collect();
         stacks.sort();
-        told.extend(stacks);
+        summary_lines.extend(stacks);
     }
     let all = report.classes.iter();
     let classes = all.filter(|c| c.class.starts_with("com.acme."));
-    told.extend(classes.map(|c| format!("{} {:?}", c.class, c.objects)));
-    told
+    summary_lines.extend(classes.map(|c| format!("{} {:?}", c.class, c.objects)));
+    summary_lines
 }
 
 #[test]
-fn with_its_mapping_a_shortened_program_reads_as_it_was_written() {
+fn a_mapping_restores_the_names_of_a_shrunk_program() {
     let [jar, source, mapping] = shrunk();
     let mapping = Arc::new(Mapping::new([std::fs::read(mapping).unwrap()]).unwrap());
     let jdks = Jdk::all_for_scenarios();
@@ -108,7 +108,12 @@ fn with_its_mapping_a_shortened_program_reads_as_it_was_written() {
         assert_eq!(suspect.holder, "com.acme.shop.Shop$Registry.carts");
         assert_eq!(suspect.class, "com.acme.shop.Shop$Cart");
         assert_eq!(suspect.root, "static com.acme.shop.Shop");
-        assert_eq!(told(&mapped), told(&written), "JDK {}", jdk.major());
+        assert_eq!(
+            summary_lines(&mapped),
+            summary_lines(&written),
+            "JDK {}",
+            jdk.major()
+        );
         assert_eq!(mapped_frames, frames);
         // Methods that ProGuard inlined appear as frames of their own.
         let stacks = suspect.stacks.iter().flat_map(|s| &s.frames);

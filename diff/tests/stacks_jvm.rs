@@ -156,7 +156,7 @@ fn the_agent_is_no_suspect() {
 }
 
 #[test]
-fn every_collector() {
+fn leaks_have_their_stack_with_every_collector() {
     for jdk in jdks() {
         for collector in ["Serial", "Parallel", "Z", "Shenandoah"] {
             let flag = format!("-XX:+Use{collector}GC");
@@ -185,7 +185,7 @@ fn every_collector() {
 /// With generational ZGC, almost no sample is tracked. In that case, the report shows the stack whose last sample was
 /// of the leaking class.
 #[test]
-fn where_nothing_is_followed_the_class_was_allocated_at_the_right_stack() {
+fn without_tracked_samples_the_class_has_the_right_stack() {
     let names = ["static_list", "listeners", "event_bus"];
     for jdk in jdks().into_iter().filter(|jdk| jdk.major() >= 25) {
         for name in names {
@@ -246,7 +246,7 @@ fn booked(report: &Report) -> &Stack {
 
 /// Because every allocation is sampled, the figures are exactly those of the heap.
 #[test]
-fn whoever_takes_the_dump() {
+fn figures_are_exact_for_every_way_to_take_a_dump() {
     for jdk in jdks() {
         let dir = tempfile::tempdir().unwrap();
         let mut target = orders(&jdk, &[]);
@@ -323,7 +323,7 @@ fn assert_died(before: &Path, last: &Path) {
 }
 
 #[test]
-fn on_out_of_memory_error() {
+fn stacks_are_right_after_an_out_of_memory_error() {
     for jdk in jdks() {
         let dir = tempfile::tempdir().unwrap();
         let first = dir.path().join("first.hprof");
@@ -370,7 +370,7 @@ fn on_out_of_memory_error() {
 /// The program keeps a known share of its arrays. The agent's sample table is far too small for the arrays. The
 /// reported survival must be right, although downsampling removed most of the live samples.
 #[test]
-fn survival_is_right_after_thinning() {
+fn survival_is_right_after_downsampling() {
     for jdk in jdks() {
         let classes = jdk.compile(&programs::agent("Keeper.java")).unwrap();
         for (keep, expected) in [("0.25", 250), ("1.0", 1000)] {
@@ -385,7 +385,7 @@ fn survival_is_right_after_thinning() {
             let file = dir.path().join("heap.hprof");
             target.dump(&file, DumpOptions::default()).unwrap();
             let snapshot = Snapshot::open(&file, &Options::default(), &Silent).unwrap();
-            let samples = Samples::of(&snapshot, &AgentObjects::of(&snapshot))
+            let samples = Samples::from_snapshot(&snapshot, &AgentObjects::find(&snapshot))
                 .0
                 .unwrap();
             let agent = samples.agent().unwrap();
@@ -505,7 +505,7 @@ fn names_of_kotlin_and_scala() {
             let file = dir.path().join("heap.hprof");
             target.dump(&file, DumpOptions::default()).unwrap();
             let snapshot = Snapshot::open(&file, &Options::default(), &Silent).unwrap();
-            let samples = Samples::of(&snapshot, &AgentObjects::of(&snapshot))
+            let samples = Samples::from_snapshot(&snapshot, &AgentObjects::find(&snapshot))
                 .0
                 .unwrap();
             for (class, frames) in expected {

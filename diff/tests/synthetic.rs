@@ -228,7 +228,7 @@ fn each_dump_has_its_figure() {
 }
 
 #[test]
-fn a_structure_that_is_new_is_looked_into() {
+fn a_new_structure_is_a_suspect() {
     let report = report(vec![heap(0, 0, 0), heap(1000, 0, 0)]);
     let s = &report.suspects[0];
     assert_eq!(
@@ -357,7 +357,7 @@ fn a_tree_of_one_class_is_one_step() {
 
 /// Static fields of two classes hold the same messages, so only the virtual root dominates them.
 #[test]
-fn what_several_paths_hold_is_traced_to_its_fields() {
+fn shared_objects_are_traced_to_their_fields() {
     let heap = |messages: usize| {
         let mut heap = HeapBuilder::new(writer::Options::default());
         let boot = heap.boot();
@@ -436,7 +436,7 @@ fn a_layout_in_doubt_is_reported_and_nothing_is_missing() {
 /// One table holds titles in every dump. In some dumps, a second table holds the same titles. The number of titles does
 /// not change; only the number of references to them does.
 #[test]
-fn what_is_only_referred_to_more_often_is_no_suspect() {
+fn more_references_alone_are_not_a_suspect() {
     let heap = |titles: usize, twice: usize| {
         let mut heap = HeapBuilder::new(writer::Options::default());
         let boot = heap.boot();
@@ -489,7 +489,7 @@ fn suspects_are_chosen_by_their_class_or_their_holders() {
 }
 
 #[test]
-fn a_class_is_compared_with_itself_whatever_holds_it() {
+fn a_class_is_compared_with_itself_for_any_holder() {
     let steady = report(vec![heap(1000, 0, 0), rooted(1000, 0, 64, true)]);
     assert!(steady.suspects.is_empty(), "{:#?}", steady.suspects);
     let grown = report(vec![rooted(1000, 0, 0, true), heap(1500, 0, 64)]);
@@ -498,7 +498,7 @@ fn a_class_is_compared_with_itself_whatever_holds_it() {
 
 /// A static field of an application class and a static field of a JDK class each hold objects of 1 KB.
 #[test]
-fn of_two_that_grow_alike_the_applications_comes_first() {
+fn of_two_equal_suspects_the_application_comes_first() {
     let heap = |own: usize, runtime: usize| {
         let mut heap = HeapBuilder::new(writer::Options::default());
         let boot = heap.boot();

@@ -13,7 +13,7 @@ use testdata::writer::{FieldType, Frame, Obj, Ref, Root, Value};
 const OBJECT: FieldType = FieldType::Object;
 
 /// Checks that the sentence appears for a suspect of the first heap, and for no suspect of the second.
-fn assert_told(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sentence: &str) {
+fn assert_reason(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sentence: &str) {
     let suspects = |heap: &dyn Fn(usize) -> App| -> Vec<Suspect> {
         let dumps = [300, 900].map(|count| Source::from_bytes(heap(count).heap.build()));
         let report = common::report(dumps);
@@ -32,7 +32,7 @@ fn assert_told(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sente
 
 /// Checks that the report on a single dump of the first heap contains the sentence, and that the report on the second
 /// heap does not. A comparison must not contain the sentence.
-fn assert_told_alone(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sentence: &str) {
+fn assert_reason_alone(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sentence: &str) {
     let alone = |heap: &dyn Fn(usize) -> App| -> Vec<String> {
         let report = common::alone(Source::from_bytes(heap(900).heap.build()));
         assert!(!report.suspects.is_empty(), "{report:#?}");
@@ -73,7 +73,7 @@ fn files_to_delete_on_exit() {
             app
         }
     };
-    assert_told(
+    assert_reason(
         heap("java.io.DeleteOnExitHook"),
         heap("java.io.OtherHook"),
         "File.deleteOnExit: the JVM keeps the path of each such file until it exits, even when the file is gone (900 \
@@ -96,18 +96,18 @@ fn finalizers(class: &'static str, thread: &'static str) -> impl Fn(usize) -> Ap
 
 #[test]
 fn objects_that_wait_for_their_finalizer() {
-    assert_told(
+    assert_reason(
         finalizers("java.lang.ref.Finalizer", "main"),
         finalizers("java.lang.Other", "main"),
         "objects wait for their finalizer: java.lang.ref.Finalizer holds each object until its finalizer has run (900 objects, up from 300)",
     );
-    assert_told_alone(
+    assert_reason_alone(
         finalizers("java.lang.ref.Finalizer", "main"),
         finalizers("java.lang.Other", "main"),
         "objects with a finalizer: java.lang.ref.Finalizer holds each object until its finalizer has run (900 objects)",
     );
     // The report mentions the application code only if it runs in the finalizer thread.
-    assert_told(
+    assert_reason(
         finalizers("java.lang.ref.Finalizer", "Finalizer"),
         finalizers("java.lang.ref.Finalizer", "main"),
         "the thread Finalizer runs application code: com.acme.Device.await(Device.java:31)",
@@ -123,13 +123,13 @@ fn cleaning_actions_that_pile_up() {
             app
         }
     };
-    assert_told(
+    assert_reason(
         heap("jdk.internal.ref.Cleaner"),
         heap("jdk.internal.Other"),
         "cleaning actions pile up: each action stays until its object is unreachable and the cleaner thread has run the action (900 \
          actions, up from 300)",
     );
-    assert_told_alone(
+    assert_reason_alone(
         heap("jdk.internal.ref.Cleaner"),
         heap("jdk.internal.Other"),
         "cleaning actions have not run: each action stays until its object is unreachable",
@@ -238,12 +238,12 @@ const CANCELLED: i32 = 4;
 
 #[test]
 fn tasks_of_a_scheduler() {
-    assert_told(
+    assert_reason(
         tasks(DELAYED, 0),
         tasks("com.acme.Plan", 0),
         "tasks pile up in the queue of a timer (900 tasks, up from 300)",
     );
-    assert_told_alone(
+    assert_reason_alone(
         tasks(DELAYED, 0),
         tasks("com.acme.Plan", 0),
         "tasks wait in the queue of a timer (900 tasks)",
@@ -252,7 +252,7 @@ fn tasks_of_a_scheduler() {
         "512 of 512 checked tasks are cancelled but stay until their time comes",
         "setRemoveOnCancelPolicy(true) removes them at once",
     ] {
-        assert_told(tasks(DELAYED, CANCELLED), tasks(DELAYED, 0), sentence);
+        assert_reason(tasks(DELAYED, CANCELLED), tasks(DELAYED, 0), sentence);
     }
 }
 
@@ -274,12 +274,12 @@ fn tasks_that_wait_for_a_thread_of_the_pool() {
             app
         }
     };
-    assert_told(
+    assert_reason(
         heap("workQueue"),
         heap("workers"),
         "more tasks are submitted to the thread pool than it runs",
     );
-    assert_told_alone(
+    assert_reason_alone(
         heap("workQueue"),
         heap("workers"),
         "tasks wait for a thread of the pool (900 in a java.util.concurrent.LinkedQueue)",
@@ -306,7 +306,7 @@ fn values_of_a_thread_local() {
             app
         }
     };
-    assert_told(
+    assert_reason(
         heap("java.lang.ThreadLocal$ThreadLocalMap"),
         heap("java.lang.Locals"),
         "ThreadLocal values on long-lived (pooled) threads: they stay until ThreadLocal.remove() is called",
@@ -314,7 +314,7 @@ fn values_of_a_thread_local() {
 }
 
 #[test]
-fn threads_are_named_where_they_hold_the_values() {
+fn threads_that_hold_the_values_are_named() {
     // Each of the `all` threads has a value of a thread local. The first `holding` threads also have a list of `count`
     // spans, which grows.
     let heap = |all: usize, holding: usize, count: usize| {
@@ -373,7 +373,7 @@ fn threads_are_named_where_they_hold_the_values() {
 }
 
 #[test]
-fn what_a_field_of_listeners_holds_can_be_called_back() {
+fn elements_of_a_listener_field_are_listeners() {
     let heap = |field: &'static str, of: &'static str| {
         move |count| {
             let mut app = App::new();
@@ -382,7 +382,7 @@ fn what_a_field_of_listeners_holds_can_be_called_back() {
         }
     };
     let sentence = "listeners are added and not removed: com.acme.Feed.observers holds 900 of class com.acme.View";
-    assert_told(
+    assert_reason(
         heap("observers", "com.acme.View"),
         heap("observations", "com.acme.View"),
         sentence,
@@ -392,7 +392,7 @@ fn what_a_field_of_listeners_holds_can_be_called_back() {
         heap("observers", "java.time.Instant"),
         heap("callbackStats", "com.acme.View"),
     ] {
-        assert_told(heap("callbacks", "com.acme.View"), other, sentence);
+        assert_reason(heap("callbacks", "com.acme.View"), other, sentence);
     }
 }
 
@@ -423,7 +423,7 @@ fn small_views_of_large_lists() {
             app
         }
     };
-    assert_told(
+    assert_reason(
         heap(3),
         heap(90),
         "slices keep large lists alive: 256 of 256 checked objects of class java.util.ArrayList$SubList use 768 of 25,600 elements",
@@ -431,7 +431,7 @@ fn small_views_of_large_lists() {
 }
 
 #[test]
-fn the_runtimes_tables_grow_with_the_classes() {
+fn jdk_tables_grow_with_the_classes() {
     let heap = |loads: bool| {
         move |count: usize| {
             let mut app = App::new();
@@ -443,7 +443,7 @@ fn the_runtimes_tables_grow_with_the_classes() {
             app
         }
     };
-    assert_told(
+    assert_reason(
         heap(true),
         heap(false),
         "600 classes were loaded between the dumps, and tables of the JDK grow with them",
@@ -474,7 +474,7 @@ fn classes_that_a_list_holds() {
             app
         }
     };
-    assert_told(
+    assert_reason(
         heap(true),
         heap(false),
         "each class also takes metaspace, which is outside of the heap and not in these figures",
@@ -508,7 +508,7 @@ fn weak_references_that_a_list_holds() {
             app
         }
     };
-    assert_told(
+    assert_reason(
         heap(true),
         heap(false),
         "the content consists of weak references (com.acme.Watch), which keep nothing alive",
@@ -531,7 +531,7 @@ fn objects_of_all_kinds_that_several_paths_lead_to() {
             app
         }
     };
-    assert_told(
+    assert_reason(
         heap("java.lang.Text"),
         heap("com.acme.Text"),
         "several paths lead to each object, so clearing one field frees nothing",

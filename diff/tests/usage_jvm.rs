@@ -36,7 +36,7 @@ fn of<'r>(report: &'r Report, holder: &str) -> &'r Suspect {
 }
 
 #[test]
-fn a_leak_and_its_twin_differ_in_two_dumps_by_their_use() {
+fn two_dumps_distinguish_a_leak_from_a_collection_in_use() {
     for jdk in Jdk::all_for_scenarios() {
         let which = format!("JDK {}", jdk.version());
         // With this interval there are so few samples that they do not influence the verdict.
@@ -110,7 +110,7 @@ fn a_leak_and_its_twin_differ_in_two_dumps_by_their_use() {
 /// Without `usage=on`, the report contains nothing about the use of collections, and two dumps are not enough to detect
 /// the leak.
 #[test]
-fn without_it_nothing_is_said_of_use() {
+fn without_usage_counting_the_report_has_no_usage() {
     let jdk = Jdk::all_for_scenarios().pop().unwrap();
     let report = diff(&jdk, "interval=1g", 0);
     for name in ["forgotten", "remembered"] {
@@ -127,7 +127,7 @@ fn without_it_nothing_is_said_of_use() {
 
 /// If the agent has no room for some large collections, a warning gives their number. The dumps can still be compared.
 #[test]
-fn collections_without_room_are_told() {
+fn unwatched_collections_are_reported() {
     let jdk = Jdk::all_for_scenarios().pop().unwrap();
     let report = diff(&jdk, "interval=1g,usage=on", 10_000);
     let [warning] = &report.warnings[..] else {

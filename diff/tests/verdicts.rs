@@ -21,7 +21,7 @@ fn held_by<'a>(report: &'a Report, holder: &str) -> &'a Suspect {
     found.unwrap_or_else(|| panic!("no {holder} in {:#?}", report.suspects))
 }
 
-fn says(suspect: &Suspect, part: &str) -> bool {
+fn has_reason(suspect: &Suspect, part: &str) -> bool {
     suspect.reasons.iter().any(|r| r.contains(part))
 }
 
@@ -115,7 +115,7 @@ fn registry(counts: &[(&str, usize)]) -> Vec<u8> {
 }
 
 #[test]
-fn what_four_dumps_show_is_told_apart() {
+fn four_dumps_distinguish_all_trends() {
     // All other fields grow by more than the leak does.
     let series = [
         ("leak", [1000, 2000, 3000, 4000]),
@@ -152,7 +152,7 @@ fn what_four_dumps_show_is_told_apart() {
     );
     let leak = &report.suspects[0];
     assert_eq!(leak.objects, [1000, 2000, 3000, 4000]);
-    assert!(says(leak, "3 of 3 steps"), "{:?}", leak.reasons);
+    assert!(has_reason(leak, "3 of 3 steps"), "{:?}", leak.reasons);
 }
 
 #[test]
@@ -164,14 +164,14 @@ fn two_dumps_of_a_filling_table_show_growth_only() {
     let s = &report.suspects[0];
     assert_eq!((s.verdict, s.trend.as_deref()), (Verdict::Growth, None));
     assert!(
-        says(s, "two dumps cannot distinguish a leak from a cache"),
+        has_reason(s, "two dumps cannot distinguish a leak from a cache"),
         "{:?}",
         s.reasons
     );
 }
 
 #[test]
-fn what_other_paths_hold_in_one_dump_has_not_gone() {
+fn objects_on_other_paths_in_one_dump_are_not_gone() {
     // In the second dump, a local variable of a thread also refers to the entries, so no field dominates them.
     let heap = |count: usize, held: bool| {
         let mut app = App::new();
@@ -200,7 +200,7 @@ fn what_other_paths_hold_in_one_dump_has_not_gone() {
     );
     // The entries are found through the local variable, so no figure has to be interpolated.
     assert_eq!(s.objects, [1000, 2000, 3000, 4000]);
-    assert!(!says(s, "in dump 2"), "{:?}", s.reasons);
+    assert!(!has_reason(s, "in dump 2"), "{:?}", s.reasons);
 }
 
 /// Returns a dump of tenants. Each tenant has one list, of one of these sizes.
@@ -237,14 +237,14 @@ fn growth_in_a_thousand_lists_is_one_pattern() {
         ("com.acme.Tenant.orders", "com.acme.Order", 1000, 3000)
     );
     assert!(
-        says(
+        has_reason(
             s,
             "spread over 1,000 objects of class java.util.ArrayList, which retain 952 bytes each on average (544 in the first dump)"
         ),
         "{:?}",
         s.reasons
     );
-    assert!(!says(s, "holds most of the bytes"), "{:?}", s.reasons);
+    assert!(!has_reason(s, "holds most of the bytes"), "{:?}", s.reasons);
 }
 
 #[test]
@@ -253,9 +253,9 @@ fn growth_in_one_list_of_many_is_no_pattern() {
     after[42] = 3000;
     let report = report(vec![tenants(&[2; 100]), tenants(&after)]);
     let s = &report.suspects[0];
-    assert!(says(s, "one of 100 objects"), "{:?}", s.reasons);
-    assert!(says(s, "holds most of the bytes"), "{:?}", s.reasons);
-    assert!(!says(s, "spread over"));
+    assert!(has_reason(s, "one of 100 objects"), "{:?}", s.reasons);
+    assert!(has_reason(s, "holds most of the bytes"), "{:?}", s.reasons);
+    assert!(!has_reason(s, "spread over"));
 }
 
 #[test]
@@ -304,12 +304,12 @@ fn the_referrers_that_grow_are_named() {
         "{s:#?}"
     );
     let sentence = "but only com.acme.Index.all and com.acme.Backlog.open grew: clear all these fields to free the objects";
-    assert!(says(s, sentence), "{:?}", s.reasons);
+    assert!(has_reason(s, sentence), "{:?}", s.reasons);
 }
 
 /// Each of two indexes holds the same customers in its nodes. So neither index dominates the customers.
 #[test]
-fn the_nodes_through_which_fields_share_are_no_leak_of_their_own() {
+fn nodes_that_share_objects_are_not_a_separate_leak() {
     let heap = |count: usize| {
         let mut app = App::new();
         let customer = app.class("com.acme.Customer", &[("payload", OBJECT)]);
@@ -343,7 +343,7 @@ fn the_nodes_through_which_fields_share_are_no_leak_of_their_own() {
     // The nodes in the field `s.holder` are part of that field's content, so the report does not mention them as
     // another collection.
     let told = |field: &str| {
-        says(
+        has_reason(
             s,
             &format!("the collection in {field} holds the same objects and grew by"),
         )
@@ -356,7 +356,7 @@ fn the_nodes_through_which_fields_share_are_no_leak_of_their_own() {
 }
 
 #[test]
-fn large_and_steady_is_no_suspect() {
+fn a_large_steady_field_is_not_a_suspect() {
     let heap = |leak| registry(&[("table", 50_000), ("leak", leak)]);
     let report = report(vec![heap(1000), heap(2000), heap(3000)]);
     let holders: Vec<&str> = report.suspects.iter().map(|s| &*s.holder).collect();
@@ -382,14 +382,17 @@ fn bounded(field: &str, bound: i32, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_number_that_is_called_a_bound_is_a_hint() {
+fn a_number_named_like_a_bound_is_a_hint() {
     let verdict = |field: &str, bound| {
         let report = report(vec![
             bounded(field, bound, 1000),
             bounded(field, bound, 3000),
         ]);
         let s = held_by(&report, "com.acme.Cache.entries");
-        (s.verdict, says(s, "com.acme.Cache.maxEntries is 4,000"))
+        (
+            s.verdict,
+            has_reason(s, "com.acme.Cache.maxEntries is 4,000"),
+        )
     };
     assert_eq!(verdict("maxEntries", 4000), (Verdict::Growth, true));
     // A limit that was exceeded long ago does not count. Neither does a number that is not named like a limit.
@@ -398,19 +401,19 @@ fn a_number_that_is_called_a_bound_is_a_hint() {
 }
 
 #[test]
-fn a_bound_that_is_reached_is_told_as_such() {
+fn a_bound_that_is_reached_is_reported() {
     let told = |counts: &[usize]| {
         let dumps = counts.iter().map(|&n| bounded("maxEntries", 4000, n));
         let report = report(dumps.collect());
         let s = held_by(&report, "com.acme.Cache.entries");
         let name = "com.acme.Cache.maxEntries is 4,000, and";
-        let full = says(
+        let full = has_reason(
             s,
             &format!("the limit is reached: {name} 4,000 objects are held"),
         );
         (
             full,
-            says(s, "there may be a limit: com.acme.Cache.maxEntries"),
+            has_reason(s, "there may be a limit: com.acme.Cache.maxEntries"),
         )
     };
     assert_eq!(told(&[1000, 3000, 4000, 4000]), (true, false));
@@ -442,12 +445,12 @@ fn a_limit_of_each_of_several_caches_is_compared_with_their_mean() {
     let report = report([100, 200, 300].map(heap).to_vec());
     let s = held_by(&report, "com.acme.Cache.entries");
     let sentence = "there may be a limit: com.acme.Cache.maxEntries is 400, and each holder has 300 objects on average";
-    assert!(says(s, sentence), "{s:#?}");
+    assert!(has_reason(s, sentence), "{s:#?}");
 }
 
 /// Tomcat's `maxActive` is the highest number of sessions so far, not a limit.
 #[test]
-fn the_most_so_far_is_no_bound() {
+fn the_maximum_so_far_is_not_a_bound() {
     let verdict = |counts: [usize; 3], bounds: [i32; 3]| {
         let dumps = counts
             .iter()
@@ -496,7 +499,7 @@ fn soft_references_make_a_cache() {
         let s = held_by(&report, "com.acme.Images.all");
         assert_eq!(s.verdict, verdict, "{s:#?}");
         assert_eq!(
-            says(
+            has_reason(
                 s,
                 "only soft references (java.lang.ref.SoftReference) hold the content: the JVM clears them"
             ),
@@ -506,7 +509,7 @@ fn soft_references_make_a_cache() {
 }
 
 #[test]
-fn a_map_that_may_remove_its_eldest_is_no_cache_for_that() {
+fn a_map_that_may_remove_its_eldest_is_not_always_a_cache() {
     let heap = |count: usize, own: bool| {
         let mut app = App::new();
         let map = app.extend("java.util.HashMap", app.object, &[("table", OBJECT)]);
@@ -533,7 +536,7 @@ fn a_map_that_may_remove_its_eldest_is_no_cache_for_that() {
             "{s:#?}"
         );
         assert_eq!(
-            says(
+            has_reason(
                 s,
                 "extends LinkedHashMap: it may be a cache that removes its eldest entry"
             ),
@@ -565,6 +568,6 @@ fn an_array_that_is_mostly_empty_is_no_leak() {
         let s = held_by(&report, "com.acme.Ring.slots");
         assert_eq!(s.verdict, verdict, "{s:#?}");
         let empty = "31,000 of 32,000 slots are empty: the array was created with this size, or needed it earlier";
-        assert_eq!(says(s, empty), used == 1000);
+        assert_eq!(has_reason(s, empty), used == 1000);
     }
 }

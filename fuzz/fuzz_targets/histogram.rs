@@ -3,6 +3,6 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(
-    init: hprof::fuzz::on_this_thread(),
+    init: hprof::fuzz::run_single_threaded(),
     |bytes: &[u8]| hprof::fuzz::histogram(bytes)
 );

@@ -3,6 +3,6 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(
-    init: hprof::fuzz::on_this_thread(),
-    |bytes: &[u8]| heapdiff_diff::fuzz::kept(bytes)
+    init: hprof::fuzz::run_single_threaded(),
+    |bytes: &[u8]| heapdiff_diff::fuzz::decode_mutated_summaries(bytes)
 );

@@ -16,7 +16,7 @@ use crate::{ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 
 /// Runs all parallel passes on this thread from now on. For small inputs, waking other threads takes several times as
 /// long as the work. The smoke test covers the interaction of threads.
-pub fn on_this_thread() {
+pub fn run_single_threaded() {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .use_current_thread();
@@ -85,7 +85,7 @@ pub fn segments(bytes: &[u8]) {
         let len = source.len().saturating_sub(RECORD_HEAD);
         assert!(source.ends_with(last) || source[..len].ends_with(last));
     }
-    let _ = Histogram::of(source, &Options::default(), &Silent);
+    let _ = Histogram::from_source(source, &Options::default(), &Silent);
 }
 
 fn packed(bytes: &[u8]) -> Vec<u8> {
@@ -106,7 +106,7 @@ fn heap_records(bytes: &[u8], header: &record::Header) -> Vec<usize> {
 /// Computes a histogram, in one pass.
 pub fn histogram(bytes: &[u8]) {
     let source = Source::from_bytes(bytes.to_vec());
-    if let Ok(histogram) = Histogram::of(source, &Options::default(), &Silent) {
+    if let Ok(histogram) = Histogram::from_source(source, &Options::default(), &Silent) {
         assert_eq!(histogram.totals().len(), histogram.classes().len());
     }
 }
@@ -119,7 +119,7 @@ pub fn redaction(bytes: &[u8]) {
         ..Rules::default()
     };
     let source = Source::from_bytes(bytes.to_vec());
-    let Ok(redaction) = Redaction::of(&source, rules()) else {
+    let Ok(redaction) = Redaction::new(&source, rules()) else {
         return;
     };
     let mut out = Vec::new();
@@ -128,7 +128,7 @@ pub fn redaction(bytes: &[u8]) {
     };
     assert_eq!(out.len(), source.len());
     let redacted = Source::from_bytes(out);
-    let checked = Redaction::of(&redacted, rules()).map(|r| r.check(&Silent));
+    let checked = Redaction::new(&redacted, rules()).map(|r| r.check(&Silent));
     let Ok(Ok(checked)) = checked else {
         panic!("the redacted dump cannot be read");
     };
@@ -138,10 +138,10 @@ pub fn redaction(bytes: &[u8]) {
         Some(at) => Source::from_bytes(source[..at as usize].to_vec()),
         None => source,
     };
-    let Ok(whole) = Histogram::of(source, &Options::default(), &Silent) else {
+    let Ok(whole) = Histogram::from_source(source, &Options::default(), &Silent) else {
         return;
     };
-    let again = Histogram::of(redacted, &Options::default(), &Silent);
+    let again = Histogram::from_source(redacted, &Options::default(), &Silent);
     assert!(again.is_ok_and(|again| again.totals() == whole.totals()));
 }
 
@@ -303,5 +303,5 @@ fn shortest_paths(snapshot: &Snapshot, targets: &[ObjectIndex]) {
 
 /// Corrects the checksums of an index whose content was changed.
 pub fn seal_index(bytes: &mut [u8]) {
-    crate::index::format::seal(bytes);
+    crate::index::format::fix_checksums(bytes);
 }

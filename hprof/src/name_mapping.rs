@@ -26,5 +26,5 @@ pub trait NameMapping: std::fmt::Debug + Send + Sync {
     fn fits(&self) -> bool;
 
     /// Records that a name was found.
-    fn set_fits(&self);
+    fn set_used(&self);
 }

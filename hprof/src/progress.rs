@@ -18,7 +18,7 @@ pub trait Progress: Sync {
     ///
     /// # Errors
     /// Returns [`Error::Cancelled`] if [`Progress::cancelled`] returns true.
-    fn go_on(&self) -> Result<()> {
+    fn check_cancelled(&self) -> Result<()> {
         if self.cancelled() {
             Err(Error::Cancelled)
         } else {

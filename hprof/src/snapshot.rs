@@ -233,7 +233,7 @@ impl Analysed {
         if bare_holder {
             return Ok(None);
         }
-        let is_in_order = scanned.runs.are_apart() && !scanned.stats.has_unaligned_ids();
+        let is_in_order = scanned.runs.are_disjoint() && !scanned.stats.has_unaligned_ids();
         if !is_in_order || plan.classes.forked.is_some() {
             build::measure_gaps(&plan.classes, &map, &mut scanned, graph.split);
         }
@@ -280,7 +280,7 @@ impl Analysed {
         let mut noted: Option<Array<u16>> = None;
         let codes = |object: u32| {
             let shape = inner_shapes[(object - split.classes) as usize];
-            RowCodes::of(&plan.classes, &scanned.shapes, shape)
+            RowCodes::for_shape(&plan.classes, &scanned.shapes, shape)
         };
         let mut note = |rows: LaidOut<'_>| {
             let slots = noted.insert(store.zeroed(objects)?);
@@ -370,7 +370,7 @@ impl Snapshot {
         // Return the memory to the system and do not keep it for reuse. Many parts of it are too small for the arrays
         // that are needed while the dump is read, so they would stay unused.
         drop(previous);
-        store.keep_again();
+        store.start_keeping();
         Self::within(
             store,
             Source::open_nth(path, options.dump)?,

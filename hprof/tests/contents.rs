@@ -51,7 +51,7 @@ fn linked(size: i32, nodes: usize) -> (HeapBuilder, Obj, Vec<Obj>) {
 }
 
 #[test]
-fn a_chain_ends_where_it_comes_round() {
+fn a_cyclic_chain_ends() {
     let (mut heap, list, nodes) = linked(1000, 5);
     let whole = read(&heap, list).unwrap();
     assert_eq!((whole.entries.len(), whole.whole), (5, false));
@@ -74,7 +74,7 @@ fn a_chain_ends_where_it_comes_round() {
 }
 
 #[test]
-fn sizes_that_cannot_be_are_told() {
+fn impossible_sizes_are_detected() {
     for (size, held) in [(-1, 0), (9, 4), (i32::MAX, 4), (4, 4), (2, 2)] {
         let mut made = Heap::new();
         let list = made.class(
@@ -93,7 +93,7 @@ fn sizes_that_cannot_be_are_told() {
 }
 
 #[test]
-fn rings_of_wrong_places_hold_nothing() {
+fn ring_buffers_with_wrong_indexes_have_no_content() {
     for (head, count) in [
         (-1, 2),
         (4, 2),
@@ -121,7 +121,7 @@ fn rings_of_wrong_places_hold_nothing() {
 const NODE: [(&str, FieldType); 3] = [("key", Object), ("value", Object), ("next", Object)];
 
 #[test]
-fn tables_whose_chains_meet_end() {
+fn tables_with_merging_chains_end() {
     let mut made = Heap::new();
     let map = made.class("java.util.HashMap", &[("size", Int), ("table", Object)]);
     let node = made.class("java.util.HashMap$Node", &NODE);
@@ -142,7 +142,7 @@ fn tables_whose_chains_meet_end() {
 }
 
 #[test]
-fn trees_that_are_rings_end() {
+fn cyclic_trees_end() {
     let mut made = Heap::new();
     let map = made.class("java.util.TreeMap", &[("size", Int), ("root", Object)]);
     let fields = [
@@ -165,7 +165,7 @@ fn trees_that_are_rings_end() {
 }
 
 #[test]
-fn wrappers_of_themselves_hold_nothing() {
+fn wrappers_of_themselves_have_no_content() {
     let mut made = Heap::new();
     let class = made.class(
         "java.util.Collections$UnmodifiableCollection",
@@ -196,7 +196,7 @@ fn builders_of_jdk_8_have_chars() {
 }
 
 #[test]
-fn classes_of_the_program_are_no_collections() {
+fn application_classes_are_not_collections() {
     let mut made = Heap::new();
     let class = made.class(
         "com.acme.ArrayList",

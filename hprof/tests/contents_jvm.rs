@@ -175,7 +175,7 @@ fn check(jdk: &Jdk, flag: &str) -> Vec<String> {
 }
 
 #[test]
-fn collections_hold_what_they_say() {
+fn contents_equal_those_that_the_program_prints() {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "no JDK found");
     let plain = jdks.iter().map(|jdk| (jdk, "-XX:+UseSerialGC"));

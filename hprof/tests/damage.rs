@@ -93,7 +93,7 @@ fn real_dump() -> Vec<u8> {
 fn analyse(bytes: &[u8]) -> Result<(Snapshot, Histogram), Error> {
     let mut options = Options::default();
     options.holders = true;
-    let histogram = Histogram::of(Source::from_bytes(bytes.to_vec()), &options, &Silent);
+    let histogram = Histogram::from_source(Source::from_bytes(bytes.to_vec()), &options, &Silent);
     let snapshot = Snapshot::of(Source::from_bytes(bytes.to_vec()), &options, &Silent);
     match (snapshot, histogram) {
         (Ok(snapshot), Ok(histogram)) => {
@@ -127,12 +127,12 @@ fn objects(histogram: &Histogram) -> u64 {
     histogram.totals().iter().map(|t| t.all.objects).sum()
 }
 
-fn says(warnings: &[Warning], text: &str) -> bool {
+fn has_warning(warnings: &[Warning], text: &str) -> bool {
     warnings.iter().any(|w| w.message.contains(text))
 }
 
 #[test]
-fn a_dump_cut_at_any_record_counts_what_is_before() {
+fn a_dump_cut_at_any_record_is_read_to_the_cut() {
     let _alone = limits::alone();
     for framing in [Framing::Segments { bytes: 700 }, Framing::Single] {
         let whole = heap(Written {
@@ -215,7 +215,7 @@ fn a_dump_cut_anywhere_is_read_to_the_cut() {
 /// In JDK 17 dumps the roots come last. If the dump is truncated, a warning must name the objects that are used as
 /// roots.
 #[test]
-fn a_dump_without_roots_says_what_it_counts_as_roots() {
+fn a_dump_without_roots_reports_the_assumed_roots() {
     let _alone = limits::alone();
     let built = heap(Written {
         sticky_classes: true,
@@ -223,7 +223,11 @@ fn a_dump_without_roots_says_what_it_counts_as_roots() {
     });
     let (bytes, boundaries) = built.build_with_offsets();
     let whole = analyse(&bytes).unwrap().0;
-    assert!(!says(whole.warnings(), "roots"), "{:?}", whole.warnings());
+    assert!(
+        !has_warning(whole.warnings(), "roots"),
+        "{:?}",
+        whole.warnings()
+    );
     let first_root = boundaries.iter().copied().find(|&at| bytes[at] == 0x05);
     // The byte 0x05 is the tag of a root only inside the heap, so search from the first heap record on.
     let heap_start = boundaries
@@ -239,7 +243,7 @@ fn a_dump_without_roots_says_what_it_counts_as_roots() {
         .unwrap();
     let (cut, histogram) = analyse(&bytes[..first_root]).unwrap();
     assert!(
-        says(cut.warnings(), "no GC roots") && says(cut.warnings(), "all classes"),
+        has_warning(cut.warnings(), "no GC roots") && has_warning(cut.warnings(), "all classes"),
         "{:?}",
         cut.warnings()
     );
@@ -352,7 +356,7 @@ fn spliced_records_do_no_harm() {
 }
 
 #[test]
-fn damaged_gzip_gives_what_is_before() {
+fn damaged_gzip_is_read_to_the_damage() {
     let _alone = limits::alone();
     let mut rng = Rng::new(47);
     let bytes = heap(Written {
@@ -376,7 +380,7 @@ fn damaged_gzip_gives_what_is_before() {
         let half = &packed[..packed.len() * 2 / 3];
         let (snapshot, _) = analyse(half).unwrap();
         assert!(
-            says(snapshot.warnings(), "gzip"),
+            has_warning(snapshot.warnings(), "gzip"),
             "{:?}",
             snapshot.warnings()
         );
@@ -386,7 +390,7 @@ fn damaged_gzip_gives_what_is_before() {
 
 /// Tests small files that are made to take very much memory or time.
 #[test]
-fn amplifying_dumps_cost_no_more_than_they_may() {
+fn amplifying_dumps_stay_within_their_limits() {
     let _alone = limits::alone();
     // One long name for all classes and fields.
     let mut heap = HeapBuilder::new(Written::default());
@@ -452,7 +456,7 @@ fn amplifying_dumps_cost_no_more_than_they_may() {
 }
 
 #[test]
-fn what_is_no_dump_is_an_error() {
+fn a_file_that_is_not_a_dump_is_an_error() {
     let _alone = limits::alone();
     let bytes = heap(Written {
         id_size: IdSize::Eight,

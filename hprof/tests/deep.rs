@@ -92,7 +92,7 @@ fn boxes_are_shared_if_the_cache_has_them() {
 }
 
 #[test]
-fn enum_constants_are_shared_with_what_they_hold() {
+fn enum_constants_are_shared_with_their_content() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
     let fields = [("name", FieldType::Object)];
@@ -119,7 +119,7 @@ fn enum_constants_are_shared_with_what_they_hold() {
 }
 
 #[test]
-fn strings_are_interned_where_the_dump_says_so() {
+fn strings_are_interned_if_the_dump_shows_it() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
     let [resolved, pooled, rooted, own] = ["a", "b", "c", "a"].map(|text| heap.add_string(text));
@@ -152,7 +152,7 @@ fn strings_are_interned_where_the_dump_says_so() {
 }
 
 #[test]
-fn classes_count_if_they_are_asked_for() {
+fn classes_are_counted_on_request() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
     let held = heap.add_instance(boot.object, &[]);
@@ -191,7 +191,7 @@ fn classes_count_if_they_are_asked_for() {
 }
 
 #[test]
-fn what_stacks_hold_is_in_no_field_of_a_thread() {
+fn objects_on_stacks_are_not_in_fields_of_threads() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
     let thread = heap.add_instance(boot.thread, &[]);

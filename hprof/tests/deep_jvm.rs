@@ -152,7 +152,7 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn deep_sizes_are_those_that_the_program_measures() {
+fn deep_sizes_equal_those_that_the_program_measures() {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "no JDK found");
     let folder = tempfile::tempdir().unwrap();

@@ -142,7 +142,7 @@ fn open(bytes: &[u8]) -> (Snapshot, Histogram) {
     let options = Options::default();
     (
         Snapshot::of(source(), &options, &Silent).unwrap(),
-        Histogram::of(source(), &options, &Silent).unwrap(),
+        Histogram::from_source(source(), &options, &Silent).unwrap(),
     )
 }
 
@@ -384,7 +384,7 @@ fn one_huge_heap_dump_record_is_split() {
 }
 
 #[test]
-fn every_kind_of_root_holds() {
+fn every_kind_of_root_retains_its_object() {
     let kinds = [
         (Root::Unknown, RootKind::Unknown),
         (Root::JniGlobal { global_ref: 5 }, RootKind::JniGlobal),
@@ -474,7 +474,7 @@ fn android_arrays_without_data_have_their_length() {
 }
 
 #[test]
-fn dangling_references_lead_nowhere() {
+fn dangling_references_are_ignored() {
     let mut zoo = zoo(Written::default());
     zoo.heap
         .set_field(zoo.nodes[3], "name", Ref::Address(0x7_0000_0004));
@@ -495,7 +495,7 @@ fn dangling_references_lead_nowhere() {
 }
 
 #[test]
-fn several_objects_or_classes_of_one_id() {
+fn objects_and_classes_with_the_same_id_are_counted() {
     let mut zoo = zoo(Written::default());
     zoo.heap.set_copies(zoo.nodes[7], 3);
     let expected = zoo.heap.objects().count() + zoo.heap.classes().count() + 2;
@@ -554,7 +554,7 @@ fn several_objects_or_classes_of_one_id() {
 }
 
 #[test]
-fn allocation_sites_are_kept_where_the_dump_has_them() {
+fn allocation_sites_are_read_if_the_dump_has_them() {
     let mut zoo = zoo(Written::default());
     let trace = zoo.heap.add_stack_trace(0, &[]);
     zoo.heap.set_trace(zoo.nodes[1], trace);
@@ -562,7 +562,7 @@ fn allocation_sites_are_kept_where_the_dump_has_them() {
 }
 
 #[test]
-fn unknown_and_rare_records_are_passed_over() {
+fn unknown_and_rare_records_are_skipped() {
     let mut zoo = zoo(Written::default());
     for place in [Place::Start, Place::End] {
         zoo.heap.add_record(place, 0x77, b"of the future");
@@ -634,7 +634,7 @@ fn arrays_of_many_unknown_classes_are_counted() {
 
 /// IDs are not addresses here, so all sizes come from the model.
 #[test]
-fn ids_that_are_no_addresses() {
+fn ids_that_are_not_addresses_give_modelled_sizes() {
     let (true_sizes, _) = open(&zoo(Written::default()).heap.try_build().unwrap().bytes);
     assert!(
         true_sizes.warnings().is_empty(),
@@ -694,7 +694,7 @@ fn alloc_sites(heap: &HeapBuilder, sizes: &Table) -> Vec<u8> {
 }
 
 #[test]
-fn allocation_sites_of_the_hprof_agent_tell_the_layout() {
+fn allocation_sites_of_the_hprof_agent_show_the_layout() {
     for layout in [
         JvmLayout::COMPRESSED,
         JvmLayout::WIDE_CLASSES,

@@ -47,7 +47,7 @@ fn wrong(close: usize, apart: usize) -> Vec<String> {
 }
 
 #[test]
-fn even_garbage_is_no_part_of_an_object() {
+fn regular_gaps_are_not_part_of_an_object() {
     for apart in [0, 1, 10, 25, 40] {
         assert_eq!(wrong(50, apart), Vec::<String>::new(), "{apart} apart");
     }

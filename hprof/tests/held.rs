@@ -88,7 +88,7 @@ impl Opened<'_> {
 }
 
 #[test]
-fn fields_and_elements_hold() {
+fn fields_and_elements_hold_objects() {
     for options in [writer::Options::default(), writer::Options::bits_32()] {
         let mut drawn = Drawn::new(options);
         let fields = [("a", OBJECT), ("n", FieldType::Int), ("b", OBJECT)];
@@ -152,7 +152,7 @@ fn fields_and_elements_hold() {
 }
 
 #[test]
-fn classes_loaders_and_threads_hold() {
+fn classes_loaders_and_threads_hold_objects() {
     let mut drawn = Drawn::new(writer::Options::default());
     let object = drawn.boot.object;
     // A loader that is a root holds its classes.
@@ -208,7 +208,7 @@ fn classes_loaders_and_threads_hold() {
 }
 
 #[test]
-fn referents_hold_as_far_as_references_retain() {
+fn referents_are_held_if_the_reference_retains_them() {
     let mut drawn = Drawn::new(writer::Options::default());
     let Boot {
         object,
@@ -256,7 +256,7 @@ fn referents_hold_as_far_as_references_retain() {
 }
 
 #[test]
-fn far_fields_hold() {
+fn fields_of_very_large_classes_hold_objects() {
     let mut drawn = Drawn::new(writer::Options::default());
     let object = drawn.boot.object;
     let names: Vec<String> = (0..34_000).map(|n| format!("f{n}")).collect();
@@ -295,7 +295,7 @@ fn a_class_that_the_dump_does_not_have_is_not_held() {
 }
 
 #[test]
-fn an_instance_that_is_cut_off_holds_what_is_left() {
+fn a_truncated_instance_holds_its_remaining_fields() {
     const ID: u64 = 0x10;
     let mut drawn = Drawn::new(writer::Options::default());
     let above = drawn.boot.soft_reference;
@@ -331,7 +331,7 @@ fn an_instance_that_is_cut_off_holds_what_is_left() {
 }
 
 #[test]
-fn what_nodes_dominate_is_visited_once() {
+fn dominated_objects_are_visited_once() {
     let mut drawn = Drawn::new(writer::Options::default());
     let object = drawn.boot.object;
     // The tree has more objects than one batch, on several levels.
@@ -396,7 +396,7 @@ fn what_nodes_dominate_is_visited_once() {
 }
 
 #[test]
-fn a_class_holds_the_values_that_hang_on_it() {
+fn a_class_holds_its_class_values() {
     let mut drawn = Drawn::new(writer::Options::default());
     let object = drawn.boot.object;
     let fields = ["table", "queue"];

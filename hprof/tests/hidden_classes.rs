@@ -149,7 +149,7 @@ fn an_index_has_the_same_dominators() {
 
 /// Checks that the reachable objects are the same as if loaders kept all of their classes.
 #[test]
-fn what_is_reachable_stays_reachable_in_all_committed_dumps() {
+fn reachable_objects_of_committed_dumps_stay_reachable() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
     let mut options = Options::default();
     options.refs = Refs::Strong;

@@ -18,7 +18,7 @@ fn open(bytes: &[u8]) -> Snapshot {
 
 fn objects(bytes: &[u8]) -> u64 {
     let source = Source::from_bytes(bytes.to_vec());
-    let histogram = Histogram::of(source, &Options::default(), &Silent).unwrap();
+    let histogram = Histogram::from_source(source, &Options::default(), &Silent).unwrap();
     histogram.totals().iter().map(|t| t.all.objects).sum()
 }
 
@@ -101,7 +101,7 @@ fn a_heap_record_of_length_0_is_read_to_the_end_of_the_file() {
 }
 
 #[test]
-fn what_follows_a_heap_record_of_length_0_is_not_part_of_it() {
+fn data_after_a_heap_record_of_length_0_is_not_part_of_it() {
     let options = Written {
         framing: Framing::Segments { bytes: 1 << 20 },
         ..Written::default()
@@ -142,7 +142,7 @@ fn is_reachable(snapshot: &Snapshot, object: ObjectIndex) -> bool {
 
 /// HotSpot writes classes, then objects, then roots. A real dump that was truncated has all classes and no roots.
 #[test]
-fn all_classes_of_a_dump_that_was_cut_off_are_roots() {
+fn all_classes_of_a_truncated_dump_are_roots() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/before.hprof.gz");
     let whole = Source::open(file.as_ref()).unwrap().to_vec();
     let text = "heapdiff treats all classes as GC roots";
@@ -170,7 +170,7 @@ fn all_classes_of_a_dump_that_was_cut_off_are_roots() {
 
 /// Tests that objects held by a class are alive even if nothing leads to its loader.
 #[test]
-fn what_classes_of_a_dump_that_was_cut_off_hold_is_reachable() {
+fn objects_held_by_classes_of_a_truncated_dump_are_reachable() {
     let unrooted = Unrooted::new(Written::default());
     let id = ObjectId(unrooted.heap.address(unrooted.held_by_class));
     let (whole, boundaries) = unrooted.heap.build_with_offsets();
@@ -404,7 +404,7 @@ fn with_virtual_thread(version: &str, is_root: bool, has_stack: bool) -> Built {
 }
 
 #[test]
-fn objects_without_referrers_are_roots_where_parked_threads_have_no_frames() {
+fn objects_without_referrers_are_roots_if_frames_are_missing() {
     for version in ["19.0.2+7-44", "20.0.1+9-29", "21.0.8+9-LTS", "21"] {
         with_virtual_thread(version, false, true).check(MissingRoots::ParkedThreads);
     }

@@ -496,7 +496,7 @@ proptest! {
 
     /// Checks that a damaged index is either rejected or gives the answers of the dump.
     #[test]
-    fn damage_is_told_or_does_no_harm(
+    fn damage_is_reported_or_does_no_harm(
         which in 0..4_usize,
         flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..4),
         cut in prop::option::weighted(0.1, any::<prop::sample::Index>()),

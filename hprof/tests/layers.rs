@@ -19,7 +19,7 @@ fn drawn(edges: &[(u32, u32)], roots: &[u32], objects: u32) -> hprof::Result<Hea
 }
 
 #[test]
-fn records_are_what_the_analysis_counts() {
+fn records_match_the_counts_of_the_analysis() {
     let source = committed("before");
     let records = Records::read(&source).unwrap();
     let snapshot = Snapshot::of(committed("before"), &Options::default(), &Silent).unwrap();
@@ -59,10 +59,10 @@ fn a_dumps_graph_has_the_dominators_of_the_analysis() {
     let options = Options::default();
     for name in ["before", "after"] {
         let snapshot = Snapshot::of(committed(name), &options, &Silent).unwrap();
-        let graph = HeapGraph::of(&committed(name), &options, &Silent).unwrap();
+        let graph = HeapGraph::build(&committed(name), &options, &Silent).unwrap();
         assert_eq!(graph.object_count() as u64, snapshot.object_count());
         let size = |object| snapshot.shallow_bytes(object);
-        let tree = DominatorTree::of(graph, size, &Silent).unwrap();
+        let tree = DominatorTree::build(graph, size, &Silent).unwrap();
         let whole = snapshot.tree();
         for number in 0..snapshot.object_count() as u32 {
             let dominator = |tree: &DominatorTree| {
@@ -81,19 +81,19 @@ fn graphs_are_drawn_from_references_in_any_order() {
     let of_zero: Vec<u32> = graph.references(ObjectIndex(0)).map(|o| o.0).collect();
     assert_eq!(of_zero, [2, 1]);
     assert!(graph.root_objects().eq([ObjectIndex(0)]));
-    let tree = DominatorTree::of(graph, |object| u64::from(object.0) + 1, &Silent).unwrap();
+    let tree = DominatorTree::build(graph, |object| u64::from(object.0) + 1, &Silent).unwrap();
     let retained = |n| {
         tree.node(ObjectIndex(n))
             .map(|node| tree.retained_bytes(node))
     };
     let expected = [Some(15), Some(2), Some(3), Some(9), Some(5), None];
     assert_eq!([0, 1, 2, 3, 4, 5].map(retained), expected);
-    let empty = DominatorTree::of(drawn(&[], &[], 0).unwrap(), |_| 1, &Silent).unwrap();
+    let empty = DominatorTree::build(drawn(&[], &[], 0).unwrap(), |_| 1, &Silent).unwrap();
     assert_eq!(empty.retained_bytes(Node::ROOT), 0);
 }
 
 #[test]
-fn references_to_objects_that_are_not_there_are_refused() {
+fn references_to_missing_objects_are_refused() {
     let unknown = |edges: &[(u32, u32)], roots: &[u32]| match drawn(edges, roots, 3) {
         Err(Error::NoSuchNumber(object)) => Some(object.0),
         _ => None,

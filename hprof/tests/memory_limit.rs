@@ -93,7 +93,7 @@ fn reachable(snapshot: &Snapshot) -> usize {
 }
 
 #[test]
-fn references_to_what_is_shared_are_within_the_limit() {
+fn references_to_shared_objects_are_within_the_limit() {
     let _alone = limits::alone();
     let strongly: fn(&mut HeapBuilder, Obj) -> Obj = |_, all| all;
     let softly: fn(&mut HeapBuilder, Obj) -> Obj = |heap, all| {
@@ -109,7 +109,7 @@ fn references_to_what_is_shared_are_within_the_limit() {
 }
 
 #[test]
-fn long_lists_take_no_stack() {
+fn long_lists_take_no_call_stack() {
     const NODES: u64 = 400_000;
     let _alone = limits::alone();
     let mut bytes = Vec::new();
@@ -150,7 +150,7 @@ fn list_of_boxes(nodes: usize, with_table: bool, softly: bool) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_left_of_rows_is_within_the_limit() {
+fn partly_read_lists_are_within_the_limit() {
     const NODES: usize = 60_000;
     let _alone = limits::alone();
     // The search descends to the next node before it has read the rest of a node's adjacency list. If the nodes are
@@ -166,7 +166,7 @@ fn what_is_left_of_rows_is_within_the_limit() {
 }
 
 #[test]
-fn what_is_softly_reached_is_within_the_limit() {
+fn softly_reachable_objects_are_within_the_limit() {
     const NODES: usize = 60_000;
     let _alone = limits::alone();
     let (taken, snapshot) = allocated(&list_of_boxes(NODES, true, true));

@@ -373,7 +373,7 @@ fn frames_select_the_objects_of_their_local_variables() {
 }
 
 #[test]
-fn names_are_accepted_with_what_reports_print_around_them() {
+fn names_are_accepted_as_printed_in_reports() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
     let field = [("all", FieldType::Object)];
@@ -448,7 +448,7 @@ fn names_are_accepted_with_what_reports_print_around_them() {
 }
 
 #[test]
-fn selectors_that_name_nothing_say_why() {
+fn selectors_without_a_match_give_the_reason() {
     let Shop { heap, entries, .. } = shop();
     let snapshot = open(&heap);
     let error = |text: &str| {
@@ -575,7 +575,7 @@ fn threads_have_names_frames_and_locals() {
 }
 
 #[test]
-fn threads_of_newer_jvms_keep_details_elsewhere_and_may_be_virtual() {
+fn threads_of_newer_jvms_have_other_fields_and_may_be_virtual() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let object = heap.add_class("java.lang.Object", None, &[], &[]);
     let fields = [("value", FieldType::Object), ("coder", FieldType::Byte)];

@@ -45,7 +45,7 @@ fn heap(arrays: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_dump_goes_before_the_next_is_read() {
+fn a_dump_is_freed_before_the_next_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dump.hprof");
     std::fs::write(&path, heap(1_300_000)).unwrap();

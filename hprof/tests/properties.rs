@@ -90,7 +90,7 @@ fn a_jvm_that_contradicts_the_distances_raises_doubt() {
 }
 
 #[test]
-fn a_jvm_that_says_nothing_raises_none() {
+fn a_jvm_without_properties_raises_no_doubt() {
     for properties in [
         &[][..],
         // Other JVMs and old versions of HotSpot do not set `java.vm.compressedOopsMode`.
@@ -114,7 +114,7 @@ fn a_jvm_that_says_nothing_raises_none() {
 }
 
 #[test]
-fn a_jvm_that_contradicts_what_is_assumed_raises_doubt() {
+fn a_jvm_that_contradicts_the_assumed_layout_raises_doubt() {
     let doubt = |properties: &[(&str, &str)]| {
         let mut heap = HeapBuilder::new(laid_out(JvmLayout::COMPRESSED));
         heap.boot();

@@ -21,7 +21,7 @@ fn redacted(bytes: &[u8], numbers: bool) -> (Vec<u8>, Vec<String>) {
         ..Rules::default()
     };
     let mut out = Vec::new();
-    let done = Redaction::of(&source, rules)
+    let done = Redaction::new(&source, rules)
         .unwrap()
         .write(&mut out, &Silent)
         .unwrap();
@@ -37,7 +37,7 @@ fn left(bytes: &[u8], numbers: bool) -> Left {
         numbers,
         ..Rules::default()
     };
-    let redaction = Redaction::of(&source, rules).unwrap();
+    let redaction = Redaction::new(&source, rules).unwrap();
     redaction.check(&Silent).unwrap().left
 }
 
@@ -161,7 +161,7 @@ fn options() -> Vec<writer::Options> {
 }
 
 #[test]
-fn nothing_that_was_planted_is_found() {
+fn planted_secrets_are_removed() {
     for options in options() {
         let dump = planted(options);
         for numbers in [false, true] {
@@ -237,7 +237,7 @@ fn objects_sizes_and_references_stay() {
 }
 
 #[test]
-fn equal_texts_stay_equal() {
+fn equal_strings_stay_equal() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
     let texts = ["Ann Lee", "Bob Roy", "Ann Lee", "main"].map(|text| heap.add_string(text));
@@ -257,7 +257,7 @@ fn equal_texts_stay_equal() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_not_copied() {
+fn data_that_cannot_be_parsed_is_not_copied() {
     let dump = planted(writer::Options::default());
     // If the dump is cut or a byte is changed anywhere, the secret must not be in any place where a reader would look
     // for it.
@@ -288,7 +288,8 @@ fn what_cannot_be_understood_is_not_copied() {
 /// Returns the classes with their objects and bytes.
 fn histogram(bytes: &[u8]) -> Option<Vec<(String, u64, u64)>> {
     let source = Source::from_bytes(bytes.to_vec());
-    let histogram = hprof::answers::Histogram::of(source, &Options::default(), &Silent).ok()?;
+    let histogram =
+        hprof::answers::Histogram::from_source(source, &Options::default(), &Silent).ok()?;
     let classes = histogram.classes().iter().zip(histogram.totals());
     let classes = classes.map(|((_, c), t)| (c.name.to_string(), t.all.objects, t.all.bytes));
     Some(classes.collect())
@@ -303,7 +304,7 @@ fn records_before_damage_stay() {
             let mut changed = dump.clone();
             changed[at] ^= 0x15;
             let source = Source::from_bytes(changed.clone());
-            let redaction = Redaction::of(&source, Rules::default()).unwrap();
+            let redaction = Redaction::new(&source, Rules::default()).unwrap();
             let mut out = Vec::new();
             let done = redaction.write(&mut out, &Silent).unwrap();
             let end = done.damaged_at.map_or(changed.len(), |at| at as usize);
@@ -435,7 +436,7 @@ fn objects_with_too_many_fields_are_zero() {
 }
 
 #[test]
-fn numbers_of_applications_go_whatever_their_names_are() {
+fn application_numbers_of_any_name_are_removed() {
     const NAMES: [&str; 9] = [
         "fromAccount",
         "maxCardNumber",

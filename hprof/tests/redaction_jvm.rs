@@ -84,7 +84,7 @@ fn check(jdk: &Jdk, secrets: usize) {
     let hashes: HashSet<u32> = hashes.collect();
     let dump = Source::open(&file).unwrap();
     let mut out = Vec::new();
-    let redaction = Redaction::of(&dump, Rules::default()).unwrap();
+    let redaction = Redaction::new(&dump, Rules::default()).unwrap();
     redaction.write(&mut out, &Silent).unwrap();
     let before = found(dump, &hashes);
     let after = found(Source::from_bytes(out), &hashes);

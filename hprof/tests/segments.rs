@@ -196,7 +196,7 @@ const LAST_TWO: &str =
 const LAST: &str = "heapdiff read x.hprof together with 1 unmerged segment (x.hprof.p2)";
 
 #[test]
-fn a_dump_whose_merge_had_not_begun_is_read_with_all_segments() {
+fn an_unmerged_dump_is_read_with_all_segments() {
     let parts = Parts::new(0);
     let folder = parts.left(parts.base.clone(), &[0, 1, 2]);
     folder.holds(&parts.whole, ALL);
@@ -231,7 +231,7 @@ fn a_dump_is_read_wherever_the_merge_of_its_first_segment_stopped() {
 }
 
 #[test]
-fn a_dump_is_read_whose_first_segments_are_merged_and_deleted() {
+fn a_dump_with_merged_and_deleted_segments_is_read() {
     let parts = Parts::new(0);
     for merged in [0, 1, HEAD, 300, parts.segments[1].len()] {
         let folder = parts.left(parts.merged(1, merged), &[1, 2]);
@@ -247,7 +247,7 @@ fn a_dump_is_read_whose_first_segments_are_merged_and_deleted() {
 }
 
 #[test]
-fn a_base_that_ends_where_a_buffer_ends_may_be_of_an_unfinished_dump() {
+fn a_base_that_ends_with_a_full_buffer_may_be_unfinished() {
     const BUFFER: usize = 64 << 10;
     let small = Parts::new(1).base.len();
     let parts = Parts::new(1 + BUFFER - small % BUFFER);
@@ -317,7 +317,7 @@ fn last_record(segment: &[u8]) -> usize {
 }
 
 #[test]
-fn bytes_of_a_segment_that_are_no_heap_record_are_not_read() {
+fn bytes_outside_the_heap_record_of_a_segment_are_not_read() {
     let parts = Parts::new(0);
     let folder = parts.left(parts.base.clone(), &[0, 1, 2]);
     let (_, warnings, _) = folder.open();
@@ -397,7 +397,7 @@ fn segments_are_not_read_with_more_than_one_merge_point() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_not_read_as_a_segment() {
+fn only_regular_files_are_read_as_segments() {
     let parts = Parts::new(0);
     let folder = parts.left(parts.merged(0, 2000), &[0, 2]);
     fs::create_dir(folder.segment(1)).unwrap();
@@ -485,7 +485,7 @@ fn segments_beside_a_complete_dump_are_not_read() {
 }
 
 #[test]
-fn a_segment_means_the_whole_dump() {
+fn opening_a_segment_reads_the_whole_dump() {
     let parts = Parts::new(0);
     let folder = parts.left(parts.merged(0, 100), &[0, 1, 2]);
     for n in 0..3 {
@@ -509,7 +509,7 @@ fn a_segment_means_the_whole_dump() {
 }
 
 #[test]
-fn an_empty_dump_with_segments_says_why_it_cannot_be_read() {
+fn an_empty_dump_with_segments_gives_the_reason() {
     let parts = Parts::new(0);
     let folder = parts.left(Vec::new(), &[0, 1]);
     let said = Source::open(&folder.dump()).unwrap_err().to_string();
@@ -577,7 +577,7 @@ fn compressed_segments_are_read() {
 fn a_file_stamp_covers_segments() {
     let parts = Parts::new(0);
     let folder = parts.left(parts.base.clone(), &[0, 1, 2]);
-    let stamp = || FileStamp::of(&folder.dump()).unwrap().unwrap();
+    let stamp = || FileStamp::read(&folder.dump()).unwrap().unwrap();
     let with_all = stamp();
     assert_eq!(with_all, stamp());
     let snapshot = Snapshot::open(&folder.dump(), &Options::default(), &Silent).unwrap();
@@ -592,12 +592,12 @@ fn a_file_stamp_covers_segments() {
     fs::remove_file(folder.segment(2)).unwrap();
     assert_ne!(stamp(), with_other);
     let packed = Folder::new(&compress(&parts.base, Gzip::Plain).unwrap());
-    let alone = FileStamp::of(&packed.dump()).unwrap();
+    let alone = FileStamp::read(&packed.dump()).unwrap();
     packed.write(0, &members(&parts.segments[0]));
-    assert_ne!(FileStamp::of(&packed.dump()).unwrap(), alone);
+    assert_ne!(FileStamp::read(&packed.dump()).unwrap(), alone);
     // Segments beside a complete dump are ignored.
     let whole = Folder::new(&parts.whole);
-    let alone = FileStamp::of(&whole.dump()).unwrap();
+    let alone = FileStamp::read(&whole.dump()).unwrap();
     whole.write(0, &parts.segments[0]);
-    assert_eq!(FileStamp::of(&whole.dump()).unwrap(), alone);
+    assert_eq!(FileStamp::read(&whole.dump()).unwrap(), alone);
 }

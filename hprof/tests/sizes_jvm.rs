@@ -205,7 +205,7 @@ fn check(jdk: &Jdk, mode: &Mode, folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn class_bytes_are_those_of_the_jvm() {
+fn class_bytes_equal_those_of_the_jvm() {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "no JDK found");
     let folder = tempfile::tempdir().unwrap();

@@ -61,7 +61,7 @@ fn shop() -> Vec<u8> {
 }
 
 #[test]
-fn the_small_dump_is_what_the_writer_gives() {
+fn the_small_dump_equals_the_output_of_the_writer() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/small.hprof");
     let bytes = shop();
     if std::env::var_os("BLESS").is_some() {

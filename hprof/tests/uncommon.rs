@@ -169,7 +169,7 @@ fn threads_of_jhsdb_have_their_frames() {
 
 /// The hprof agent writes a heap for each SIGQUIT and one at the end. Each shows the heap at a later time.
 #[test]
-fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number() {
+fn several_heaps_under_one_header_are_read_by_number() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("heaps.hprof");
     let heap = |framing, instances| {
@@ -273,7 +273,7 @@ fn classes_of_a_loader_without_references_are_reachable() {
 }
 
 #[test]
-fn class_objects_that_are_instances_too_lead_to_what_statics_hold() {
+fn class_objects_that_are_instances_reach_their_statics() {
     for (has_references, is_twice) in [(true, true), (false, true), (true, false)] {
         let mut heap = HeapBuilder::new(Written::default());
         let boot = heap.boot();
@@ -311,7 +311,7 @@ fn class_objects_that_are_instances_too_lead_to_what_statics_hold() {
 fn size_of(bytes: &[u8], class: &str) -> [u64; 2] {
     let source = || Source::from_bytes(bytes.to_vec());
     let snapshot = open(bytes.to_vec());
-    let histogram = Histogram::of(source(), &Options::default(), &Silent).unwrap();
+    let histogram = Histogram::from_source(source(), &Options::default(), &Silent).unwrap();
     let of = |classes: &hprof::records::Classes, totals: &[ClassTotal]| {
         let index = classes.by_name(class)[0];
         let all = &totals[index.index()].all;
@@ -388,7 +388,7 @@ fn an_array_inside_of_a_loader_does_not_bound_the_loader() {
 }
 
 #[test]
-fn a_cut_array_has_its_bounds() {
+fn a_truncated_array_has_its_bounds() {
     /// Number of elements to which HotSpot truncates a `long[]`.
     const CUT: u32 = (u32::MAX - 18) / 8;
     let array = 1_u64 << 40;

@@ -55,7 +55,7 @@ fn only(bytes: Vec<u8>, parts: &[&str]) {
 const CLOSING: usize = 9;
 
 #[test]
-fn records_that_are_cut_off_or_unknown_are_told() {
+fn truncated_and_unknown_records_are_reported() {
     let whole = usual().heap.build();
     only(whole.clone(), &[]);
     let followed = |more: &[u8], parts: &[&str]| only([&whole[..], more].concat(), parts);
@@ -84,7 +84,7 @@ fn records_that_are_cut_off_or_unknown_are_told() {
 }
 
 #[test]
-fn heaps_that_are_cut_off_or_missing_are_told() {
+fn truncated_and_missing_heaps_are_reported() {
     let whole = usual().heap.build();
     only(whole.clone(), &[]);
     let begin = whole.iter().position(|&b| b == 0).unwrap() + 13;
@@ -109,7 +109,7 @@ fn heaps_that_are_cut_off_or_missing_are_told() {
 }
 
 #[test]
-fn what_counts_as_roots_is_told_where_the_dump_does_not_say() {
+fn assumed_roots_are_reported() {
     let options = Written {
         sticky_classes: false,
         ..Written::default()
@@ -126,7 +126,7 @@ fn what_counts_as_roots_is_told_where_the_dump_does_not_say() {
 }
 
 #[test]
-fn what_cannot_be_walked_is_told() {
+fn records_that_cannot_be_parsed_are_reported() {
     let with = |sub_record: &[&[u8]], parts: &[&str]| {
         let mut small = usual();
         small.heap.add_sub_record(Place::End, &sub_record.concat());
@@ -161,7 +161,7 @@ fn what_cannot_be_walked_is_told() {
 }
 
 #[test]
-fn ids_that_several_have_and_ids_that_are_no_addresses_are_told() {
+fn duplicate_ids_and_ids_that_are_not_addresses_are_reported() {
     only(usual().heap.build(), &[]);
     let mut copied = usual();
     copied.heap.set_copies(copied.nodes[7], 3);
@@ -187,7 +187,7 @@ fn ids_that_several_have_and_ids_that_are_no_addresses_are_told() {
 }
 
 #[test]
-fn fields_that_records_or_the_file_have_no_room_for_are_told() {
+fn fields_beyond_their_record_or_the_file_are_reported() {
     let with = |fields: usize, subclasses: usize, length: u32, parts: &[&str]| {
         let fields: Vec<(&str, FieldType)> = vec![("same", FieldType::Object); fields];
         let mut small = usual();
@@ -213,7 +213,7 @@ fn fields_that_records_or_the_file_have_no_room_for_are_told() {
 }
 
 #[test]
-fn what_else_the_file_has_and_what_it_lacks_is_told() {
+fn another_dump_in_the_file_is_reported() {
     let whole = usual().heap.build();
     let another = "the file contains another dump";
     only([&whole[..], &whole].concat(), &[another]);
@@ -222,7 +222,7 @@ fn what_else_the_file_has_and_what_it_lacks_is_told() {
 }
 
 #[test]
-fn packed_data_that_is_cut_off_is_told() {
+fn truncated_gzip_data_is_reported() {
     let whole = usual().heap.build();
     let packed = compress(&whole, Gzip::Blocks { bytes: 1000 }).unwrap();
     only(packed.clone(), &[]);
@@ -305,7 +305,7 @@ fn a_dump_that_was_compressed_twice_is_read() {
 }
 
 #[test]
-fn virtual_threads_of_an_earlier_agents_forked_dump_are_told() {
+fn virtual_threads_in_older_forked_dumps_are_reported() {
     // In a forked dump of an earlier agent the IDs of class objects are numbered from `base` on.
     let forked = |base, threads: i32| {
         let mut heap = HeapBuilder::new(Written {

@@ -100,7 +100,7 @@ fn total(objects: u64, shallow_bytes: u64, bytes_to_win: u64) -> WasteTotal {
 }
 
 #[test]
-fn equal_strings_share_what_they_share() {
+fn an_array_shared_by_equal_strings_counts_once() {
     for strings in [StringForm::Bytes, StringForm::Chars] {
         let mut world = World::new(writer::Options {
             strings,
@@ -151,7 +151,7 @@ fn equal_strings_share_what_they_share() {
 }
 
 #[test]
-fn the_same_bytes_may_be_two_texts() {
+fn the_same_bytes_may_be_two_different_strings() {
     let mut world = World::new(writer::Options::default());
     let bytes = || Elements::Byte(vec![0x61, 0, 0x62, 0]);
     let [narrow, wide] = [0, 1].map(|coder| {
@@ -165,7 +165,7 @@ fn the_same_bytes_may_be_two_texts() {
 }
 
 #[test]
-fn holders_are_the_fields_of_the_program() {
+fn holders_are_application_fields() {
     let mut world = World::new(writer::Options::default());
     let object = world.heap.boot().object;
     let name = [("name", FieldType::Object), ("tags", FieldType::Object)];
@@ -197,7 +197,7 @@ fn holders_are_the_fields_of_the_program() {
 }
 
 #[test]
-fn damaged_collections_are_passed_over() {
+fn damaged_collections_are_skipped() {
     let mut world = World::new(writer::Options::default());
     let object = world.heap.boot().object;
     let array = world.heap.add_object_array(object, [Ref::Null; 20]);
@@ -272,7 +272,7 @@ impl Expected {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn waste_is_what_definitions_say(things in prop::collection::vec(thing(), 0..120)) {
+    fn waste_matches_its_definitions(things in prop::collection::vec(thing(), 0..120)) {
         let mut world = World::new(writer::Options::default());
         let object = world.heap.boot().object;
         let element = world.heap.add_instance(object, &[]);

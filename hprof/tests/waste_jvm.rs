@@ -60,7 +60,7 @@ fn check(jdk: &Jdk, flags: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn waste_is_what_the_program_counts() {
+fn waste_equals_the_counts_of_the_program() {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "no JDK found");
     let modes: [&[&str]; 2] = [

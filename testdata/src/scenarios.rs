@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_go_through_a_method() {
+    fn stacks_are_matched_by_method() {
         let through = |frame: &str| SESSION_REGISTRY.accepts_stack(&[frame.to_owned()]);
         assert!(through(
             "com.acme.shop.ShopServer.serve(ShopServer.java:30)"
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_star_stands_for_what_the_jvm_adds() {
+    fn a_star_matches_suffixes_added_by_the_jvm() {
         let scenario = by_name("captured_by_lambda").expect("it is in the table");
         assert!(scenario.accepts_class("com.acme.jobs.ImportJob"));
         assert!(scenario.accepts_class("com.acme.jobs.ImportJob$$Lambda$14/0x0000000800c03000"));

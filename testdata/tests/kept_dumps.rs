@@ -27,7 +27,7 @@ fn check(dumps: &[PathBuf], class: &str) {
 }
 
 #[test]
-fn kept_dumps_are_whole_and_small() {
+fn committed_dumps_are_complete_and_small() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dumps = [
         folder.join("before.hprof.gz"),
@@ -42,7 +42,7 @@ fn kept_dumps_are_whole_and_small() {
 }
 
 #[test]
-fn kept_dumps_with_the_agent_are_whole_and_small() {
+fn committed_dumps_with_the_agent_are_complete_and_small() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dumps = ["before", "after"].map(|name| folder.join(format!("sampled-{name}.hprof.gz")));
     check(&dumps, "heapdiff/SampleRef");
@@ -52,7 +52,7 @@ fn kept_dumps_with_the_agent_are_whole_and_small() {
 }
 
 #[test]
-fn dumps_can_be_made_again() {
+fn committed_dumps_can_be_recreated() {
     if Jdk::all_for_scenarios().is_empty() {
         return;
     }

@@ -7,7 +7,7 @@ use testdata::programs;
 
 /// Checks that `LayoutZoo` changes nothing while it waits: the histograms before and after a dump are equal.
 #[test]
-fn the_zoo_holds_still() -> Result<(), JvmError> {
+fn the_layout_zoo_changes_nothing_while_it_waits() -> Result<(), JvmError> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     for jdk in Jdk::all_for_scenarios() {
         let classes = jdk.compile(&programs::layout_zoo())?;

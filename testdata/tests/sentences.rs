@@ -257,7 +257,7 @@ fn each_sentence_is_quoted_in_a_test() {
 }
 
 #[test]
-fn sentences_differ_from_names() {
+fn sentences_are_distinguished_from_names() {
     let code = "// \"it is no sentence at all\"\nlet a = \"it {grew} in\\\n    place {n}\";\nlet b = \"java.lang.ref.Reference\";\n\
                 #[cfg(test)]\nmod tests { \"and this is none\" }";
     let (before, tests) = parts(code);
@@ -271,7 +271,7 @@ fn sentences_differ_from_names() {
 }
 
 #[test]
-fn figures_and_names_part_runs_of_words() {
+fn figures_and_names_separate_runs_of_words() {
     let three = runs("held by many {} threads, and by one", 3);
     let run = |words: &str| words.split(' ').map(str::to_owned).collect::<Vec<_>>();
     assert!(three.contains(&run("held by many")) && three.contains(&run("threads and by")));

@@ -82,7 +82,7 @@ fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
     let folder = fs::canonicalize(folder)?;
     let (small, large) = (folder.join("small.html"), folder.join("large.html"));
     let dumps = ["before", "after"].map(|d| root().join(format!("testdata/sampled-{d}.hprof.gz")));
-    let built = Products::as_tested()?;
+    let built = Products::build_test_profile()?;
     run(Command::new(built.heapdiff())
         .args(&dumps)
         .arg("-o")
@@ -490,8 +490,8 @@ pub(crate) fn theme(browser: &mut Browser) -> Result<()> {
     reloaded(browser, false)
 }
 
-/// Ensures that the page is bright or dark after it is loaded again. The browser stores data with a delay, so this takes
-/// several attempts.
+/// Ensures that the page is bright or dark after it is loaded again. The browser stores data with a delay, so this
+/// takes several attempts.
 fn reloaded(browser: &mut Browser, is_bright: bool) -> Result<()> {
     for _ in 0..10 {
         browser.eval("window.isOld = true")?;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use heapdiff_lab::java;
-use heapdiff_lab::run::{self, Products, shown};
+use heapdiff_lab::run::{self, Products, command_text};
 use heapdiff_lab::tools::ensure_python;
 
 /// The PySpark version that the job is tested with.
@@ -30,7 +30,7 @@ struct Leak {
 pub(crate) fn fleet() -> Result<()> {
     let jdk = java::ensure_jdk()?;
     let python = ensure_python(&run::target_dir().join("spark"), &[PYSPARK])?;
-    let built = Products::as_tested()?;
+    let built = Products::build_test_profile()?;
     let heapdiff = built.heapdiff();
     let folder = tempfile::tempdir()?;
     let mut expected = traces(&built.example("traces"), folder.path())?;
@@ -92,7 +92,7 @@ fn traces(make: &Path, folder: &Path) -> Result<Vec<Leak>> {
     ensure!(
         output.status.success(),
         "{} failed: {}",
-        shown(&make),
+        command_text(&make),
         String::from_utf8_lossy(&output.stderr)
     );
     String::from_utf8(output.stdout)?

@@ -58,7 +58,7 @@ pub(crate) fn compressed(library: &Path) -> Result<PathBuf> {
 /// For CI: checks that a program with the embedded agent, alone in a folder, can attach to a JVM. The program is built
 /// with the profile of the tests.
 pub(crate) fn smoke() -> Result<()> {
-    let built = run::Products::as_tested()?;
+    let built = run::Products::build_test_profile()?;
     let carried = compressed(&built.agent())?;
     let all = ["--workspace", "--bins", "--lib", "--examples"];
     run::run(

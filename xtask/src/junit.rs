@@ -30,7 +30,8 @@ pub(crate) struct Options {
     fork: String,
 }
 
-/// The Maven goal that writes the class path of the tests. It has a fixed version, because Maven's default version changes.
+/// The Maven goal that writes the class path of the tests. It has a fixed version, because Maven's default version
+/// changes.
 const CLASSPATH: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath";
 
 /// Compiles the library, and runs its tests or the series of assertions on each JVM.
@@ -39,7 +40,7 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
     tools::ensure_maven()?;
     let heapdiff = match &options.heapdiff {
         Some(file) => std::path::absolute(file)?,
-        None => run::Products::as_tested()?.heapdiff(),
+        None => run::Products::build_test_profile()?.heapdiff(),
     };
     let project = run::root().join("java");
     let jvms = match options.home.as_slice() {

@@ -13,7 +13,7 @@ const CHECK: &str = include_str!("metrics/check.py");
 /// Writes metrics of the dumps in testdata and checks them with the client.
 pub(crate) fn metrics() -> Result<()> {
     let python = tools::ensure_python(&target_dir().join("prometheus"), &["prometheus-client"])?;
-    let program = Products::as_tested()?.heapdiff();
+    let program = Products::build_test_profile()?.heapdiff();
     let dumps = ["sampled-before.hprof.gz", "sampled-after.hprof.gz"];
     let dumps = dumps.map(|name| root().join("testdata").join(name));
     for dumps in [&dumps[..], &dumps[1..]] {

@@ -13,7 +13,7 @@ const CHECK: &str = include_str!("parquet/check.py");
 /// Exports the dumps in testdata and checks them with pyarrow.
 pub(crate) fn parquet() -> Result<()> {
     let python = tools::ensure_python(&target_dir().join("pyarrow"), &["pyarrow"])?;
-    let program = Products::as_tested()?.heapdiff();
+    let program = Products::build_test_profile()?.heapdiff();
     for name in ["after.hprof.gz", "sampled-after.hprof.gz"] {
         let dump = root().join("testdata").join(name);
         let folder = tempfile::tempdir()?;

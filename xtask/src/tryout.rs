@@ -76,7 +76,7 @@ fn live_samples(program: &Path, home: &Path, pid: &str) -> Result<u64> {
 
 /// Returns the standard output of a command that succeeds.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let shown = run::shown(command);
+    let shown = run::command_text(command);
     let done = command
         .output()
         .with_context(|| format!("cannot start {shown}"))?;

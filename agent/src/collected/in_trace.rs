@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_ones_and_some_of_all() {
+    fn the_newest_and_a_random_choice_are_stored() {
         let samples = CollectedSamples::new(4, 1);
         assert_eq!(samples.all(false), None);
         samples.add(&[one(1), one(2), one(3)]);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn no_room_no_samples() {
+    fn without_room_no_sample_is_stored() {
         let samples = CollectedSamples::new(0, 1);
         samples.add(&[one(1)]);
         assert_eq!(samples.all(false), None);

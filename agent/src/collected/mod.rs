@@ -49,7 +49,7 @@ impl Reservoir {
         let chosen = if number < len {
             number
         } else {
-            self.random.below(number + 1)
+            self.random.random_below(number + 1)
         };
         let index = |place: u64| usize::try_from(place).ok().filter(|&at| at < self.len);
         KeptAt {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_and_a_choice_of_all() {
+    fn the_newest_and_a_random_choice_get_places() {
         let reservoir = Reservoir::new(4, 1);
         let all = |number| KeptAt {
             recent: Some(number),

@@ -44,11 +44,11 @@ fn is_body(class: &[u8], method: Name<'_>, descriptor: Name<'_>) -> bool {
 
 /// Returns the hook to call after `call`, or `None` if the call is not counted. `by_class` is true if the JVM gives
 /// access to an object's class. If it is false, calls whose result may be of several classes are not counted.
-pub(crate) fn told(call: &Call<'_>, by_class: bool) -> Option<Told> {
-    told_of(call).filter(|told| by_class || !matches!(told, Told::Returned { .. }))
+pub(crate) fn hook_after(call: &Call<'_>, by_class: bool) -> Option<Told> {
+    hook_by_method(call).filter(|told| by_class || !matches!(told, Told::Returned { .. }))
 }
 
-fn told_of(call: &Call<'_>) -> Option<Told> {
+fn hook_by_method(call: &Call<'_>) -> Option<Told> {
     let (owner, name) = (call.owner.as_bytes(), call.name.as_bytes());
     let returned = |hook, mark| Some(Told::Returned { hook, mark });
     let made = || returned(MADE, mark::MADE);
@@ -89,7 +89,7 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
         (UTF16, NEW_BYTES, _) => Some(Told::Array),
         (UTF16, name, descriptor) if (name, descriptor) == FROM_CHARS => Some(Told::Array),
         (b"java/lang/invoke/StringConcatFactory", _, descriptor) => {
-            is_joined(call.how, descriptor).then_some(Told::Object(STRING))
+            creates_concatenation(call.how, descriptor).then_some(Told::Object(STRING))
         }
         (JOINS, b"simpleConcat" | b"doConcat", _) if call.class.as_bytes() == STRING.as_bytes() => {
             Some(Told::Object(STRING))
@@ -111,7 +111,7 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
 /// True if string concatenation with these operands creates a new string. With a single primitive operand it may not.
 /// For example, `"" + true` returns a constant. The string of a number is created by a method of the number's class,
 /// such as `Integer.toString`, and counted there.
-fn is_joined(how: Invoke<'_>, descriptor: &[u8]) -> bool {
+fn creates_concatenation(how: Invoke<'_>, descriptor: &[u8]) -> bool {
     let parameters = descriptor.split(|&c| c == b')').next().unwrap_or_default();
     let Invoke::Dynamic(_, recipe) = how else {
         return false;
@@ -144,15 +144,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_joined_of_more_than_a_number() {
-        let joined = |descriptor: &[u8]| is_joined(Invoke::Dynamic(name(), None), descriptor);
+    fn string_concatenations_are_recognized() {
+        let joined =
+            |descriptor: &[u8]| creates_concatenation(Invoke::Dynamic(name(), None), descriptor);
         assert!(joined(b"(Ljava/lang/String;)Ljava/lang/String;") && joined(b"(II)La;"));
         assert!(!joined(b"()Ljava/lang/String;") && !joined(b"(I)Ljava/lang/String;"));
-        assert!(!is_joined(Invoke::Static, b"(II)La;"));
+        assert!(!creates_concatenation(Invoke::Static, b"(II)La;"));
     }
 
     #[test]
-    fn what_is_copied_is_counted_by_callers() {
+    fn copy_methods_are_counted_at_their_callers() {
         let is_body = |class: &[u8], method, descriptor| {
             is_body(class, Name::new(method), Name::new(descriptor))
         };

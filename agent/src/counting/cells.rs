@@ -82,7 +82,7 @@ impl Cells {
     }
 
     /// Assigns a free stripe to a live thread, if a stripe is left.
-    pub(crate) fn give(&self, thread: i64) {
+    pub(crate) fn assign_stripe(&self, thread: i64) {
         // A thread has the number 0 until its object is initialized.
         let Some(at) = usize::try_from(thread).ok().filter(|at| *at > 0) else {
             return;
@@ -105,7 +105,7 @@ impl Cells {
     }
 
     /// Frees the stripes of threads for which `over` returns true. These threads run no Java code any more.
-    pub(crate) fn take_back(&self, over: impl Fn(i64) -> bool) {
+    pub(crate) fn free_stripes(&self, over: impl Fn(i64) -> bool) {
         for owner in self.owners().iter_mut() {
             if let Some(thread) = owner.take_if(|thread| over(*thread)) {
                 self.places.set(usize::try_from(thread).unwrap_or(0), 0);
@@ -132,17 +132,17 @@ mod tests {
         let cells = Cells::new().unwrap();
         let place = |thread: usize| cells.places.get(thread);
         for thread in [0, -1, 1 << THREAD_BITS, 7, 7, 9] {
-            cells.give(thread);
+            cells.assign_stripe(thread);
         }
         assert_eq!(cells.threads(), [7, 9]);
         let (first, second) = (place(7), place(9));
         assert_eq!(first, (cells.start() + STRIPES * STRIPE_BYTES) as u64);
         assert_eq!(second, first + STRIPE_BYTES as u64);
-        cells.take_back(|thread| thread == 7);
+        cells.free_stripes(|thread| thread == 7);
         assert_eq!((place(7), place(9)), (0, second));
-        cells.give(11);
+        cells.assign_stripe(11);
         assert_eq!(place(11), first);
-        (100..100 + OWN_STRIPES as i64).for_each(|thread| cells.give(thread));
+        (100..100 + OWN_STRIPES as i64).for_each(|thread| cells.assign_stripe(thread));
         assert_eq!(cells.threads().len(), OWN_STRIPES);
         let last = 99 + OWN_STRIPES;
         assert_eq!(place(last), 0, "nothing was left for it");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn all_stripes_that_were_given_add_up() {
+    fn counts_of_all_stripes_are_added() {
         let cells = Cells::new().unwrap();
         let site = 3;
         for start in [0, 7, STRIPES as usize, STRIPES as usize + 1].map(|i| i * STRIPE) {
@@ -158,9 +158,9 @@ mod tests {
             cells.all.set(start + 2 * site + 1, 100);
         }
         assert_eq!(cells.read(5)[site], [20, 200]);
-        cells.give(30);
-        cells.give(31);
-        cells.take_back(|_| true);
+        cells.assign_stripe(30);
+        cells.assign_stripe(31);
+        cells.free_stripes(|_| true);
         let mut all = vec![[0, 0]; 5];
         all[site] = [40, 400];
         assert_eq!(cells.read(5), all);

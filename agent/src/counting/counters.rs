@@ -18,7 +18,7 @@ impl Engine {
         let pairs = self.cells.returned.read();
         self.resolve(env, &pairs);
         let mut table = locked(&self.table);
-        table.tell_lost(self.cells.returned.lost());
+        table.set_uncounted(self.cells.returned.uncounted_objects());
         let mut counters = self.cells.read(table.len());
         for (pair, [objects, bytes]) in pairs {
             let Some(resolved) = table.resolved.get(&pair) else {

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_class_has_the_same_constants() {
+    fn the_java_class_has_the_same_constants() {
         java::tests::counts_define(&[
             ("STRIPES", STRIPES),
             ("STRIPE_BYTES", STRIPE_BYTES),

@@ -22,7 +22,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Reads the layout from the JVM.
-    pub(crate) fn of(environment: &Environment, env: &Env<'_>) -> Result<Self> {
+    pub(crate) fn from_jvm(environment: &Environment, env: &Env<'_>) -> Result<Self> {
         let class = env.class(c"jdk/internal/misc/Unsafe")?;
         let ask = |name| env.static_int(class.get(), name);
         let bases = [
@@ -36,7 +36,9 @@ impl Layout {
         // Sizes of byte arrays grow in steps of the alignment.
         let size = |length| {
             let array = env.bytes(length)?;
-            environment.object_size(array.get().any()).ok_or_else(unfit)
+            environment
+                .object_size(array.get().any())
+                .ok_or_else(layout_error)
         };
         let first = size(0)?;
         let mut alignment = 0;
@@ -47,7 +49,7 @@ impl Layout {
                 break;
             }
         }
-        Self::checked(alignment, bases, reference).ok_or_else(unfit)
+        Self::checked(alignment, bases, reference).ok_or_else(layout_error)
     }
 
     /// Returns the layout, or `None` if a site's number cannot encode it; see [`Self::number`].
@@ -96,7 +98,7 @@ impl Layout {
     }
 }
 
-fn unfit() -> JniError {
+fn layout_error() -> JniError {
     JniError::Unfit("the memory layout of arrays".to_owned())
 }
 
@@ -105,7 +107,7 @@ mod tests {
     use super::Layout;
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_layouts_are_refused() {
         let bases = [16, 16, 16, 16, 16];
         assert!(Layout::checked(8, bases, 4).is_some());
         assert!(Layout::checked(8, [20, 20, 20, 24, 20], 8).is_some());

@@ -82,7 +82,7 @@ impl Lines {
         if !self.count(engine, engine.counters(env), (uptime, read)) {
             return false;
         }
-        self.last = Some((Instant::now(), self.changed().count()));
+        self.last = Some((Instant::now(), self.changed_lines().count()));
         self.size(engine, env, (is_last, classes));
         true
     }
@@ -155,7 +155,9 @@ impl Lines {
 
     /// Reads sizes of objects from the JVM, if some are not known or the set of loaded classes has changed.
     fn size(&mut self, engine: &Engine, env: &Env<'_>, (is_last, classes): (bool, u64)) {
-        let changed = self.changed().filter_map(|(_, line)| line.object.as_ref());
+        let changed = self
+            .changed_lines()
+            .filter_map(|(_, line)| line.object.as_ref());
         let (mut new, mut unknown) = (false, false);
         for object in changed {
             match self.sizes.get(object) {
@@ -182,14 +184,14 @@ impl Lines {
     }
 
     /// Iterates over lines whose counts have changed since the last report.
-    fn changed(&self) -> impl Iterator<Item = (usize, &Line)> {
+    fn changed_lines(&self) -> impl Iterator<Item = (usize, &Line)> {
         let lines = self.lines.iter().enumerate();
         lines.filter(|(_, line)| line.read != line.told)
     }
 
     /// Returns the report: the changes from the last report up to the last reading.
     pub(crate) fn counting(&self) -> Counting {
-        let lines = self.changed().filter_map(|(number, line)| {
+        let lines = self.changed_lines().filter_map(|(number, line)| {
             let [objects, array_bytes] = [0, 1].map(|i| line.read[i].wrapping_sub(line.told[i]));
             let ([class, method, allocated], at) = line.key.clone();
             Some(LineCount {
@@ -210,12 +212,12 @@ impl Lines {
     }
 
     /// Makes the next report contain all counts again, not only changes.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn report_all_again(&mut self) {
         self.lines.iter_mut().for_each(|line| line.told = [0; 2]);
     }
 
     /// Records that the last reading was reported.
-    pub(crate) fn told(&mut self) {
+    pub(crate) fn mark_reported(&mut self) {
         for line in &mut self.lines {
             line.told = line.read;
         }

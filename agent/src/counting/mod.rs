@@ -46,7 +46,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use heapdiff_bytecode::{Call, Name, Site, Sites, Told, rewrite};
-use heapdiff_sites::types::{of_class, of_signature};
+use heapdiff_sites::types::{name_from_signature, of_class};
 use heapdiff_sites::{CountedSite, Counts, attach};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -55,15 +55,15 @@ use crate::jvmti::calls::{Class, Env, JniError, Local};
 use crate::jvmti::classes::ClassFiles;
 use crate::jvmti::sys::error;
 use crate::jvmti::{Environment, Jvmti, JvmtiError, Thread, memory_file, modified_utf8, structs};
-use crate::log::{say, say_panics};
+use crate::log::{print_line, set_panic_hook};
 use cells::Cells;
 use layout::Layout;
 pub(crate) use lines::Lines;
 pub(crate) use plan::Asked;
 use plan::Plan;
-use portions::{Portions, by_halves};
+use portions::{Portions, bisect_failures};
 use progress::Progress;
-pub(crate) use standing::{InHeap, fall, stand};
+pub(crate) use standing::{InHeap, start_standing, stop_standing};
 use table::Table;
 
 /// Interval between progress messages.
@@ -129,7 +129,7 @@ pub(crate) fn jvmti() -> Option<Jvmti> {
 }
 
 /// True if hooks are in the classes.
-pub(crate) fn is_on() -> bool {
+pub(crate) fn has_hooks() -> bool {
     STATE.load(Acquire) == state::COUNTING || standing::STANDS.load(Acquire)
 }
 
@@ -138,34 +138,36 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Changes the state from `from` to `to`. Returns false if the state is not `from`.
-fn moves(from: u8, to: u8) -> bool {
+fn transition(from: u8, to: u8) -> bool {
     STATE.compare_exchange(from, to, AcqRel, Acquire).is_ok()
 }
 
 /// Handles a request and returns one of [`attach`]'s codes.
-pub(crate) fn ask(
+pub(crate) fn handle_request(
     environment: Environment,
     env: &Env<'_>,
     asked: &Asked<'_>,
     sampled: Sampled<'_>,
 ) -> i32 {
-    say_panics();
-    if let Some(code) = standing::ask(env, asked, sampled) {
+    set_panic_hook();
+    if let Some(code) = standing::handle_count_request(env, asked, sampled) {
         return code;
     }
     let done = match asked {
         Asked::Classes(_) if STATE.load(Acquire) != state::IDLE && !debugger::is_attached() => {
             return attach::COUNTS_ALREADY;
         }
-        Asked::Classes(options) => match changed_by(environment, env, options, sampled) {
-            Ok(classes) => {
-                let most = i32::MAX - attach::CLASSES;
-                return attach::CLASSES + i32::try_from(classes).unwrap_or(most).min(most);
+        Asked::Classes(options) => {
+            match count_rewritten_classes(environment, env, options, sampled) {
+                Ok(classes) => {
+                    let most = i32::MAX - attach::CLASSES;
+                    return attach::CLASSES + i32::try_from(classes).unwrap_or(most).min(most);
+                }
+                Err(why) => Err(why),
             }
-            Err(why) => Err(why),
-        },
-        Asked::Begin(options) => match planned(options, sampled) {
-            Ok(plan) if moves(state::IDLE, state::CHANGING) => {
+        }
+        Asked::Begin(options) => match parse_plan(options, sampled) {
+            Ok(plan) if transition(state::IDLE, state::CHANGING) => {
                 let begun = begin(environment, env, plan);
                 let next = match begun {
                     Ok(()) => state::COUNTING,
@@ -179,9 +181,9 @@ pub(crate) fn ask(
             Err(why) => Err(why),
         },
         Asked::End(token) => match ENGINE.get() {
-            Some(engine) if moves(state::COUNTING, state::CHANGING) => {
-                let shown = engine.shown(env, token);
-                if engine.leave(env, &Progress::new(Some(token))) {
+            Some(engine) if transition(state::COUNTING, state::CHANGING) => {
+                let shown = engine.publish_result(env, token);
+                if engine.end_count(env, &Progress::new(Some(token))) {
                     shown
                 } else {
                     return shown.map_or_else(|(code, _)| code, |()| attach::DEBUGGED);
@@ -193,7 +195,7 @@ pub(crate) fn ask(
     match done {
         Ok(()) => attach::DONE,
         Err((code, why)) => {
-            say(format_args!("cannot count: {why}"));
+            print_line(format_args!("cannot count: {why}"));
             code
         }
     }
@@ -229,7 +231,7 @@ fn debugged() -> Result<(), Failed> {
 
 /// Parses the options into a plan. If the plan is limited to classes in sampled stacks, gets these classes from the
 /// agent.
-fn planned(options: &str, sampled: Sampled<'_>) -> Result<Plan, Failed> {
+fn parse_plan(options: &str, sampled: Sampled<'_>) -> Result<Plan, Failed> {
     let mut plan = Plan::parse(options).map_err(|why| (attach::BAD_OPTIONS, why))?;
     if plan.sampled {
         plan.only = Some(sampled().ok_or((
@@ -241,14 +243,14 @@ fn planned(options: &str, sampled: Sampled<'_>) -> Result<Plan, Failed> {
 }
 
 /// Returns the number of loaded classes that would be rewritten if counting started with these options.
-fn changed_by(
+fn count_rewritten_classes(
     environment: Environment,
     env: &Env<'_>,
     options: &str,
     sampled: Sampled<'_>,
 ) -> Result<usize, Failed> {
-    let plan = planned(options, sampled)?;
-    let wanted = engine(environment, env)?.wanted(env, &plan);
+    let plan = parse_plan(options, sampled)?;
+    let wanted = engine(environment, env)?.classes_in_plan(env, &plan);
     Ok(wanted.map_err(failed)?.len())
 }
 
@@ -276,8 +278,8 @@ fn watched(env: &Env<'_>) -> Result<(), Failed> {
     };
     let round = usize::try_from(ROUND.load(Acquire)).unwrap_or(0);
     let started = engine.run_watch(env, round);
-    if started.is_err() && moves(state::COUNTING, state::CHANGING) {
-        engine.take_out(env, &Progress::new(None));
+    if started.is_err() && transition(state::COUNTING, state::CHANGING) {
+        engine.remove_hooks(env, &Progress::new(None));
         STATE.store(state::IDLE, Release);
     }
     started
@@ -291,7 +293,7 @@ pub(crate) fn watch(env: &Env<'_>, round: usize) {
         return;
     };
     if round == OVER {
-        return engine.leave_later(env);
+        return engine.remove_hooks_later(env);
     }
     let is_on = || {
         let now = usize::try_from(ROUND.load(Acquire)).unwrap_or(0);
@@ -304,11 +306,11 @@ pub(crate) fn watch(env: &Env<'_>, round: usize) {
     while is_on() && since.elapsed() < time {
         sleep(LOOK);
     }
-    if is_on() && moves(state::COUNTING, state::CHANGING) {
-        say(
+    if is_on() && transition(state::COUNTING, state::CHANGING) {
+        print_line(
             "count: the time is over, but heapdiff did not read the counts; the agent removes the counters now",
         );
-        engine.leave(env, &Progress::new(None));
+        engine.end_count(env, &Progress::new(None));
     }
 }
 
@@ -326,13 +328,13 @@ impl ClassFiles for Counted {
 
     fn thread_starts(number: i64) {
         if let Some(cells) = CELLS.get() {
-            cells.give(number);
+            cells.assign_stripe(number);
         }
     }
 
     fn thread_ended(number: i64) {
         if let Some(cells) = CELLS.get() {
-            cells.take_back(|thread| thread == number);
+            cells.free_stripes(|thread| thread == number);
         }
     }
 }
@@ -342,7 +344,7 @@ impl ClassFiles for Counted {
 fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> {
     let engine = ENGINE.get()?;
     let plan = locked(&engine.plan).clone()?;
-    if name.is_some_and(|name| !plan.wants(name, is_boot)) {
+    if name.is_some_and(|name| !plan.counts_class(name, is_boot)) {
         return None;
     }
     let mut numbering = Numbering {
@@ -377,11 +379,11 @@ impl Sites for Numbering<'_> {
         let (plan, is_boot) = (self.plan, self.is_boot);
         *self
             .wanted
-            .get_or_insert_with(|| plan.wants(&modified_utf8(class.as_bytes()), is_boot))
+            .get_or_insert_with(|| plan.counts_class(&modified_utf8(class.as_bytes()), is_boot))
     }
 
-    fn told(&mut self, call: &Call<'_>) -> Option<Told> {
-        calls::told(call, self.engine.by_class)
+    fn hook_after(&mut self, call: &Call<'_>) -> Option<Told> {
+        calls::hook_after(call, self.engine.by_class)
     }
 
     fn number(&mut self, class: Name<'_>, site: &Site<'_>) -> Option<i32> {
@@ -395,7 +397,7 @@ impl Sites for Numbering<'_> {
 
 impl Engine {
     fn new(environment: Environment, env: &Env<'_>) -> Result<Self, Failed> {
-        let layout = Layout::of(&environment, env).map_err(in_heap)?;
+        let layout = Layout::from_jvm(&environment, env).map_err(in_heap)?;
         let cells = match CELLS.get() {
             Some(cells) => cells,
             None => {
@@ -406,11 +408,11 @@ impl Engine {
         };
         let klass = structs::klass_offset();
         if klass.is_none() {
-            say(
+            print_line(
                 "count: objects created by reflection and clone are not counted, because this JVM does not give access to the class of an object",
             );
         }
-        let carriers = env.knows_carriers();
+        let carriers = env.has_carrier_method();
         let class = hooks::bytes(&layout, cells, klass.unwrap_or(0), carriers).map_err(failed)?;
         env.define_hooks(&class).map_err(in_heap)?;
         Ok(Self {
@@ -431,23 +433,24 @@ impl Engine {
         drop(locked(&self.result).take());
         locked(&self.table).begin();
         let plan = Arc::new(plan);
-        if debugger::is_attached() && !self.wanted(env, &plan).map_err(failed)?.is_empty() {
+        if debugger::is_attached() && !self.classes_in_plan(env, &plan).map_err(failed)?.is_empty()
+        {
             return debugged();
         }
         *locked(&self.plan) = Some(Arc::clone(&plan));
         // If the stripes cannot be assigned, all threads share stripes, which makes hooks slower.
-        let _ = self.give_stripes(env);
+        let _ = self.assign_stripes(env);
         let classes = self
             .jvmti
             .hook_class_files(true)
-            .and_then(|()| self.wanted(env, &plan));
+            .and_then(|()| self.classes_in_plan(env, &plan));
         let progress = Progress::new(plan.token.as_deref());
         let put = match &classes {
-            Ok(classes) => self.hand_over(classes, PUT, &progress),
+            Ok(classes) => self.retransform_in_batches(classes, PUT, &progress),
             Err(why) => Err(failed(why)),
         };
         if let Err(why) = put {
-            self.take_out(env, &Progress::new(None));
+            self.remove_hooks(env, &Progress::new(None));
             return Err(why);
         }
         let counters = self.counters(env);
@@ -459,7 +462,7 @@ impl Engine {
     }
 
     /// Returns the loaded classes in which a plan counts allocations.
-    fn wanted<'local>(
+    fn classes_in_plan<'local>(
         &self,
         env: &Env<'local>,
         plan: &Plan,
@@ -468,25 +471,26 @@ impl Engine {
             let name = signature
                 .strip_prefix('L')
                 .and_then(|s| s.strip_suffix(';'));
-            name.is_some_and(|name| plan.wants(name, is_boot))
+            name.is_some_and(|name| plan.counts_class(name, is_boot))
         })
     }
 
     /// Assigns stripes to the live threads. Also enables the events for threads that start and end, so that threads
     /// that start later get stripes, too.
-    fn give_stripes(&self, env: &Env<'_>) -> crate::jvmti::Result<()> {
+    fn assign_stripes(&self, env: &Env<'_>) -> crate::jvmti::Result<()> {
         let known = self.cells.threads();
         self.jvmti.hook_threads(true)?;
         let live = self.jvmti.live_threads(env)?;
         // Between two counts, thread events are off. Take back the stripes of threads that ended in that time.
         let over = |thread: i64| known.contains(&thread) && !live.contains(&thread);
-        self.cells.take_back(over);
-        live.into_iter().for_each(|thread| self.cells.give(thread));
+        self.cells.free_stripes(over);
+        live.into_iter()
+            .for_each(|thread| self.cells.assign_stripe(thread));
         Ok(())
     }
 
     /// Retransforms classes in batches, with pauses in between. Fails if the user ends the count.
-    fn hand_over(
+    fn retransform_in_batches(
         &self,
         classes: &[(String, Local<'_, Class>)],
         what: &str,
@@ -503,21 +507,21 @@ impl Engine {
             let (portion, others) = left.split_at(size.min(left.len()));
             left = others;
             let started = Instant::now();
-            self.hand_over_portion(portion);
+            self.retransform_batch(portion);
             let time = started.elapsed();
-            portions.took(time);
+            portions.adapt_size(time);
             let done = classes.len() - left.len();
-            progress.reached(done, classes.len());
+            progress.report_done(done, classes.len());
             if told.elapsed() >= TOLD {
                 told = Instant::now();
-                say(format_args!(
+                print_line(format_args!(
                     "count: {what}: {done} of {} done",
                     classes.len()
                 ));
             }
             if !left.is_empty() {
-                rests::rest(time, || {
-                    progress.beat();
+                rests::pause_after_batch(time, || {
+                    progress.heartbeat();
                     progress.is_ended()
                 });
             }
@@ -529,24 +533,24 @@ impl Engine {
     }
 
     /// Retransforms one batch of classes. Records each class that the JVM rejects.
-    fn hand_over_portion(&self, portion: &[(String, Local<'_, Class>)]) {
+    fn retransform_batch(&self, portion: &[(String, Local<'_, Class>)]) {
         let ask = |classes: &[(String, Local<'_, Class>)]| {
             let references: Vec<_> = classes.iter().map(|(_, class)| class.get()).collect();
             self.jvmti.retransform(&references)
         };
-        by_halves(portion, ask, |(signature, _), why| {
-            let refused = format!("{}: {}", of_signature(signature), words(why));
+        bisect_failures(portion, ask, |(signature, _), why| {
+            let refused = format!("{}: {}", name_from_signature(signature), words(why));
             locked(&self.table).refused.add(refused);
         });
     }
 
     /// Ends the count and removes the hooks. If a debugger is attached, leaves the removal to a thread that waits until
     /// the debugger disconnects. Returns true if the hooks have been removed.
-    fn leave(&self, env: &Env<'_>, progress: &Progress) -> bool {
+    fn end_count(&self, env: &Env<'_>, progress: &Progress) -> bool {
         *locked(&self.plan) = None;
         let is_bare = locked(&self.table).changed.is_empty();
         if is_bare || !debugger::is_attached() {
-            self.take_out(env, progress);
+            self.remove_hooks(env, progress);
             STATE.store(state::IDLE, Release);
             return true;
         }
@@ -558,20 +562,20 @@ impl Engine {
                 "until the next count ends"
             }
         };
-        say(format_args!(
+        print_line(format_args!(
             "{attached}; the counters stay in the classes {until}"
         ));
         false
     }
 
     /// Waits until no debugger is attached and then removes the hooks.
-    fn leave_later(&self, env: &Env<'_>) {
+    fn remove_hooks_later(&self, env: &Env<'_>) {
         while debugger::is_attached() {
             sleep(LOOK);
         }
-        self.take_out(env, &Progress::new(None));
+        self.remove_hooks(env, &Progress::new(None));
         STATE.store(state::IDLE, Release);
-        say(
+        print_line(
             "count: the debugger has disconnected, so the agent removed the counters from the classes",
         );
     }
@@ -584,7 +588,7 @@ impl Engine {
     }
 
     /// Removes the hooks from all classes that have them.
-    fn take_out(&self, env: &Env<'_>, progress: &Progress) {
+    fn remove_hooks(&self, env: &Env<'_>, progress: &Progress) {
         *locked(&self.plan) = None;
         *locked(&self.begun) = None;
         // The JVM's list of loaded classes may lack a class whose file was rewritten a moment ago. So search the list
@@ -597,7 +601,7 @@ impl Engine {
             let changed = locked(&self.table).changed.clone();
             let found = self.jvmti.changeable(env, |name, _| changed.contains(name));
             let Ok(mut found) = found else {
-                say(
+                print_line(
                     "count: the counters stay in the classes, because the JVM did not return the list of its classes",
                 );
                 break;
@@ -608,27 +612,27 @@ impl Engine {
             }
             found.retain(|(name, _)| restored.get(name) != counts.get(name));
             // If the user ends the count early, the hooks must still be removed. So ignore the error.
-            let _ = self.hand_over(&found, TAKE_OUT, progress);
+            let _ = self.retransform_in_batches(&found, TAKE_OUT, progress);
             restored = counts;
         }
         // Disabling an event fails only if it was not enabled, so ignore the error.
         let _ = self.jvmti.hook_threads(false);
         if self.jvmti.hook_class_files(false).is_err() {
-            say(
+            print_line(
                 "count: the JVM still sends class files to the agent, but the agent does not change them",
             );
         }
     }
 
     /// Publishes the result in a file in memory.
-    fn shown(&self, env: &Env<'_>, token: &str) -> Result<(), Failed> {
+    fn publish_result(&self, env: &Env<'_>, token: &str) -> Result<(), Failed> {
         let begun = locked(&self.begun).take();
         let begun = begun.ok_or_else(|| failed("no count was started"))?;
-        self.show(&self.counts(env, &begun), token)
+        self.publish_counts(&self.counts(env, &begun), token)
     }
 
-    fn show(&self, counts: &Counts, token: &str) -> Result<(), Failed> {
-        let mut file = memory_file(&attach::count_sign(token)).map_err(failed)?;
+    fn publish_counts(&self, counts: &Counts, token: &str) -> Result<(), Failed> {
+        let mut file = memory_file(&attach::counts_file_name(token)).map_err(failed)?;
         file.write_all(&counts.encode()).map_err(failed)?;
         *locked(&self.result) = Some(file);
         Ok(())

@@ -26,7 +26,7 @@ pub(crate) enum Asked<'a> {
 
 impl<'a> Asked<'a> {
     /// Returns the request in the agent's options, or `None` if they are not about counting.
-    pub(crate) fn of(options: &'a str) -> Option<Self> {
+    pub(crate) fn parse(options: &'a str) -> Option<Self> {
         let begin = options.strip_prefix(attach::COUNT).map(Self::Begin);
         let end = || options.strip_prefix(attach::COUNT_END).map(Self::End);
         let classes = || options.strip_prefix(attach::COUNT_CLASSES);
@@ -69,7 +69,7 @@ const NEVER: [&str; 8] = [
 impl Plan {
     pub(crate) fn parse(options: &str) -> Result<Self, String> {
         let [seconds, jdk, include, exclude, sampled, token] = attach::COUNT_KEYS;
-        let mut plan = Self::standing(false, [None, None]);
+        let mut plan = Self::for_standing_count(false, [None, None]);
         for part in split(options).iter().filter(|part| !part.is_empty()) {
             let wrong = |why: &str| format!("\"{part}\": {why}");
             let (key, value) = part
@@ -97,7 +97,7 @@ impl Plan {
     }
 
     /// Returns the plan of a standing count, which runs as long as the agent samples.
-    pub(crate) fn standing(jdk: bool, [include, exclude]: [Option<Regex>; 2]) -> Self {
+    pub(crate) fn for_standing_count(jdk: bool, [include, exclude]: [Option<Regex>; 2]) -> Self {
         Self {
             time: Duration::ZERO,
             jdk,
@@ -122,7 +122,7 @@ impl Plan {
     }
 
     /// True if a class is counted. `name` is in the JVM's form; `is_boot` is true if the boot loader defines the class.
-    pub(crate) fn wants(&self, name: &str, is_boot: bool) -> bool {
+    pub(crate) fn counts_class(&self, name: &str, is_boot: bool) -> bool {
         let begins = |packages: &[&str]| packages.iter().any(|p| name.starts_with(p));
         if begins(&NEVER) || !self.jdk && (is_boot || begins(&JDK)) {
             return false;
@@ -136,10 +136,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_counted_by_where_they_are_from_and_what_they_are_called() {
+    fn classes_are_selected_by_loader_and_name() {
         let wants = |options: &str, name: &str| {
             let boot = name.starts_with("java/");
-            Plan::parse(options).unwrap().wants(name, boot)
+            Plan::parse(options).unwrap().counts_class(name, boot)
         };
         assert!(wants("", "com/acme/Foo") && !wants("", "java/util/HashMap"));
         assert!(!wants("", "com/sun/Foo") && wants("jdk=on", "com/sun/Foo"));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_cannot_be_are_refused() {
+    fn invalid_options_are_refused() {
         for wrong in ["seconds=x", "include=(", "other=1", "jdk"] {
             assert!(Plan::parse(wrong).is_err(), "{wrong}");
         }

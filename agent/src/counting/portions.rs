@@ -35,7 +35,7 @@ impl Portions {
     }
 
     /// Adapts the size to the time that the last batch took.
-    pub(super) fn took(&mut self, time: Duration) {
+    pub(super) fn adapt_size(&mut self, time: Duration) {
         self.shortest = self.shortest.min(time);
         let longest = SHORT.max(self.shortest.saturating_mul(TIMES));
         self.size = match time {
@@ -49,7 +49,7 @@ impl Portions {
 /// Calls `work` for all items at once. If that fails, splits the items into halves and tries each half, and so on.
 /// Calls `failed` for each single item that fails. This finds the classes that the JVM rejects, because the JVM changes
 /// either all classes of a batch or none.
-pub(super) fn by_halves<'i, T, E>(
+pub(super) fn bisect_failures<'i, T, E>(
     items: &'i [T],
     mut work: impl FnMut(&'i [T]) -> Result<(), E>,
     mut failed: impl FnMut(&'i T, E),
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_is_found_by_halves() {
+    fn failing_items_are_found_by_bisection() {
         let items: Vec<u32> = (0..1000).collect();
         let (mut calls, mut done, mut failed) = (0, Vec::new(), Vec::new());
         let work = |part: &[u32]| {
@@ -84,7 +84,7 @@ mod tests {
                 Ok(())
             }
         };
-        by_halves(&items, work, |item, why| failed.push((*item, why)));
+        bisect_failures(&items, work, |item, why| failed.push((*item, why)));
         assert_eq!(failed, [(7, 1), (999, 1)]);
         let others = items
             .iter()
@@ -92,7 +92,7 @@ mod tests {
             .filter(|item| ![7, 999].contains(item));
         assert!(others.eq(done.iter().copied()), "each once, in order");
         assert!(calls < 50, "{calls}");
-        by_halves(&items[..0], |_| Err(()), |_, ()| panic!("no item"));
+        bisect_failures(&items[..0], |_| Err(()), |_, ()| panic!("no item"));
     }
 
     /// Simulates the batches for `classes` classes. Returns the total time and the time of the longest batch. In
@@ -104,7 +104,7 @@ mod tests {
         while classes > 0 {
             let portion = portions.size().min(classes);
             let time = Duration::from_micros(walk + class * portion as u64);
-            portions.took(time);
+            portions.adapt_size(time);
             all += time;
             longest = longest.max(time);
             classes -= portion;
@@ -138,14 +138,14 @@ mod tests {
     #[test]
     fn slow_portions_are_made_smaller() {
         let mut portions = Portions::new();
-        portions.took(Duration::from_millis(1));
+        portions.adapt_size(Duration::from_millis(1));
         assert_eq!(portions.size(), 2 * FIRST);
         for _ in 0..9 {
-            portions.took(Duration::from_secs(1));
+            portions.adapt_size(Duration::from_secs(1));
         }
         assert_eq!(portions.size(), FIRST);
         for _ in 0..9 {
-            portions.took(Duration::ZERO);
+            portions.adapt_size(Duration::ZERO);
         }
         assert_eq!(portions.size(), MOST);
     }

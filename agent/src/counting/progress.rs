@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use heapdiff_sites::attach::{Counting, counting_sign};
+use heapdiff_sites::attach::{Counting, counting_file_name};
 
 use crate::jvmti::memory_file;
 
@@ -15,25 +15,25 @@ pub(super) struct Progress(Option<File>, Cell<Counting>);
 impl Progress {
     /// Creates the file for a token. Without a token, or if memory is short, no progress is reported.
     pub(super) fn new(token: Option<&str>) -> Self {
-        let file = token.and_then(|token| memory_file(&counting_sign(token)).ok());
+        let file = token.and_then(|token| memory_file(&counting_file_name(token)).ok());
         let progress = Self(file, Cell::default());
         progress.write();
         progress
     }
 
     /// Reports that `done` of `all` classes have been changed.
-    pub(super) fn reached(&self, done: usize, all: usize) {
+    pub(super) fn report_done(&self, done: usize, all: usize) {
         let [done, all] = [done, all].map(|classes| classes as u64);
         self.1.set(Counting {
             done,
             all,
             ..self.1.get()
         });
-        self.beat();
+        self.heartbeat();
     }
 
     /// Reports that the agent is still running.
-    pub(super) fn beat(&self) {
+    pub(super) fn heartbeat(&self) {
         let counting = self.1.get();
         self.1.set(Counting {
             beats: counting.beats + 1,
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn an_emptied_file_ends_a_count() {
         let progress = Progress::new(Some("test"));
-        progress.reached(7, 9);
+        progress.report_done(7, 9);
         let file = progress.0.as_ref().unwrap();
         let mut bytes = [0; Counting::LEN];
         file.read_exact_at(&mut bytes, 0).unwrap();
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(Counting::decode(bytes), Counting { done, all, beats });
         assert!(!progress.is_ended() && !Progress::new(None).is_ended());
         file.set_len(0).unwrap();
-        progress.reached(8, 9);
+        progress.report_done(8, 9);
         assert!(progress.is_ended());
     }
 }

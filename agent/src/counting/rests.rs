@@ -35,7 +35,7 @@ pub(super) fn portion(size: usize) -> usize {
 }
 
 /// Pauses after a batch that took `time`. Calls `look` from time to time and ends the pause early if it returns true.
-pub(super) fn rest(time: Duration, look: impl Fn() -> bool) {
+pub(super) fn pause_after_batch(time: Duration, look: impl Fn() -> bool) {
     let start = Instant::now();
     if CHANGED.swap(true, Relaxed) {
         let rest = (time * TIMES).min(MOST);
@@ -45,11 +45,11 @@ pub(super) fn rest(time: Duration, look: impl Fn() -> bool) {
         return;
     }
     let (threads, mut calm) = (compilers(), 0);
-    let mut wanted = wanted_by(&threads);
+    let mut wanted = thread_time(&threads);
     while !look() && calm < LOOKS && start.elapsed() < MOST {
         let begun = Instant::now();
         sleep(LOOK);
-        let now = wanted_by(&threads);
+        let now = thread_time(&threads);
         let share = now.saturating_sub(wanted).as_nanos() * 100 / begun.elapsed().as_nanos().max(1);
         calm = if share < CALM { calm + 1 } else { 0 };
         wanted = now;
@@ -69,7 +69,7 @@ fn compilers() -> Vec<String> {
 }
 
 /// Returns the time in which the threads ran or waited for a processor.
-fn wanted_by(threads: &[String]) -> Duration {
+fn thread_time(threads: &[String]) -> Duration {
     let time = |thread: &String| -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
         let mut times = text.split_ascii_whitespace();
@@ -84,19 +84,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_class_is_changed_alone_and_rests_follow_the_time() {
+    fn the_first_class_is_changed_alone_and_pauses_scale_with_time() {
         assert_eq!(portion(32), 1);
-        rest(Duration::ZERO, || true);
+        pause_after_batch(Duration::ZERO, || true);
         assert_eq!(portion(32), 32);
         let rested = |time, ends: bool| {
             let start = Instant::now();
-            rest(time, || ends);
+            pause_after_batch(time, || ends);
             start.elapsed()
         };
         let time = Duration::from_millis(20);
         assert!(rested(time, false) >= time * TIMES);
         assert!(rested(Duration::from_secs(900), true) < MOST);
         // This test process has no JVM compiler threads.
-        assert_eq!(wanted_by(&compilers()), Duration::ZERO);
+        assert_eq!(thread_time(&compilers()), Duration::ZERO);
     }
 }

@@ -64,7 +64,7 @@ impl Returned {
     }
 
     /// Returns the number of objects that were not counted because the tables were full.
-    pub(super) fn lost(&self) -> u64 {
+    pub(super) fn uncounted_objects(&self) -> u64 {
         let end = usize::try_from(STRIPES * STRIPE_BYTES).unwrap_or(0) / 8;
         self.0.get(end)
     }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn pairs_of_all_stripes_are_added() {
         let returned = Returned::new().unwrap();
-        assert!(returned.read().is_empty() && returned.lost() == 0);
+        assert!(returned.read().is_empty() && returned.uncounted_objects() == 0);
         assert_eq!(returned.start() % 64, 0);
     }
 }

@@ -17,13 +17,13 @@ use rustc_hash::FxHashSet;
 use super::cells::MOST_SITES;
 use super::table::Known;
 use super::{
-    Asked, Begun, ENGINE, Engine, GRACE, Plan, Progress, STATE, Sampled, begin, locked, moves,
-    planned, state,
+    Asked, Begun, ENGINE, Engine, GRACE, Plan, Progress, STATE, Sampled, begin, locked, parse_plan,
+    state, transition,
 };
 use crate::heap::{Blobs, Fields, LongChunks};
 use crate::jvmti::Environment;
 use crate::jvmti::calls::{Env, Global, Longs, Result};
-use crate::log::say;
+use crate::log::print_line;
 use crate::options::{CountChoice, Options};
 
 /// Minimum time between two copies.
@@ -41,23 +41,23 @@ static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
 
 /// Starts a standing count if the options contain `count=on` or `count=jdk`. If it cannot start, the agent samples
 /// without it.
-pub(crate) fn stand(env: &Env<'_>, options: &Options) {
+pub(crate) fn start_standing(env: &Env<'_>, options: &Options) {
     let jdk = match options.count {
         CountChoice::Off => return,
         CountChoice::On => false,
         CountChoice::Jdk => true,
     };
-    if !moves(state::IDLE, state::CHANGING) {
-        say(
+    if !transition(state::IDLE, state::CHANGING) {
+        print_line(
             "count: not started, because `heapdiff count` already counts in this JVM; dumps will have no counts",
         );
         return;
     }
     let start = Instant::now();
-    let begun = Environment::another(env)
+    let begun = Environment::create_another(env)
         .ok_or_else(|| "this JVM has no JVMTI 11".to_owned())
         .and_then(|environment| {
-            let plan = Plan::standing(jdk, options.filter.both());
+            let plan = Plan::for_standing_count(jdk, options.filter.patterns());
             begin(environment, env, plan).map_err(|(_, why)| why)
         });
     match begun {
@@ -71,7 +71,7 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
                     _ => format!("{classes} loaded classes"),
                 };
                 let span = Span(start.elapsed());
-                say(format_args!(
+                print_line(format_args!(
                     "count: inserted counters into {classes}; this took {span}"
                 ));
             }
@@ -80,32 +80,36 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
         }
         Err(why) => {
             STATE.store(state::IDLE, Release);
-            say(format_args!("count: not started: {why}"));
+            print_line(format_args!("count: not started: {why}"));
         }
     }
 }
 
 /// Ends the standing count (`count=on`) if one runs, and removes the hooks.
-pub(crate) fn fall(env: &Env<'_>) {
+pub(crate) fn stop_standing(env: &Env<'_>) {
     if !STANDS.swap(false, AcqRel) {
         return;
     }
     drop(locked(&SHARED).take());
     if let Some(engine) = ENGINE.get()
-        && moves(state::COUNTING, state::CHANGING)
+        && transition(state::COUNTING, state::CHANGING)
     {
-        engine.leave(env, &Progress::new(None));
+        engine.end_count(env, &Progress::new(None));
     }
 }
 
 /// Handles a request of `heapdiff count` while the standing count (`count=on`) runs. Returns one of [`attach`]'s codes,
 /// or `None` if no standing count runs.
-pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>, sampled: Sampled<'_>) -> Option<i32> {
+pub(super) fn handle_count_request(
+    env: &Env<'_>,
+    asked: &Asked<'_>,
+    sampled: Sampled<'_>,
+) -> Option<i32> {
     let engine = ENGINE.get().filter(|_| STANDS.load(Acquire))?;
     let standing = locked(&engine.plan).clone()?;
     let answer = match asked {
         Asked::Classes(_) => return Some(attach::CLASSES),
-        Asked::Begin(options) => match planned(options, sampled) {
+        Asked::Begin(options) => match parse_plan(options, sampled) {
             Err(why) => Err(why),
             Ok(plan) if plan.jdk != standing.jdk || !standing.is_open() => {
                 let why = "the agent already counts, but in other classes (see its options `count`, `include` and `exclude`)";
@@ -131,13 +135,13 @@ pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>, sampled: Sampled<'_>) -> Opt
             };
             let mut counts = engine.counts(env, &begun);
             counts.sites.retain(|site| plan.passes(&site.class));
-            engine.show(&counts, token)
+            engine.publish_counts(&counts, token)
         }
     };
     Some(match answer {
         Ok(()) => attach::DONE,
         Err((code, why)) => {
-            say(format_args!("cannot count: {why}"));
+            print_line(format_args!("cannot count: {why}"));
             code
         }
     })
@@ -194,15 +198,15 @@ impl InHeap {
     /// Copies the counts that have changed to the Java heap, unless the last copy was less than [`OFTEN`] ago.
     pub(crate) fn copy_if_due(&self, env: &Env<'_>) {
         let is_due = |told: &Told| told.at.is_none_or(|at| at.elapsed() >= OFTEN);
-        self.copy_where(env, is_due);
+        self.copy_matching(env, is_due);
     }
 
     /// Copies the counts that have changed.
     pub(crate) fn copy(&self, env: &Env<'_>) {
-        self.copy_where(env, |_| true);
+        self.copy_matching(env, |_| true);
     }
 
-    fn copy_where(&self, env: &Env<'_>, is_wanted: impl FnOnce(&Told) -> bool) {
+    fn copy_matching(&self, env: &Env<'_>, is_wanted: impl FnOnce(&Told) -> bool) {
         let Some(engine) = ENGINE.get().filter(|_| STANDS.load(Acquire)) else {
             return;
         };
@@ -235,7 +239,7 @@ impl InHeap {
             }
             (all.filter_map(|number| table.site(number)).collect(), head)
         };
-        self.tell_sites(env, &new, told);
+        self.write_sites(env, &new, told);
         let done = {
             let begun = locked(&engine.begun);
             let Some(begun) = begun.as_ref() else { return };
@@ -271,7 +275,7 @@ impl InHeap {
     }
 
     /// Writes sites to the heap until it is full.
-    fn tell_sites(&self, env: &Env<'_>, new: &New, told: &mut Told) {
+    fn write_sites(&self, env: &Env<'_>, new: &New, told: &mut Told) {
         for portion in new.chunks(PORTION) {
             let mut batch = Batch::new();
             let mut names: Vec<u32> = Vec::new();
@@ -319,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_counted_before_is_left_out() {
+    fn earlier_counts_are_subtracted() {
         let now: Vec<[u64; 2]> = (0..1100).map(|i| [i + 5, 2 * i]).collect();
         let before: Vec<[u64; 2]> = (0..1000).map(|i| [i, i]).collect();
         let chunks = changes(&now, &before, 1100);

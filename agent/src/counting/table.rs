@@ -179,7 +179,7 @@ impl Table {
 
     /// Stores `lost`, the number of objects that calls have returned but that could not be counted. If this number has
     /// grown, adds one to `uncounted`.
-    pub(crate) fn tell_lost(&mut self, lost: u64) {
+    pub(crate) fn set_uncounted(&mut self, lost: u64) {
         self.uncounted += u64::from(lost > self.lost);
         self.lost = lost;
     }

@@ -183,7 +183,7 @@ impl Environment {
             reserved: None,
             sampled_object_alloc: None,
         })?;
-        Ok(self.keep())
+        Ok(self.into_permanent())
     }
 
     /// Returns the size of an object in bytes.
@@ -213,7 +213,7 @@ impl Jvmti {
             return Ok(Vec::new());
         }
         // SAFETY: the JVM returned a list of `count` local references, which we own.
-        let threads = unsafe { self.owned::<Any>(env, count, list) };
+        let threads = unsafe { self.take_reference_list::<Any>(env, count, list) };
         let numbers = threads
             .iter()
             .filter_map(|t| env.thread_number(t.get()).ok());
@@ -267,7 +267,7 @@ impl Jvmti {
             return Ok(Vec::new());
         }
         // SAFETY: the JVM returned a list of `count` local references, which we own.
-        Ok(unsafe { self.owned(env, count, list) })
+        Ok(unsafe { self.take_reference_list(env, count, list) })
     }
 
     /// Takes over the references in a list that the JVM allocated, and frees the list.
@@ -275,7 +275,7 @@ impl Jvmti {
     /// # Safety
     /// The JVM allocated the list. It contains `count` local references that nobody else owns.
     // SAFETY: each reference gets exactly one owner, and the list is freed once.
-    unsafe fn owned<'local, K: Kind>(
+    unsafe fn take_reference_list<'local, K: Kind>(
         &self,
         env: &Env<'local>,
         count: jint,
@@ -331,7 +331,7 @@ impl Jvmti {
         // local reference or null.
         let made: super::calls::Result<Local<'_>> = unsafe {
             let made = jni!(env.raw(), v1_1.AllocObject, class.raw());
-            env.made(made, "an object")
+            env.take_non_null(made, "an object")
         };
         let size = self.object_size(made.ok()?.get())?;
         u64::try_from(size).ok()
@@ -385,7 +385,7 @@ impl Env<'_> {
     }
 
     /// True if the JDK has a method that returns the carrier of the current virtual thread.
-    pub(crate) fn knows_carriers(&self) -> bool {
+    pub(crate) fn has_carrier_method(&self) -> bool {
         let method = (c"currentCarrierThread", c"()Ljava/lang/Thread;");
         let class = self.class(c"java/lang/Thread");
         class.is_ok_and(|class| self.static_method(class.get(), method).is_ok())

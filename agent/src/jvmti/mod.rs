@@ -28,16 +28,17 @@ use calls::{Any, Class, Env, Local, Ref};
 use sys::{Callbacks, Interface, VERSION_11, as_int, capabilities, error, event};
 
 /// A JVMTI environment that is being set up. It cannot be copied. Dropping it disposes of the environment and releases
-/// its capabilities. [`Self::keep`] keeps it as long as the process lives.
+/// its capabilities. [`Self::into_permanent`] keeps it as long as the process lives.
 ///
-/// It cannot be copied. Dropping it returns it to the JVM with all its capabilities. [`Self::keep`] keeps it as long as
-/// the process lives.
+/// It cannot be copied. Dropping it returns it to the JVM with all its capabilities. [`Self::into_permanent`] keeps it
+/// as long as the process lives.
 #[derive(Debug)]
 pub(crate) struct Environment(Jvmti);
 
 /// A JVMTI environment that is never disposed of.
 ///
-/// Code outside of this module gets one only from [`Environment::keep`], or from the unsafe `Environment::jvmti`.
+/// Code outside of this module gets one only from [`Environment::into_permanent`], or from the unsafe
+/// `Environment::jvmti`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jvmti(NonNull<jvmtiEnv>);
 
@@ -275,7 +276,7 @@ impl Environment {
     }
 
     /// Creates another environment for the JVM of the current thread.
-    pub(crate) fn another(env: &Env<'_>) -> Option<Self> {
+    pub(crate) fn create_another(env: &Env<'_>) -> Option<Self> {
         let vm = env.vm().ok()?;
         // SAFETY: JNI returned this pointer for the JVM of `env`.
         unsafe { Self::of(vm.as_ptr()) }.ok()
@@ -301,7 +302,7 @@ impl Environment {
     }
 
     /// Keeps the JVMTI environment until the process ends.
-    pub(crate) fn keep(self) -> Jvmti {
+    pub(crate) fn into_permanent(self) -> Jvmti {
         ManuallyDrop::new(self).0
     }
 
@@ -336,8 +337,8 @@ impl Environment {
 impl Drop for Environment {
     fn drop(&mut self) {
         // SAFETY: the environment is valid and nobody else has it: an `Environment` cannot be copied or cloned, and its
-        // `Jvmti` leaves it only in `keep`, which does not drop it. Callbacks that may be running do not use the
-        // environment that the JVM passes to them.
+        // `Jvmti` leaves it only in `into_permanent`, which does not drop it. Callbacks that may be running do not use
+        // the environment that the JVM passes to them.
         let _ = unsafe { call!(self.0, DisposeEnvironment) };
     }
 }
@@ -648,7 +649,7 @@ mod tests {
     use super::modified_utf8;
 
     #[test]
-    fn texts_of_the_jvm() {
+    fn modified_utf8_is_decoded() {
         assert_eq!(
             modified_utf8("Größe.täglich €".as_bytes()),
             "Größe.täglich €"

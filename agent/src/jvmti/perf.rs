@@ -36,7 +36,7 @@ pub(crate) struct Counter {
 
 impl Perf {
     /// Returns the counters of this JVM, or `None` if it has none.
-    pub(crate) fn of_this_jvm(env: &Env<'_>) -> Option<Self> {
+    pub(crate) fn open(env: &Env<'_>) -> Option<Self> {
         let perf = Self::attach(env).ok().flatten()?;
         let magic: [u8; 4] = std::array::from_fn(|at| perf.byte(at));
         let native = u8::from(cfg!(target_endian = "little"));
@@ -47,18 +47,18 @@ impl Perf {
     fn attach(env: &Env<'_>) -> Result<Option<Self>> {
         let class = env.class(c"jdk/internal/perf/Perf")?;
         let named = (c"getPerf", c"()Ljdk/internal/perf/Perf;");
-        let perf = env.ask_class_for::<Any>(class.get(), named, &[])?;
+        let perf = env.call_static_non_null::<Any>(class.get(), named, &[])?;
         // The method `attach` has two parameters: the process id, where 0 means this JVM, and the access mode. Later
         // JDKs have no mode, because they always open the counters read-only.
         let own = Value::Int(0);
         let mode = env.text("r")?;
         let old = c"(ILjava/lang/String;)Ljava/nio/ByteBuffer;";
         let arguments = [own, Value::Text(mode.get())];
-        let buffer = match env.ask_for::<Buffer>(perf.get(), (c"attach", old), &arguments) {
+        let buffer = match env.call_non_null::<Buffer>(perf.get(), (c"attach", old), &arguments) {
             Ok(buffer) => buffer,
             Err(_) => {
                 let new = c"(I)Ljava/nio/ByteBuffer;";
-                env.ask_for(perf.get(), (c"attach", new), &[own])?
+                env.call_non_null(perf.get(), (c"attach", new), &[own])?
             }
         };
         let memory = buffer.get().memory(env);

@@ -234,7 +234,7 @@ pub struct Places {
 impl Places {
     /// Returns the offsets and sizes that this crate uses.
     #[must_use]
-    pub const fn ours() -> Self {
+    pub const fn own_layout() -> Self {
         use std::mem::{offset_of, size_of};
         Self {
             set_heap_sampling_interval: offset_of!(Interface, set_heap_sampling_interval),

@@ -62,7 +62,7 @@ impl Version {
         redefinitions: Redefinitions,
     ) -> Result<Self> {
         Ok(Self {
-            class: class.hold_weakly(env)?,
+            class: class.new_weak_ref(env)?,
             redefinitions,
             count: redefinitions.count(env, class),
         })

@@ -92,7 +92,7 @@ impl Environment {
         // Tag all classes before the loop below looks up superclasses: it finds a superclass by its tag.
         for (index, &class) in classes.iter().enumerate() {
             // SAFETY: the JVM has just returned these local references; they stay valid until `held` is dropped.
-            let address = unsafe { jvmti.give_id(class, &mut ids.next)? };
+            let address = unsafe { jvmti.assign_id(class, &mut ids.next)? };
             ids.classes.insert(address, index);
         }
         gathered.layout = jvmti.object_layout(env, &classes);
@@ -102,7 +102,7 @@ impl Environment {
             gathered.classes.push(info);
         }
         // SAFETY: as above.
-        unsafe { jvmti.hold_fields(env, &classes) };
+        unsafe { jvmti.reference_class_fields(env, &classes) };
         let redefinitions = Redefinitions::new(env);
         let counts = || -> Vec<i32> {
             let classes = classes.iter().map(|&class| {
@@ -162,7 +162,7 @@ impl Jvmti {
     /// # Safety
     /// The reference is valid.
     // SAFETY: JVMTI gets only the valid reference and pointers to local variables.
-    pub(super) unsafe fn give_id(&self, object: jobject, next: &mut u64) -> Result<u64> {
+    pub(super) unsafe fn assign_id(&self, object: jobject, next: &mut u64) -> Result<u64> {
         // SAFETY: the caller upholds the `# Safety` contract.
         let known = unsafe { self.id_of(object) };
         if known != 0 {
@@ -299,7 +299,7 @@ impl Jvmti {
     /// # Safety
     /// The references are to classes.
     // SAFETY: only fields of `java.lang.Class` are read, from references to classes.
-    unsafe fn hold_fields(&self, env: &Env<'_>, classes: &[jclass]) {
+    unsafe fn reference_class_fields(&self, env: &Env<'_>, classes: &[jclass]) {
         let raw = env.raw();
         // SAFETY: the environment belongs to this thread; the fields are non-static reference fields of
         // `java.lang.Class`.
@@ -365,7 +365,7 @@ impl Jvmti {
         {
             let before = ids.next;
             // SAFETY: the JVM has just returned this reference.
-            info.loader = unsafe { self.give_id(loader, &mut ids.next)? };
+            info.loader = unsafe { self.assign_id(loader, &mut ids.next)? };
             if info.loader == before {
                 others.push(before);
             }
@@ -462,7 +462,7 @@ impl Jvmti {
         // SAFETY: the out parameter is a local pointer.
         unsafe { call!(self, GetCurrentThread, &raw mut own)? };
         // SAFETY: the JVM has just returned this reference.
-        let own_id = unsafe { self.give_id(own, &mut ids.next)? };
+        let own_id = unsafe { self.assign_id(own, &mut ids.next)? };
         delete(env, own);
         let (mut count, mut list) = (0, null_mut());
         // SAFETY: the out parameters are a local pointer and a local int.
@@ -483,7 +483,7 @@ impl Jvmti {
         let stacks: &[jvmtiStackInfo] = unsafe { std::slice::from_raw_parts(list, count) };
         for stack in stacks {
             // SAFETY: the JVM has just returned this reference.
-            let address = unsafe { self.give_id(stack.thread, &mut ids.next)? };
+            let address = unsafe { self.assign_id(stack.thread, &mut ids.next)? };
             let count = usize::try_from(stack.frame_count).unwrap_or(0);
             let frames: &[jvmtiFrameInfo] = match stack.frame_buffer.is_null() {
                 true => &[],

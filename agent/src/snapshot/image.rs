@@ -376,7 +376,7 @@ impl Image {
             slots,
             threads,
             stacks,
-            virtual_state: VirtualState::of(gathered),
+            virtual_state: VirtualState::from_gathered(gathered),
             base: gathered.base,
             next: gathered.next,
             class_class: named("Ljava/lang/Class;"),
@@ -439,7 +439,7 @@ fn layouts(classes: &[ClassInfo], texts: &mut Texts, section: &mut Vec<u8>) -> V
     classes
         .iter()
         .map(|class| {
-            let chain = chain(classes, class);
+            let chain = superclasses(classes, class);
             let (places, bytes) = places(classes, class, &chain);
             let record = section.len();
             let address = |of: Option<usize>| {
@@ -505,7 +505,7 @@ fn layouts(classes: &[ClassInfo], texts: &mut Texts, section: &mut Vec<u8>) -> V
 }
 
 /// Returns the superclasses of a class, the direct one first.
-fn chain(classes: &[ClassInfo], class: &ClassInfo) -> Vec<usize> {
+fn superclasses(classes: &[ClassInfo], class: &ClassInfo) -> Vec<usize> {
     let mut chain = Vec::new();
     let mut at = class.superclass;
     while let Some((index, above)) = at.and_then(|index| Some((index, classes.get(index)?))) {
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_as_in_the_jvms_own_dumps() {
+    fn names_equal_those_in_dumps_of_the_jvm() {
         for (signature, name) in [
             ("Ljava/lang/String;", "java/lang/String"),
             ("[Ljava/lang/String;", "[Ljava/lang/String;"),

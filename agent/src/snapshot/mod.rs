@@ -33,7 +33,7 @@ use heapdiff_sites::attach;
 use crate::jvmti::Environment;
 use crate::jvmti::calls::Env;
 use crate::jvmti::sys::capability;
-use crate::log::say;
+use crate::log::print_line;
 pub(crate) use image::Image;
 pub use room::memory_left;
 pub(crate) use target::Target;
@@ -69,7 +69,7 @@ pub(crate) enum Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     /// Returns the destination named in the options, or `None` if they do not request a snapshot.
-    pub(crate) fn of(options: &'a str) -> Option<Self> {
+    pub(crate) fn parse(options: &'a str) -> Option<Self> {
         let file = options.strip_prefix(attach::SNAPSHOT).map(Self::File);
         file.or_else(|| options.strip_prefix(attach::SNAPSHOT_PIPE).map(Self::Pipe))
     }
@@ -81,7 +81,7 @@ pub(crate) fn take(environment: &Environment, env: &Env<'_>, wanted: Wanted<'_>)
     match snapshot(environment, env, wanted) {
         Ok(tally) => {
             if tally.late > 0 {
-                say(format_args!(
+                print_line(format_args!(
                     "{} objects in the dump have no field values, because their classes were loaded after the agent started the dump",
                     tally.late
                 ));
@@ -89,7 +89,7 @@ pub(crate) fn take(environment: &Environment, env: &Env<'_>, wanted: Wanted<'_>)
             attach::DONE
         }
         Err((code, why)) => {
-            say(format_args!("no dump was written: {why}"));
+            print_line(format_args!("no dump was written: {why}"));
             code
         }
     }
@@ -105,7 +105,8 @@ fn snapshot(
         .heap_addresses(env)
         .ok_or_else(|| (attach::HEAP_FULL, "the heap is full".to_owned()))?;
     room::heap_is_private(&addresses)?;
-    room::enough(environment.marks_objects()).map_err(|why| (attach::NO_ROOM, why))?;
+    room::check_memory_before_fork(environment.marks_objects())
+        .map_err(|why| (attach::NO_ROOM, why))?;
     let needed = [
         capability::TAG_OBJECTS,
         capability::SOURCE_FILE_NAME,
@@ -120,14 +121,14 @@ fn snapshot(
     gathered.taken_ms = u64::try_from(millis).unwrap_or(0);
     let image = Image::new(&gathered);
     if gathered.stacks_left > 0 {
-        say(format_args!(
+        print_line(format_args!(
             "the dump has incomplete stacks for {} virtual threads: it contains only the frames that hold objects",
             gathered.stacks_left
         ));
     }
     drop(gathered);
     let target = match wanted {
-        Wanted::File(path) => begun(path, &image.start).map(Target::File)?,
+        Wanted::File(path) => create_dump_file(path, &image.start).map(Target::File)?,
         Wanted::Pipe(token) => Target::Pipe {
             pipe: target::offered(token)
                 .map_err(|e| failed(&format_args!("cannot create a pipe: {e}")))?,
@@ -142,12 +143,12 @@ fn snapshot(
     let forked = |(image, target)| {
         let (mut child, image, target) = environment
             .fork(image, target, room::shared_files())
-            .map_err(not_forked)?;
-        let ended = watch::watch(&mut child, file, room::still_enough);
+            .map_err(fork_error)?;
+        let ended = watch::watch(&mut child, file, room::check_memory_during_dump);
         // The scope of `child` ends here. If the process still runs, this kills it.
         Ok(((image, target), ended, child.progress()))
     };
-    let begin_anew = |(_, target): &mut (Image, Target)| target.begin_anew(start);
+    let begin_anew = |(_, target): &mut (Image, Target)| target.truncate_to(start);
     let tally = first_unlocked((image, target), forked, begin_anew)?;
     drop(held);
     Ok(tally)
@@ -155,7 +156,7 @@ fn snapshot(
 
 /// Runs a child. If the child hangs because it waits for a lock, runs another one. Runs at most [`TRIES`] children, and
 /// no further child after one that has sent part of the dump. `child` runs one child and returns how it ended.
-/// `begin_anew` discards what the child wrote.
+/// `truncate_to` discards what the child wrote.
 fn first_unlocked<T>(
     mut target: T,
     mut child: impl FnMut(T) -> Result<(T, watch::Ended, Progress), (i32, String)>,
@@ -176,7 +177,7 @@ fn first_unlocked<T>(
     }
 }
 
-fn not_forked(why: NoChild) -> (i32, String) {
+fn fork_error(why: NoChild) -> (i32, String) {
     match why {
         NoChild::Fork(code) => (
             attach::NO_ROOM,
@@ -211,7 +212,7 @@ fn unfinished(ended: watch::Ended) -> (i32, String) {
 }
 
 /// Creates the dump file and writes the start of the dump.
-fn begun(path: &str, start: &[u8]) -> Result<File, (i32, String)> {
+fn create_dump_file(path: &str, start: &[u8]) -> Result<File, (i32, String)> {
     let failed = |code, e| (code, format!("{path}: {e}"));
     let mut file = OpenOptions::new()
         .write(true)

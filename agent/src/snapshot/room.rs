@@ -14,10 +14,10 @@ const LEAST: u64 = 64 << 20;
 pub(super) fn heap_is_private(addresses: &[u64]) -> Result<(), (i32, String)> {
     let maps = fs::read_to_string("/proc/self/maps")
         .map_err(|e| (attach::FAILED, format!("/proc/self/maps: {e}")))?;
-    private_in(&maps, addresses)
+    check_private_mappings(&maps, addresses)
 }
 
-fn private_in(maps: &str, addresses: &[u64]) -> Result<(), (i32, String)> {
+fn check_private_mappings(maps: &str, addresses: &[u64]) -> Result<(), (i32, String)> {
     for address in addresses {
         match mapping_of(maps, *address) {
             Some((_, false)) => {}
@@ -41,10 +41,10 @@ fn private_in(maps: &str, addresses: &[u64]) -> Result<(), (i32, String)> {
 /// program, which does not run in the child.
 pub(super) fn shared_files() -> Vec<(usize, usize)> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    shared_in(&maps)
+    shared_mappings(&maps)
 }
 
-fn shared_in(maps: &str) -> Vec<(usize, usize)> {
+fn shared_mappings(maps: &str) -> Vec<(usize, usize)> {
     let range = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let (from, to) = words.next()?.split_once('-')?;
@@ -78,18 +78,18 @@ fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
 ///
 /// If `marks_objects` is true, the heap walk marks objects in their headers, so the pages that contain them are copied,
 /// too.
-pub(super) fn enough(marks_objects: bool) -> Result<(), String> {
+pub(super) fn check_memory_before_fork(marks_objects: bool) -> Result<(), String> {
     let resident = fs::read_to_string("/proc/self/status")
         .ok()
         .and_then(|status| kilobytes(&status, "VmRSS:"))
         .unwrap_or(0);
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let together = killed_together(Path::new("/sys/fs/cgroup"), &groups);
-    require(share(resident, marks_objects, together))
+    let together = is_oom_group(Path::new("/sys/fs/cgroup"), &groups);
+    require(required_memory(resident, marks_objects, together))
 }
 
 /// Returns the free memory that a fork requires if the JVM has `resident` bytes of resident memory.
-fn share(resident: u64, marks_objects: bool, killed_together: bool) -> u64 {
+fn required_memory(resident: u64, marks_objects: bool, killed_together: bool) -> u64 {
     let share = match (marks_objects, killed_together) {
         (true, _) => resident,
         (false, true) => resident / 2,
@@ -100,7 +100,7 @@ fn share(resident: u64, marks_objects: bool, killed_together: bool) -> u64 {
 
 /// True if the kernel also kills the JVM when it kills the child for lack of memory. This happens if the control group
 /// or one of its ancestors has `memory.oom.group` set. Version 1 of control groups has no such setting.
-fn killed_together(root: &Path, groups: &str) -> bool {
+fn is_oom_group(root: &Path, groups: &str) -> bool {
     let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::")) else {
         return false;
     };
@@ -112,7 +112,7 @@ fn killed_together(root: &Path, groups: &str) -> bool {
 }
 
 /// Checks that there is still enough memory while the child runs.
-pub(super) fn still_enough() -> Result<(), String> {
+pub(super) fn check_memory_during_dump() -> Result<(), String> {
     require(LEAST / 2)
 }
 
@@ -134,7 +134,10 @@ pub fn memory_left() -> Option<(u64, &'static str)> {
     let machine = fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|info| kilobytes(&info, "MemAvailable:"));
-    let places = [(machine, "the machine"), (of_group(), "the container")];
+    let places = [
+        (machine, "the machine"),
+        (group_memory_left(), "the container"),
+    ];
     let known = places
         .into_iter()
         .filter_map(|(left, place)| Some((left?, place)));
@@ -149,7 +152,7 @@ fn kilobytes(text: &str, key: &str) -> Option<u64> {
 
 /// Returns the memory left in the control group of the process and in the group's ancestors. Supports versions 1 and 2
 /// of control groups.
-fn of_group() -> Option<u64> {
+fn group_memory_left() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mut least = None;
     for line in groups.lines() {
@@ -196,50 +199,54 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shared_heaps_are_told_by_their_mappings() {
+    fn shared_heaps_are_detected_by_their_mappings() {
         let maps = "\
 700000000-740000000 rw-p 00000000 00:00 0 
 4000000000-4010000000 rw-s 00000000 00:01 77 /memfd:java_heap (deleted)
 7f0000000000-7f0000001000 r--p 00000000 08:01 9 /lib/libjvm.so
 ";
-        assert_eq!(private_in(maps, &[0x7_0000_0000, 0x7_3fff_fff8]), Ok(()));
-        let (code, why) = private_in(maps, &[0x7_0000_0000, 0x40_0000_0010]).unwrap_err();
+        assert_eq!(
+            check_private_mappings(maps, &[0x7_0000_0000, 0x7_3fff_fff8]),
+            Ok(())
+        );
+        let (code, why) =
+            check_private_mappings(maps, &[0x7_0000_0000, 0x40_0000_0010]).unwrap_err();
         assert_eq!(code, attach::SHARED_HEAP);
         assert!(why.contains("shared memory (/memfd:java_heap"), "{why}");
-        let (code, why) = private_in(maps, &[0x7_4000_0000]).unwrap_err();
+        let (code, why) = check_private_mappings(maps, &[0x7_4000_0000]).unwrap_err();
         assert_eq!(code, attach::FAILED, "in no mapping");
         assert!(
             why.contains("the memory of the heap was not found"),
             "{why}"
         );
-        assert!(shared_in(maps).is_empty(), "not the JVM's counters");
+        assert!(shared_mappings(maps).is_empty(), "not the JVM's counters");
         let counters = "7f0000000000-7f0000008000 rw-s 00000000 08:01 9 /tmp/hsperfdata_a/1\n";
-        assert_eq!(shared_in(counters), [(0x7f00_0000_0000, 0x8000)]);
+        assert_eq!(shared_mappings(counters), [(0x7f00_0000_0000, 0x8000)]);
     }
 
     #[test]
-    fn more_is_asked_for_where_more_is_at_stake() {
+    fn riskier_snapshots_require_more_memory() {
         let resident = 10 << 30;
-        assert_eq!(share(resident, false, false), resident / 20);
-        assert_eq!(share(resident, false, true), resident / 2);
-        assert_eq!(share(resident, true, true), resident);
-        assert_eq!(share(1 << 20, true, false), LEAST);
+        assert_eq!(required_memory(resident, false, false), resident / 20);
+        assert_eq!(required_memory(resident, false, true), resident / 2);
+        assert_eq!(required_memory(resident, true, true), resident);
+        assert_eq!(required_memory(1 << 20, true, false), LEAST);
     }
 
     #[test]
-    fn a_group_that_is_killed_as_a_whole_is_found_from_below() {
+    fn an_oom_group_is_found_from_a_child_cgroup() {
         let root = tempfile::tempdir().unwrap();
         let inner = root.path().join("a/b");
         fs::create_dir_all(&inner).unwrap();
         fs::write(inner.join("memory.oom.group"), "0\n").unwrap();
         let groups = "1:memory:/other\n0::/a/b\n";
-        assert!(!killed_together(root.path(), groups));
+        assert!(!is_oom_group(root.path(), groups));
         fs::write(root.path().join("a/memory.oom.group"), "1\n").unwrap();
-        assert!(killed_together(root.path(), groups));
-        assert!(!killed_together(root.path(), "0::/\n"), "it is above");
-        assert!(!killed_together(root.path(), "4:memory:/a/b\n"));
+        assert!(is_oom_group(root.path(), groups));
+        assert!(!is_oom_group(root.path(), "0::/\n"), "it is above");
+        assert!(!is_oom_group(root.path(), "4:memory:/a/b\n"));
         fs::write(root.path().join("memory.oom.group"), "1\n").unwrap();
-        assert!(killed_together(root.path(), "0::/\n"), "a container's own");
+        assert!(is_oom_group(root.path(), "0::/\n"), "a container's own");
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Target {
     }
 
     /// Discards what a child wrote after the first `start` bytes of the dump.
-    pub(crate) fn begin_anew(&mut self, start: u64) -> io::Result<()> {
+    pub(crate) fn truncate_to(&mut self, start: u64) -> io::Result<()> {
         let Self::File(file) = self else {
             return Ok(());
         };
@@ -88,8 +88,8 @@ impl Output for Target {
 /// end.
 pub(super) fn offered(token: &str) -> io::Result<File> {
     let (from, to) = wide_pipe()?;
-    let mut sign = memory_file(&piped::sign(token))?;
-    sign.write_all(piped::shown(from.as_raw_fd()).as_bytes())?;
+    let mut sign = memory_file(&piped::memory_file_name(token))?;
+    sign.write_all(piped::file_content(from.as_raw_fd()).as_bytes())?;
     let shown = Instant::now();
     loop {
         let mut first = [0];
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_begun_anew() {
+    fn a_file_is_restarted_from_its_start() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("dump");
         let mut file = File::create(&path).unwrap();
@@ -122,13 +122,13 @@ mod tests {
         let mut target = Target::File(file);
         target.append(b"of one that was killed").unwrap();
         assert!(!target.has_sent());
-        target.begin_anew(5).unwrap();
+        target.truncate_to(5).unwrap();
         target.append(b" more").unwrap();
         assert_eq!(fs::read(path).unwrap(), b"start more");
     }
 
     #[test]
-    fn a_pipe_is_shown_and_taken() {
+    fn a_pipe_is_offered_and_accepted() {
         let token = format!("test-{}", std::process::id());
         let asked = token.clone();
         let agent = std::thread::spawn(move || {
@@ -142,7 +142,7 @@ mod tests {
             assert!(target.has_sent());
             target.overwrite(2, b"ab")
         });
-        let sign = format!("/memfd:{}", piped::sign(&token));
+        let sign = format!("/memfd:{}", piped::memory_file_name(&token));
         let started = Instant::now();
         let (path, end) = loop {
             assert!(started.elapsed() < TAKEN, "no sign of it");
@@ -153,7 +153,7 @@ mod tests {
             });
             let text = found.map(|found| (found.path(), fs::read_to_string(found.path())));
             if let Some((path, Ok(text))) = text
-                && let Some(end) = piped::end_of(&text)
+                && let Some(end) = piped::parse_descriptor(&text)
             {
                 break (path, end);
             }

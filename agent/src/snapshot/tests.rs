@@ -112,7 +112,7 @@ impl Walk {
     }
 
     /// Reports a reference to an object of a class. Returns the object's id.
-    fn tell(&mut self, kind: Kind, from: u64, index: u32, to: &To) -> u64 {
+    fn add_reference(&mut self, kind: Kind, from: u64, index: u32, to: &To) -> u64 {
         let mut id = to.id;
         let reference = Reference {
             kind,
@@ -132,7 +132,7 @@ impl Walk {
 
     /// Reports that the object is visited.
     fn visit(&mut self, object: u64, class: u64) {
-        self.tell(Kind::Class, object, 0, &To::class(class));
+        self.add_reference(Kind::Class, object, 0, &To::class(class));
     }
 }
 
@@ -169,16 +169,16 @@ impl To {
 }
 
 #[test]
-fn what_is_told_is_what_is_read() {
+fn a_written_heap_is_read_back() {
     let mut walk = Walk::new();
     let thread = To::known(BASE + 512, 7);
-    walk.tell(Kind::Thread, 0, 0, &thread);
-    let leaf = walk.tell(Kind::JniGlobal, 0, 0, &To::new(6, 32, None));
-    walk.tell(Kind::SystemClass, 0, 0, &To::class(0));
+    walk.add_reference(Kind::Thread, 0, 0, &thread);
+    let leaf = walk.add_reference(Kind::JniGlobal, 0, 0, &To::new(6, 32, None));
+    walk.add_reference(Kind::SystemClass, 0, 0, &To::class(0));
     walk.visit(leaf, 6);
     // JVMTI's field indexes: 0 is the interface's field, 1 to 3 the superclass's, 4 to 6 the class's own.
-    let array = walk.tell(Kind::Field, leaf, 2, &To::new(2, 40, Some(5)));
-    walk.tell(Kind::Field, leaf, 4, &To::known(leaf, 6));
+    let array = walk.add_reference(Kind::Field, leaf, 2, &To::new(2, 40, Some(5)));
+    walk.add_reference(Kind::Field, leaf, 4, &To::known(leaf, 6));
     let mut primitive = |index, kind, value: &[u8]| {
         let told = walk.writer.primitive(false, leaf, index, kind, value);
         told.unwrap();
@@ -186,14 +186,14 @@ fn what_is_told_is_what_is_read() {
     primitive(3, kind_of("B"), &[0xf9]);
     primitive(6, kind_of("I"), &70_000_i32.to_be_bytes());
     walk.visit(array, 2);
-    let ints = walk.tell(Kind::Element, array, 3, &To::new(3, 24, Some(2)));
+    let ints = walk.add_reference(Kind::Element, array, 3, &To::new(3, 24, Some(2)));
     walk.visit(ints, 3);
     let elements: Vec<u8> = [1_i32, -2].into_iter().flat_map(i32::to_le_bytes).collect();
     walk.writer.array(ints, kind_of("I"), &elements).unwrap();
     walk.visit(BASE + 512, 7);
     let class = BASE + 64 * 6;
-    walk.tell(Kind::Static, class, 5, &To::known(leaf, 6));
-    let text = walk.tell(Kind::Constant, class, 9, &To::new(0, 16, None));
+    walk.add_reference(Kind::Static, class, 5, &To::known(leaf, 6));
+    let text = walk.add_reference(Kind::Constant, class, 9, &To::new(0, 16, None));
     walk.visit(text, 0);
     let count = 9_i64.to_be_bytes();
     let told = walk
@@ -245,25 +245,25 @@ fn what_is_told_is_what_is_read() {
 }
 
 #[test]
-fn the_walk_is_over_when_all_that_was_seen_was_visited() {
+fn the_walk_ends_when_all_seen_objects_were_visited() {
     let mut walk = Walk::new();
     let is_over = |walk: &Walk| walk.writer.tally().seen == walk.writer.tally().visited;
-    let leaf = walk.tell(Kind::JniGlobal, 0, 0, &To::new(6, 32, None));
+    let leaf = walk.add_reference(Kind::JniGlobal, 0, 0, &To::new(6, 32, None));
     assert!(!is_over(&walk));
     walk.visit(leaf, 6);
     assert!(!is_over(&walk), "its class was seen");
-    walk.tell(Kind::Known, BASE + 64 * 6, 0, &To::class(5));
+    walk.add_reference(Kind::Known, BASE + 64 * 6, 0, &To::class(5));
     assert!(!is_over(&walk), "and the class above it");
-    walk.tell(Kind::Constant, BASE + 64 * 5, 1, &To::class(5));
+    walk.add_reference(Kind::Constant, BASE + 64 * 5, 1, &To::class(5));
     assert!(is_over(&walk));
     // The heap walk sees class objects of arrays, but reports nothing about them.
-    walk.tell(Kind::SystemClass, 0, 0, &To::class(3));
+    walk.add_reference(Kind::SystemClass, 0, 0, &To::class(3));
     assert!(is_over(&walk));
     assert_eq!(walk.writer.tally().late, 0);
 }
 
 #[test]
-fn a_class_that_came_late_is_counted_and_the_file_is_whole() {
+fn a_late_class_is_counted_and_the_file_is_complete() {
     let mut walk = Walk::new();
     let mut object = 0;
     let unknown = To::new(1, 100, None);
@@ -280,8 +280,8 @@ fn a_class_that_came_late_is_counted_and_the_file_is_whole() {
         from: 0,
     };
     walk.writer.reference(&new, &mut object).unwrap();
-    walk.tell(Kind::Class, object, 0, &unknown);
-    walk.tell(Kind::SystemClass, 0, 0, &To::new(1, 100, None));
+    walk.add_reference(Kind::Class, object, 0, &unknown);
+    walk.add_reference(Kind::SystemClass, 0, 0, &To::new(1, 100, None));
     walk.writer.finish().unwrap();
     assert_eq!(walk.writer.tally().late, 1);
     let bytes = walk.file.0.borrow().clone();
@@ -296,15 +296,15 @@ fn a_class_that_came_late_is_counted_and_the_file_is_whole() {
 fn large_arrays_are_segments_of_their_own() {
     let mut walk = Walk::new();
     let length = 3 << 20;
-    let array = walk.tell(
+    let array = walk.add_reference(
         Kind::JniGlobal,
         0,
         0,
         &To::new(2, 8 * u64::from(length), Some(length)),
     );
     walk.visit(array, 2);
-    walk.tell(Kind::Element, array, length - 1, &To::known(array, 2));
-    let ints = walk.tell(Kind::JniGlobal, 0, 0, &To::new(3, 4 << 20, Some(1 << 20)));
+    walk.add_reference(Kind::Element, array, length - 1, &To::known(array, 2));
+    let ints = walk.add_reference(Kind::JniGlobal, 0, 0, &To::new(3, 4 << 20, Some(1 << 20)));
     walk.visit(ints, 3);
     let elements = vec![1; 4 << 20];
     walk.writer.array(ints, kind_of("I"), &elements).unwrap();
@@ -345,12 +345,12 @@ fn children(ends: &[Ended], sent: bool) -> (Result<Tally, (i32, String)>, usize,
         };
         Ok((target, ended, progress))
     };
-    let result = first_unlocked(target, child, |target| target.begin_anew(5));
+    let result = first_unlocked(target, child, |target| target.truncate_to(5));
     (result, made, fs::read_to_string(path).unwrap())
 }
 
 #[test]
-fn a_child_that_waits_for_a_lock_is_replaced_by_one_that_writes_the_dump() {
+fn a_child_that_waits_for_a_lock_is_replaced() {
     for locked in 0..10 {
         let mut ends: Vec<Ended> = (0..locked).map(|_| Ended::Locked).collect();
         ends.push(Ended::Code(0));
@@ -361,7 +361,7 @@ fn a_child_that_waits_for_a_lock_is_replaced_by_one_that_writes_the_dump() {
 }
 
 #[test]
-fn ten_children_that_wait_for_locks_are_enough() {
+fn the_agent_gives_up_after_ten_waiting_children() {
     let ends: Vec<Ended> = (0..11).map(|_| Ended::Locked).collect();
     let (result, made, _) = children(&ends, false);
     let (code, why) = result.unwrap_err();
@@ -373,7 +373,7 @@ fn ten_children_that_wait_for_locks_are_enough() {
 }
 
 #[test]
-fn nothing_is_repeated_that_went_through_a_pipe_or_failed_otherwise() {
+fn pipe_output_and_other_failures_are_not_retried() {
     let (result, made, _) = children(&[Ended::Locked, Ended::Code(0)], true);
     assert!(result.is_err_and(|(_, why)| why.contains("waited for a thread")));
     assert_eq!(made, 1);

@@ -76,7 +76,7 @@ impl KnownStacks {
 
     /// Returns the stack that the thread had before the fork, and the number of innermost frames that JVMTI left out.
     /// Returns `None` if the heap walk reported a frame that differs from this stack.
-    fn agreeing(&self, thread: u64, reported: &Reported) -> Option<(&[Place], usize)> {
+    fn matching_stack(&self, thread: u64, reported: &Reported) -> Option<(&[Place], usize)> {
         let known = self.stacks.get(*self.threads.get(&thread)?)?;
         let agrees = |hidden: usize| {
             reported.iter().all(|(&depth, place)| {
@@ -117,7 +117,7 @@ pub(super) struct VirtualState {
 }
 
 impl VirtualState {
-    pub(super) fn of(gathered: &Gathered) -> Option<Self> {
+    pub(super) fn from_gathered(gathered: &Gathered) -> Option<Self> {
         let mut classes = gathered.classes.iter();
         let class = classes.find(|class| class.signature == "Ljava/lang/VirtualThread;")?;
         // In an instance, the values of a class's own fields precede those of its superclasses.
@@ -233,7 +233,7 @@ impl LateThreads {
         // The key is the number of frames left out of the stack, and the depth of the frame.
         let mut hidden: HashMap<(usize, u32), Place> = HashMap::new();
         for thread in &self.threads {
-            if let Some((_, left_out)) = stacks.agreeing(thread.id, &thread.reported) {
+            if let Some((_, left_out)) = stacks.matching_stack(thread.id, &thread.reported) {
                 let left_out_frames = thread.reported.range(..left_out as u32);
                 for (&depth, &place) in left_out_frames.filter(|(_, place)| place.1 >= 0) {
                     hidden.entry((left_out, depth)).or_insert(place);
@@ -242,7 +242,7 @@ impl LateThreads {
         }
         for (thread, serial) in self.threads.iter().zip(self.first..) {
             let mut places = thread.reported.clone();
-            if let Some((known, left_out)) = stacks.agreeing(thread.id, &thread.reported) {
+            if let Some((known, left_out)) = stacks.matching_stack(thread.id, &thread.reported) {
                 let above = (0..left_out as u32)
                     .filter_map(|depth| Some((depth, *hidden.get(&(left_out, depth))?)));
                 let known = (left_out as u32..).zip(known.iter().copied());
@@ -334,7 +334,7 @@ mod tests {
     const NOWHERE: u32 = u32::MAX;
 
     #[test]
-    fn a_stack_that_agrees_is_whole() {
+    fn a_matching_stack_is_used_completely() {
         let stacks = known(&[(3, 1), (4, 6), (9, -1)]);
         // If only the bytecode index differs and the method is the same, the trace uses the index from the heap walk.
         let (frames, places) = trace_of(&stacks, 100, &[(0, (3, 7))]);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_jvmti_leaves_out_are_those_of_the_walk() {
+    fn frames_missing_in_jvmti_come_from_the_heap_walk() {
         let stacks = known(&[(3, 1), (4, 6)]);
         let (frames, places) = trace_of(&stacks, 100, &[(0, (1, 0)), (2, (3, 1))]);
         assert_eq!(frames, [(1, 10), (3, 10), (4, 20)]);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_moved_on_has_the_frames_of_the_walk() {
+    fn a_thread_that_moved_on_gets_frames_from_the_heap_walk() {
         let stacks = known(&[(3, 1), (4, 6)]);
         let moved = [(0, (4, 6)), (1, (5, 0)), (3, (77, 0))];
         let expected = (
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_tells_who_is_alive() {
+    fn the_state_shows_which_virtual_threads_are_alive() {
         let state = VirtualState { class: 1, place: 2 };
         let alive = |state_value: i32| {
             let mut values = vec![7, 7];

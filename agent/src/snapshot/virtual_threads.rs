@@ -363,7 +363,7 @@ impl Jvmti {
                 let frames = unsafe { std::slice::from_raw_parts(stack.frame_buffer, count) };
                 let before = ids.next;
                 // SAFETY: the caller upholds the `# Safety` contract.
-                let id = unsafe { self.give_id(thread, &mut ids.next)? };
+                let id = unsafe { self.assign_id(thread, &mut ids.next)? };
                 if id == before {
                     gathered.others.push(id);
                 }

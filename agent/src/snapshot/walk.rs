@@ -249,7 +249,7 @@ impl Walk {
         let (parent, pid) = unsafe { (libc::getpid(), libc::fork()) };
         if pid == 0 {
             self.in_child = true;
-            self.alone(parent);
+            self.detach_from_jvm(parent);
             return;
         }
         self.forked = Some(match pid {
@@ -259,7 +259,7 @@ impl Walk {
     }
 
     /// Detaches the child from everything that it shares with the JVM: signal handlers, open files and shared mappings.
-    fn alone(&mut self, parent: c_int) {
+    fn detach_from_jvm(&mut self, parent: c_int) {
         CHILD.store(&raw mut *self, Release);
         // SAFETY: these are system calls with numbers and with pointers to local variables and constants. The signal
         // handler is a function that takes an int.
@@ -291,15 +291,15 @@ impl Walk {
                 libc::write(adjust, c"1000".as_ptr().cast(), 4);
                 libc::close(adjust);
             }
-            close_all_but(self.file);
+            close_files_except(self.file);
             for &(start, length) in &self.shared {
-                own_copy(start, length);
+                make_mapping_private(start, length);
             }
         }
     }
 
     /// Runs the work of one callback in the child. If the work fails, the child ends.
-    fn tell(&mut self, work: impl FnOnce(&mut Writer<Target>) -> std::io::Result<()>) {
+    fn run_callback(&mut self, work: impl FnOnce(&mut Writer<Target>) -> std::io::Result<()>) {
         let shared = self.page.shared();
         shared.busy.store(true, Release);
         let done = catch_unwind(AssertUnwindSafe(|| work(&mut self.writer)));
@@ -336,7 +336,7 @@ fn code_of(error: &std::io::Error) -> c_int {
 /// # Safety
 /// The mapping existed before the fork, and only this thread uses it.
 // SAFETY: the mapping is replaced by one of the same size, and nothing else uses it meanwhile.
-unsafe fn own_copy(start: usize, length: usize) {
+unsafe fn make_mapping_private(start: usize, length: usize) {
     let place: *mut u8 = std::ptr::with_exposed_provenance_mut(start);
     // SAFETY: `msync` accepts any address. It returns an error if the range is not mapped, and changes nothing.
     if unsafe { libc::msync(place.cast(), length, libc::MS_ASYNC) } != 0 {
@@ -367,7 +367,7 @@ unsafe fn own_copy(start: usize, length: usize) {
 /// # Safety
 /// Nothing uses the other files any more.
 // SAFETY: closing a file affects only its users, and the caller guarantees that there are none.
-unsafe fn close_all_but(kept: c_int) {
+unsafe fn close_files_except(kept: c_int) {
     let close = |from: c_int, to: c_int| {
         if from > to {
             return;
@@ -450,7 +450,7 @@ impl Child {
     }
 
     /// Returns the exit code if the child has ended, or the negated signal number if a signal ended it.
-    pub(crate) fn ended(&mut self) -> Option<i32> {
+    pub(crate) fn try_wait(&mut self) -> Option<i32> {
         if self.ended.is_none() {
             let mut status = 0;
             // SAFETY: the out parameter is a local int.
@@ -482,7 +482,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.ended().is_some() {
+        if self.try_wait().is_some() {
             return;
         }
         // SAFETY: the child has not been waited for, so no other process has this id.
@@ -490,7 +490,7 @@ impl Drop for Child {
         // If the child hangs in the kernel, for example on a disk that does not respond, it ends only when the kernel
         // returns.
         let killed = Instant::now();
-        while self.ended().is_none() && killed.elapsed() < DYING {
+        while self.try_wait().is_none() && killed.elapsed() < DYING {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -574,7 +574,7 @@ unsafe extern "C" fn on_reference(
         length: u32::try_from(length).ok(),
         from: id(from.unwrap_or(0)),
     };
-    walk.tell(|writer| writer.reference(&reference, &mut number));
+    walk.run_callback(|writer| writer.reference(&reference, &mut number));
     // SAFETY: as above. If an object refers to itself, both pointers lead to one tag; `from` was copied before this
     // write.
     unsafe { *tag = number.cast_signed() };
@@ -619,7 +619,9 @@ unsafe extern "C" fn on_primitive(
     };
     let (bytes, width) = bytes;
     let type_of = kind_of(value_type);
-    walk.tell(|writer| writer.primitive(kind == 8, id(object), index, type_of, &bytes[..width]));
+    walk.run_callback(|writer| {
+        writer.primitive(kind == 8, id(object), index, type_of, &bytes[..width])
+    });
     VISIT_OBJECTS
 }
 
@@ -660,7 +662,7 @@ unsafe extern "C" fn on_array(
         };
         (elements, *tag)
     };
-    walk.tell(|writer| writer.array(id(object), kind, elements));
+    walk.run_callback(|writer| writer.array(id(object), kind, elements));
     VISIT_OBJECTS
 }
 

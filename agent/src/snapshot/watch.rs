@@ -48,14 +48,14 @@ pub(super) fn watch(
     let mut used = 0;
     let mut locked = 0;
     loop {
-        if let Some(code) = child.ended() {
+        if let Some(code) = child.try_wait() {
             return Ended::Code(code);
         }
         let before = child.progress();
-        let state = State::of(child.pid());
+        let state = State::read_process(child.pid());
         let sleeps = state.is_some_and(|state| state.letter == 'S');
         let after = child.progress();
-        let is_over = sleeps && is_over(&before, &after);
+        let is_over = sleeps && has_finished_walk(&before, &after);
         if is_over {
             child.finish();
         }
@@ -91,7 +91,7 @@ pub(super) fn watch(
 
 /// True if a child that slept between the two readings has finished its heap walk: it is not in a callback, and all
 /// objects that were seen have been visited.
-fn is_over(before: &Progress, after: &Progress) -> bool {
+fn has_finished_walk(before: &Progress, after: &Progress) -> bool {
     let tally = &after.tally;
     before == after && !after.busy && after.callbacks > 0 && tally.seen == tally.visited
 }
@@ -113,7 +113,7 @@ impl State {
 
     /// Reads the state of a process; `None` if the process does not exist.
     #[must_use]
-    pub fn of(pid: i32) -> Option<Self> {
+    pub fn read_process(pid: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Self::read(&stat)
     }
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_needs_rest_and_completeness() {
+    fn the_walk_ends_when_idle_and_complete() {
         let progress = |callbacks, busy, seen, visited| Progress {
             callbacks,
             sent: false,
@@ -214,19 +214,22 @@ mod tests {
             },
         };
         let done = progress(9, false, 5, 5);
-        assert!(is_over(&done, &done));
-        assert!(!is_over(&progress(8, false, 5, 5), &done), "it moved");
+        assert!(has_finished_walk(&done, &done));
+        assert!(
+            !has_finished_walk(&progress(8, false, 5, 5), &done),
+            "it moved"
+        );
         for other in [
             progress(9, true, 5, 5),
             progress(9, false, 5, 4),
             progress(0, false, 0, 0),
         ] {
-            assert!(!is_over(&other, &other), "{other:?}");
+            assert!(!has_finished_walk(&other, &other), "{other:?}");
         }
     }
 
     #[test]
-    fn a_wait_without_an_end_is_told_from_others() {
+    fn an_endless_wait_is_recognized() {
         let call = |number: i64, operation: &str, timeout: &str| {
             is_endless_wait(&format!(
                 "{number} 0x7f3257d62300 {operation} 0x2 {timeout} 0x0 0x0 0x7f3255248258 0x7f3257e9712b\n"
@@ -247,7 +250,7 @@ mod tests {
     /// The test process waits like a child that needs a lock which another thread held at the fork.
     #[test]
     #[expect(clippy::zombie_processes, reason = "`Child` waits for it")]
-    fn who_waits_for_a_thread_is_given_up_at_once() {
+    fn a_child_that_waits_for_a_thread_is_given_up_at_once() {
         const WAITS: &str = "HEAPDIFF_TEST_WAITS";
         if std::env::var_os(WAITS).is_some() {
             // This code runs in the process that is started below. The thread is either its main thread, or a thread
@@ -258,7 +261,7 @@ mod tests {
         }
         let name = concat!(
             module_path!(),
-            "::who_waits_for_a_thread_is_given_up_at_once"
+            "::a_child_that_waits_for_a_thread_is_given_up_at_once"
         );
         let (_, name) = name.split_once("::").unwrap();
         let waiter = Command::new(std::env::current_exe().unwrap())
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_for_a_time_waits_for_no_thread() {
+    fn a_sleeping_process_does_not_wait_for_a_thread() {
         let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
         let pid = i32::try_from(sleeper.id()).unwrap();
         let call = || fs::read_to_string(format!("/proc/{pid}/syscall"));
@@ -294,10 +297,10 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_a_process() {
+    fn the_state_of_a_process_is_parsed() {
         let own = i32::try_from(std::process::id()).unwrap();
-        assert!(State::of(own).is_some_and(|state| "RSD".contains(state.letter)));
-        assert_eq!(State::of(-1), None);
+        assert!(State::read_process(own).is_some_and(|state| "RSD".contains(state.letter)));
+        assert_eq!(State::read_process(-1), None);
         let stat = "77 (a (b) c) R 1 7 7 0 -1 4194560 9 0 0 0 250 31 0 0 39 19 1 0 5 6 7";
         let state = State {
             letter: 'R',
@@ -308,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_through_a_pipe_is_seen() {
+    fn bytes_written_to_a_pipe_are_counted() {
         // The pipe's buffer has room for all of the data, so no reader is needed.
         let script = "head -c 36864 /dev/zero; exec sleep 60";
         let mut child = Command::new("sh")
@@ -332,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_a_file_tells_where_the_kernel_does_not() {
+    fn the_file_length_replaces_missing_kernel_counters() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("dump");
         assert_eq!(length_of(&file), None);
@@ -342,7 +345,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::zombie_processes, reason = "`Child` waits for it")]
-    fn the_child_goes_before_memory_does() {
+    fn the_child_is_killed_before_memory_runs_out() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("dump");
         fs::write(&file, "part").unwrap();
@@ -361,9 +364,9 @@ mod tests {
         assert_eq!(left, 0, "not at the first look");
         assert!(matches!(ended, Ended::Memory(why) if why.contains("of memory left")));
         let pid = child.pid();
-        assert!(State::of(pid).is_some());
+        assert!(State::read_process(pid).is_some());
         drop(child);
-        assert_eq!(State::of(pid), None, "killed, and waited for");
+        assert_eq!(State::read_process(pid), None, "killed, and waited for");
         // If the dump file was removed, nobody waits for the dump.
         fs::remove_file(&file).unwrap();
         let mut child = started();
@@ -371,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_processor_is_not_stuck() {
+    fn a_child_that_waits_for_a_processor_is_not_stuck() {
         let state = |letter, ticks| State {
             letter,
             parent: 1,

@@ -190,7 +190,7 @@ impl<O: Output> Writer<O> {
 
     /// Handles a reference. `id` is the tag of the referenced object. If it is 0, the object gets a new tag.
     pub(crate) fn reference(&mut self, reference: &Reference, id: &mut u64) -> io::Result<()> {
-        self.see(reference, id);
+        self.register_object(reference, id);
         let (id, from, index) = (*id, reference.from, reference.index);
         match reference.kind {
             Kind::Class => self.begin(from, id),
@@ -296,7 +296,7 @@ impl<O: Output> Writer<O> {
             }
             self.end_record()?;
         }
-        self.strangers()?;
+        self.write_late_classes()?;
         self.end_segment()?;
         self.output.append(&[tag::END, 0, 0, 0, 0, 0, 0, 0, 0])?;
         let section = self.image.start.get(self.image.section..).unwrap_or(&[]);
@@ -304,7 +304,7 @@ impl<O: Output> Writer<O> {
     }
 
     /// Writes the class objects that were not known before the fork.
-    fn strangers(&mut self) -> io::Result<()> {
+    fn write_late_classes(&mut self) -> io::Result<()> {
         let mut strangers: Vec<(u64, bool)> = self.strangers.drain().collect();
         strangers.sort_unstable();
         let (class_class, object) = (self.image.class_class, self.image.object);
@@ -357,7 +357,7 @@ impl<O: Output> Writer<O> {
     }
 
     /// Assigns an id to the object if it has none. Counts the object if it is seen for the first time.
-    fn see(&mut self, reference: &Reference, id: &mut u64) {
+    fn register_object(&mut self, reference: &Reference, id: &mut u64) {
         if *id == 0 {
             *id = self.next;
             self.next += reference.size.next_multiple_of(8).max(8);

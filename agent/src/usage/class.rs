@@ -66,8 +66,8 @@ impl<'local> Env<'local> {
         // local reference or null.
         let table: Local<'_, Objects> = unsafe {
             let table: jobject = jni!(raw, v1_1.GetStaticObjectField, of, field);
-            self.made(table, hook::TABLE.0)?
+            self.take_non_null(table, hook::TABLE.0)?
         };
-        table.hold(self)
+        table.new_global_ref(self)
     }
 }

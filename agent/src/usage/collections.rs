@@ -7,7 +7,8 @@ use heapdiff_sites::usage::Kind;
 
 use super::concurrent;
 use super::points::{
-    Collection, Gate, Many, Point, Size, Steps, Watched, cleared, own, point, put, read, removed,
+    Collection, Gate, Many, Point, Size, Steps, Watched, cleared, point, put, read, removed,
+    watched_class,
 };
 
 const MAP: &str = "java/util/HashMap";
@@ -16,17 +17,17 @@ const MAP_SIZE: Size = Size::After("size");
 const LINKED_MAP: &str = "java/util/LinkedHashMap";
 
 /// Returns the description of `HashMap` or of a class that is implemented in the same way.
-const fn of_map(class: &'static str, points: &'static [Point]) -> Watched {
+const fn map_class(class: &'static str, points: &'static [Point]) -> Watched {
     Watched {
         of: MAP,
         gate: MAP_GATE,
         size: MAP_SIZE,
         points,
-        ..own(class)
+        ..watched_class(class)
     }
 }
 
-pub(super) const fn of_its(
+pub(super) const fn inner_class(
     outer: Watched,
     class: &'static str,
     collection: Collection,
@@ -41,7 +42,7 @@ pub(super) const fn of_its(
     }
 }
 
-const HASH_MAP: Watched = of_map(
+const HASH_MAP: Watched = map_class(
     MAP,
     &[
         put(&["afterNodeInsertion"]),
@@ -60,7 +61,7 @@ const HASH_MAP: Watched = of_map(
         ]),
     ],
 );
-const LINKED_HASH_MAP: Watched = of_map(
+const LINKED_HASH_MAP: Watched = map_class(
     LINKED_MAP,
     &[
         put(&["afterNodeInsertion"]),
@@ -137,7 +138,7 @@ const CONCURRENT_MAP: Watched = Watched {
             "reduceEntriesToInt",
         ]),
     ],
-    ..own(CONCURRENT)
+    ..watched_class(CONCURRENT)
 };
 const CONCURRENT_VIEW: Collection = Collection::Field(
     "java/util/concurrent/ConcurrentHashMap$CollectionView",
@@ -173,7 +174,7 @@ const TREE_MAP: Watched = Watched {
             "getLowerEntry",
         ]),
     ],
-    ..own(TREE)
+    ..watched_class(TREE)
 };
 
 const LIST: &str = "java/util/ArrayList";
@@ -203,7 +204,7 @@ const ARRAY_LIST: Watched = Watched {
             "writeObject",
         ]),
     ],
-    ..own(LIST)
+    ..watched_class(LIST)
 };
 
 const LINKED_LIST: Watched = Watched {
@@ -231,7 +232,7 @@ const LINKED_LIST: Watched = Watched {
             "writeObject",
         ]),
     ],
-    ..own("java/util/LinkedList")
+    ..watched_class("java/util/LinkedList")
 };
 
 const ARRAY_DEQUE: Watched = Watched {
@@ -258,7 +259,7 @@ const ARRAY_DEQUE: Watched = Watched {
             "writeObject",
         ]),
     ],
-    ..own("java/util/ArrayDeque")
+    ..watched_class("java/util/ArrayDeque")
 };
 
 const PRIORITY_QUEUE: Watched = Watched {
@@ -279,7 +280,7 @@ const PRIORITY_QUEUE: Watched = Watched {
             "writeObject",
         ]),
     ],
-    ..own("java/util/PriorityQueue")
+    ..watched_class("java/util/PriorityQueue")
 };
 
 const PRIORITY_BLOCKING: &str = "java/util/concurrent/PriorityBlockingQueue";
@@ -294,7 +295,7 @@ const PRIORITY_BLOCKING_QUEUE: Watched = Watched {
         // Other methods, iterators and spliterators call `toArray`, so they are not listed.
         read(&["peek", "contains", "forEach", "toArray"]),
     ],
-    ..own(PRIORITY_BLOCKING)
+    ..watched_class(PRIORITY_BLOCKING)
 };
 
 const VECTOR: Watched = Watched {
@@ -324,7 +325,7 @@ const VECTOR: Watched = Watched {
             "writeObject",
         ]),
     ],
-    ..own("java/util/Vector")
+    ..watched_class("java/util/Vector")
 };
 
 const TABLE: &str = "java/util/Hashtable";
@@ -351,7 +352,7 @@ const HASHTABLE: Watched = Watched {
         "writeHashtable",
     ])],
     steps: &[Steps::Size("count")],
-    ..own(TABLE)
+    ..watched_class(TABLE)
 };
 
 const WEAK: &str = "java/util/WeakHashMap";
@@ -368,7 +369,7 @@ const WEAK_MAP: Watched = Watched {
         "replaceAll",
     ])],
     steps: &[Steps::Size("size")],
-    ..own(WEAK)
+    ..watched_class(WEAK)
 };
 
 const IDENTITY: &str = "java/util/IdentityHashMap";
@@ -389,7 +390,7 @@ const IDENTITY_MAP: Watched = Watched {
         "writeObject",
     ])],
     steps: &[Steps::Size("size")],
-    ..own(IDENTITY)
+    ..watched_class(IDENTITY)
 };
 /// `toArray()` is not listed, because it calls `toArray(T[])`.
 const IDENTITY_PASSES: &[Point] = &[read(&["toArray([", "spliterator"])];
@@ -402,12 +403,12 @@ const fn view_of(
     points: &'static [Point],
 ) -> Watched {
     let outer = Collection::Field(class, "this$0", outside);
-    of_its(map, class, outer, points)
+    inner_class(map, class, outer, points)
 }
 
 /// Adds `steps` to the description of a class that belongs to a map, such as a view. A step is an instruction by which
-/// a method puts or removes elements. The class needs its own steps, because its methods change the map's size
-/// themselves.
+/// a method puts or removes elements. The class needs its watched_class steps, because its methods change the map's
+/// size themselves.
 const fn with_steps(part: Watched, steps: &'static [Steps]) -> Watched {
     Watched { steps, ..part }
 }
@@ -463,7 +464,7 @@ pub(super) const CALLERS: &[&str] = &[
 /// All classes with hooks.
 pub(crate) const ALL: &[Watched] = &[
     HASH_MAP,
-    of_its(
+    inner_class(
         HASH_MAP,
         "java/util/HashMap$HashIterator",
         Collection::Argument(1),
@@ -472,7 +473,7 @@ pub(crate) const ALL: &[Watched] = &[
     view("java/util/HashMap$KeySet", MAP_OUTSIDE, PASSES),
     view("java/util/HashMap$Values", MAP_OUTSIDE, PASSES),
     view("java/util/HashMap$EntrySet", MAP_OUTSIDE, PASSES),
-    of_its(
+    inner_class(
         HASH_MAP,
         "java/util/HashSet",
         Collection::Field("java/util/HashSet", "map", MAP_OUTSIDE),
@@ -487,32 +488,32 @@ pub(crate) const ALL: &[Watched] = &[
         LINKED_OUTSIDE,
         EACH,
     ),
-    of_its(
+    inner_class(
         LINKED_HASH_MAP,
         "java/util/LinkedHashMap$LinkedHashIterator",
         Collection::Argument(1),
         &[read(&["<init>"])],
     ),
     CONCURRENT_MAP,
-    of_its(
+    inner_class(
         CONCURRENT_MAP,
         "java/util/concurrent/ConcurrentHashMap$BaseIterator",
         Collection::Argument(5),
         &[read(&["<init>"])],
     ),
-    of_its(
+    inner_class(
         CONCURRENT_MAP,
         "java/util/concurrent/ConcurrentHashMap$KeySetView",
         CONCURRENT_VIEW,
         PASSES,
     ),
-    of_its(
+    inner_class(
         CONCURRENT_MAP,
         "java/util/concurrent/ConcurrentHashMap$ValuesView",
         CONCURRENT_VIEW,
         PASSES,
     ),
-    of_its(
+    inner_class(
         CONCURRENT_MAP,
         "java/util/concurrent/ConcurrentHashMap$EntrySetView",
         CONCURRENT_VIEW,
@@ -520,7 +521,7 @@ pub(crate) const ALL: &[Watched] = &[
     ),
     TREE_MAP,
     ARRAY_LIST,
-    of_its(
+    inner_class(
         ARRAY_LIST,
         "java/util/ArrayList$SubList",
         Collection::Field(
@@ -553,7 +554,7 @@ pub(crate) const ALL: &[Watched] = &[
         HASHTABLE.steps,
     ),
     with_steps(
-        of_its(
+        inner_class(
             HASHTABLE,
             "java/util/Hashtable$Enumerator",
             Collection::This,
@@ -562,7 +563,7 @@ pub(crate) const ALL: &[Watched] = &[
         HASHTABLE.steps,
     ),
     WEAK_MAP,
-    of_its(
+    inner_class(
         WEAK_MAP,
         "java/util/WeakHashMap$HashIterator",
         Collection::Argument(1),
@@ -588,7 +589,7 @@ pub(crate) const ALL: &[Watched] = &[
     ),
     IDENTITY_MAP,
     with_steps(
-        of_its(
+        inner_class(
             IDENTITY_MAP,
             "java/util/IdentityHashMap$IdentityHashMapIterator",
             Collection::Argument(1),

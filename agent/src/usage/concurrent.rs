@@ -2,9 +2,10 @@
 
 use heapdiff_sites::usage::Kind;
 
-use super::collections::of_its;
+use super::collections::inner_class;
 use super::points::{
-    Collection, Gate, Many, Returned, Size, Steps, Watched, cleared, own, point, put, read, removed,
+    Collection, Gate, Many, Returned, Size, Steps, Watched, cleared, point, put, read, removed,
+    watched_class,
 };
 
 const LINKED_BLOCKING: &str = "java/util/concurrent/LinkedBlockingQueue";
@@ -32,7 +33,7 @@ pub(super) const LINKED_BLOCKING_QUEUE: Watched = Watched {
             "writeObject",
         ]),
     ],
-    ..own(LINKED_BLOCKING)
+    ..watched_class(LINKED_BLOCKING)
 };
 
 const COPIED: &str = "java/util/concurrent/CopyOnWriteArrayList";
@@ -60,7 +61,7 @@ pub(super) const COPIED_LIST: Watched = Watched {
             "writeObject",
         ]),
     ],
-    ..own(COPIED)
+    ..watched_class(COPIED)
 };
 
 const BLOCKING_DEQUE: &str = "java/util/concurrent/LinkedBlockingDeque";
@@ -80,7 +81,7 @@ pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
         "writeObject",
     ])],
     steps: &[Steps::Size("count")],
-    ..own(BLOCKING_DEQUE)
+    ..watched_class(BLOCKING_DEQUE)
 };
 
 const ARRAY_BLOCKING: &str = "java/util/concurrent/ArrayBlockingQueue";
@@ -98,7 +99,7 @@ pub(super) const ARRAY_BLOCKING_QUEUE: Watched = Watched {
         "writeObject",
     ])],
     steps: &[Steps::Size("count")],
-    ..own(ARRAY_BLOCKING)
+    ..watched_class(ARRAY_BLOCKING)
 };
 
 const QUEUE: &str = "java/util/concurrent/ConcurrentLinkedQueue";
@@ -133,10 +134,10 @@ pub(super) const LINKED_QUEUE: Watched = Watched {
             many: Returned::IfTrue,
         },
     ],
-    ..own(QUEUE)
+    ..watched_class(QUEUE)
 };
 /// `remove` clears the node's element without `casItem`, so the method itself is listed.
-pub(super) const LINKED_QUEUE_ITERATOR: Watched = of_its(
+pub(super) const LINKED_QUEUE_ITERATOR: Watched = inner_class(
     LINKED_QUEUE,
     "java/util/concurrent/ConcurrentLinkedQueue$Itr",
     Collection::Field(
@@ -175,7 +176,7 @@ pub(super) const LINKED_DEQUE: Watched = Watched {
         kind: Kind::Put,
         many: Returned::One,
     }],
-    ..own(DEQUE)
+    ..watched_class(DEQUE)
 };
 
 const SKIP_LIST: &str = "java/util/concurrent/ConcurrentSkipListMap";
@@ -218,16 +219,16 @@ pub(super) const SKIP_LIST_MAP: Watched = Watched {
             "writeObject",
         ]),
     ],
-    ..own(SKIP_LIST)
+    ..watched_class(SKIP_LIST)
 };
-pub(super) const SKIP_LIST_ITERATOR: Watched = of_its(
+pub(super) const SKIP_LIST_ITERATOR: Watched = inner_class(
     SKIP_LIST_MAP,
     "java/util/concurrent/ConcurrentSkipListMap$Iter",
     Collection::Argument(1),
     &[read(&["<init>"])],
 );
 /// Puts, removals and lookups in a submap pass through the map.
-pub(super) const SUB_MAP: Watched = of_its(
+pub(super) const SUB_MAP: Watched = inner_class(
     SKIP_LIST_MAP,
     SUB,
     Collection::Field(SUB, "m", SKIP_LIST_TYPE),
@@ -241,7 +242,7 @@ pub(super) const SUB_MAP: Watched = of_its(
         "getNearEntry",
     ])],
 );
-pub(super) const SUB_MAP_ITERATOR: Watched = of_its(
+pub(super) const SUB_MAP_ITERATOR: Watched = inner_class(
     SKIP_LIST_MAP,
     "java/util/concurrent/ConcurrentSkipListMap$SubMap$SubMapIter",
     Collection::ArgumentField(1, SUB, "m", SKIP_LIST_TYPE),

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_class_has_the_same_constants() {
+    fn the_java_class_has_the_same_constants() {
         java::tests::usage_defines(&[
             ("SLOTS", SLOTS as i64),
             ("WINDOW", WINDOW as i64),

@@ -30,7 +30,7 @@ use crate::debugger;
 use crate::jvmti::calls::{Class, Env, Global, JniError, Local, Objects};
 use crate::jvmti::classes::ClassFiles;
 use crate::jvmti::{Environment, Jvmti, modified_utf8};
-use crate::log::say;
+use crate::log::print_line;
 use crate::options::Options;
 use crate::sample_ref::{RefClass, Static};
 use points::{Needed, Watched};
@@ -73,7 +73,7 @@ impl ClassFiles for Collections {
         let told = |why: &dyn std::fmt::Display| {
             refused().push(format!("{}: {why}", of_class(watched.class)));
         };
-        let file = match stepped(watched, file) {
+        let file = match insert_hooks_within(watched, file) {
             Ok(Some(new)) => Cow::Owned(new),
             Ok(None) => Cow::Borrowed(file),
             Err(why) => {
@@ -81,7 +81,7 @@ impl ClassFiles for Collections {
                 return None;
             }
         };
-        match entered(watched, &file) {
+        match insert_entry_hooks(watched, &file) {
             Ok(entered) => {
                 note(watched, &entered);
                 let new = entered.bytes.or(match file {
@@ -100,7 +100,7 @@ impl ClassFiles for Collections {
 }
 
 /// Inserts calls of hooks within methods. Returns `None` if the class needs none.
-fn stepped(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>, String> {
+fn insert_hooks_within(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>, String> {
     if watched.steps.is_empty() {
         return Ok(None);
     }
@@ -128,7 +128,7 @@ fn stepped(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>, String> {
 }
 
 /// Inserts calls of hooks at the entry of methods.
-fn entered<'a>(watched: &Watched, file: &'a [u8]) -> Result<Entered<'a>, Error> {
+fn insert_entry_hooks<'a>(watched: &Watched, file: &'a [u8]) -> Result<Entered<'a>, Error> {
     let named = |name: Name<'_>, descriptor: Name<'_>| {
         let [name, descriptor] = [name, descriptor].map(|n| modified_utf8(n.as_bytes()));
         (name, descriptor)
@@ -153,7 +153,7 @@ fn note(watched: &Watched, entered: &Entered<'_>) {
 }
 
 /// Starts counting if the options request it. If it cannot start, the agent samples without it.
-pub(crate) fn stand(env: &Env<'_>, options: &Options, refs: Option<&RefClass>) {
+pub(crate) fn start_counting(env: &Env<'_>, options: &Options, refs: Option<&RefClass>) {
     if !options.usage {
         return;
     }
@@ -161,18 +161,18 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options, refs: Option<&RefClass>) {
     match begin(env, refs) {
         Ok(()) => {
             let (classes, span) = (CHANGED.load(Acquire), Span(start.elapsed()));
-            say(format_args!(
+            print_line(format_args!(
                 "usage: counting puts, removals and reads in {classes} JDK collection classes; setup took {span}"
             ));
             for refused in refused().drain(..) {
-                say(format_args!(
+                print_line(format_args!(
                     "usage: cannot count puts, removals and reads in {refused}"
                 ));
             }
         }
         Err(why) => {
             ON.store(false, Release);
-            say(format_args!(
+            print_line(format_args!(
                 "the use of collections is not recorded: {why}"
             ));
         }
@@ -194,17 +194,17 @@ fn begin(env: &Env<'_>, refs: Option<&RefClass>) -> Result<(), String> {
     CHANGED.store(0, Release);
     refused().clear();
     ON.store(true, Release);
-    engine.hand_over(env)
+    engine.retransform_collections(env)
 }
 
 /// Stops counting and removes the hooks.
-pub(crate) fn fall(env: &Env<'_>) {
+pub(crate) fn stop_counting(env: &Env<'_>) {
     if !ON.swap(false, AcqRel) {
         return;
     }
     let Some(engine) = ENGINE.get() else { return };
-    if let Err(why) = engine.hand_over(env) {
-        say(format_args!(
+    if let Err(why) = engine.retransform_collections(env) {
+        print_line(format_args!(
             "usage: the counting code stays in JDK classes: {why}"
         ));
     }
@@ -228,14 +228,14 @@ impl Engine {
         }
         let mut fit = FxHashSet::default();
         for watched in collections::ALL {
-            match is_fit(env, watched) {
+            match has_hook_targets(env, watched) {
                 Ok(true) => _ = fit.insert(watched.class),
                 Ok(false) => {}
                 Err(JniError::HeapFull) => return Err(JniError::HeapFull.to_string()),
                 Err(_) => {}
             }
         }
-        let environment = Environment::another(env).ok_or("this JVM has no JVMTI 11")?;
+        let environment = Environment::create_another(env).ok_or("this JVM has no JVMTI 11")?;
         Ok(Self {
             jvmti: environment
                 .for_class_files::<Collections>()
@@ -246,7 +246,7 @@ impl Engine {
     }
 
     /// Retransforms the collections' classes, with or without hooks.
-    fn hand_over(&self, env: &Env<'_>) -> Result<(), String> {
+    fn retransform_collections(&self, env: &Env<'_>) -> Result<(), String> {
         if debugger::is_attached() {
             return Err(debugger::ATTACHED.to_owned());
         }
@@ -278,7 +278,7 @@ fn class_named<'local>(
 }
 
 /// True if the JVM has the class, and all fields and methods that its hooks use.
-fn is_fit(env: &Env<'_>, watched: &Watched) -> crate::jvmti::calls::Result<bool> {
+fn has_hook_targets(env: &Env<'_>, watched: &Watched) -> crate::jvmti::calls::Result<bool> {
     let class = |name| class_named(env, name);
     class(watched.class)?;
     for needed in watched.needed() {

@@ -128,7 +128,7 @@ pub(crate) struct Watched {
 }
 
 /// Returns a description of a collection's class. The caller adds the points at which hooks are called.
-pub(super) const fn own(class: &'static str) -> Watched {
+pub(super) const fn watched_class(class: &'static str) -> Watched {
     Watched {
         class,
         of: class,
@@ -226,10 +226,10 @@ impl Watched {
             }
         };
         let at = self.steps.iter().position(is_it)?;
-        Some((at, self.call_at(&self.steps[at])))
+        Some((at, self.hook_entry(&self.steps[at])))
     }
 
-    fn call_at(&self, steps: &Steps) -> Entry<'static> {
+    fn hook_entry(&self, steps: &Steps) -> Entry<'static> {
         match *steps {
             Steps::Size(name) => {
                 // The stack contains the collection and the new size. The pushes below leave both in place for the
@@ -356,7 +356,7 @@ impl Watched {
     pub(crate) fn needed(&self) -> Vec<Needed> {
         let mut needed = Vec::new();
         let entered = self.points.iter().map(|point| self.call(point));
-        let within = self.steps.iter().map(|steps| self.call_at(steps));
+        let within = self.steps.iter().map(|steps| self.hook_entry(steps));
         for push in entered.chain(within).flat_map(|entry| entry.pushes) {
             let one = match push {
                 Push::Field(class, name, descriptor) => Needed::Field([class, name, descriptor]),

@@ -30,7 +30,7 @@ pub(crate) fn line(program: &str, text: &str) -> Option<u32> {
 }
 
 /// Sends a line to the program and returns the words of its answer.
-pub(crate) fn told(target: &mut Target, what: &str) -> Vec<String> {
+pub(crate) fn answer_to(target: &mut Target, what: &str) -> Vec<String> {
     target.tell(what).unwrap();
     let line = target.wait_line("READY").unwrap();
     line.split_whitespace().skip(1).map(str::to_owned).collect()
@@ -65,9 +65,9 @@ fn a_class_that_others_redefine() {
         let which = format!("JDK {}", jdk.version());
         let mut target = redefined(&jdk);
         begin(&target, "");
-        told(&mut target, "work");
-        assert_eq!(told(&mut target, "redefine"), ["Object[]", "plain"]);
-        told(&mut target, "work");
+        answer_to(&mut target, "work");
+        assert_eq!(answer_to(&mut target, "redefine"), ["Object[]", "plain"]);
+        answer_to(&mut target, "work");
         let counts = end(&target);
         let mut expected = vec![
             site(old, "byte[]", N),
@@ -79,17 +79,17 @@ fn a_class_that_others_redefine() {
         assert_eq!(of(&counts, ONE), expected, "{which}");
         // JVMs before JDK 20 cache the file of a class that was changed once, and use the cached file for every later
         // retransformation (JDK-7124710).
-        let body = told(&mut target, "work");
+        let body = answer_to(&mut target, "work");
         match jdk.major() {
             20.. => assert_eq!(body, ["Object[]", "plain"], "{which}"),
             _ => assert_eq!(body, ["byte[]", "plain"], "{which}"),
         }
         // After the count has ended, nothing is counted. Later counts work on the current code.
         begin(&target, "include=^nothing$");
-        told(&mut target, "work");
+        answer_to(&mut target, "work");
         assert_eq!(of(&end(&target), ONE), [], "{which}");
         begin(&target, "");
-        told(&mut target, "work");
+        answer_to(&mut target, "work");
         let sum: u64 = of(&end(&target), ONE).iter().map(|site| site.2).sum();
         let each = if jdk.major() < 20 { 1 } else { 3 };
         assert_eq!(sum, each * N, "{which}");
@@ -107,9 +107,9 @@ fn a_class_that_others_transform() {
         let which = format!("JDK {}", jdk.version());
         let mut target = redefined(&jdk);
         begin(&target, "");
-        assert_eq!(told(&mut target, "transform"), ["byte[]", "plain"]);
-        assert_eq!(told(&mut target, "retransform"), ["byte[]", "other"]);
-        assert_eq!(told(&mut target, "retransform"), ["byte[]", "other"]);
+        assert_eq!(answer_to(&mut target, "transform"), ["byte[]", "plain"]);
+        assert_eq!(answer_to(&mut target, "retransform"), ["byte[]", "other"]);
+        assert_eq!(answer_to(&mut target, "retransform"), ["byte[]", "other"]);
         let counts = end(&target);
         let expected = (
             line("Redefined.java", "return new byte[i % 10]"),
@@ -117,7 +117,11 @@ fn a_class_that_others_transform() {
             3 * N,
         );
         assert_eq!(of(&counts, ONE), [expected], "{which}");
-        assert_eq!(told(&mut target, "work"), ["byte[]", "other"], "{which}");
+        assert_eq!(
+            answer_to(&mut target, "work"),
+            ["byte[]", "other"],
+            "{which}"
+        );
         assert!(target.finish().unwrap(), "{which}");
     }
 }
@@ -168,11 +172,19 @@ fn a_debugger() {
         let port = listens(&mut target);
         let mut first = debugger(&jdk, &port, at);
         target.advance(2).unwrap();
-        assert_eq!(told(&mut first, "").join(" "), every, "{which}: before");
+        assert_eq!(
+            answer_to(&mut first, "").join(" "),
+            every,
+            "{which}: before"
+        );
         let refused = ask(&target, &format!("{}seconds=60", attach::COUNT));
         assert_eq!(refused, attach::DEBUGGED, "{which}");
         target.advance(3).unwrap();
-        assert_eq!(told(&mut first, "").join(" "), every, "{which}: refused");
+        assert_eq!(
+            answer_to(&mut first, "").join(" "),
+            every,
+            "{which}: refused"
+        );
         assert!(first.finish().unwrap(), "{which}");
         let port = listens(&mut target);
         wait_for_its_end(&target);
@@ -182,9 +194,17 @@ fn a_debugger() {
         let ended = ask(&target, &format!("{}one", attach::COUNT_END));
         assert_eq!(ended, attach::DEBUGGED, "{which}");
         assert_exact(&shown(&target, "one"), (1, n), USUAL, &which);
-        assert_eq!(told(&mut second, "").join(" "), every, "{which}: meanwhile");
+        assert_eq!(
+            answer_to(&mut second, "").join(" "),
+            every,
+            "{which}: meanwhile"
+        );
         target.advance(5).unwrap();
-        assert_eq!(told(&mut second, "").join(" "), every, "{which}: stays");
+        assert_eq!(
+            answer_to(&mut second, "").join(" "),
+            every,
+            "{which}: stays"
+        );
         assert!(second.finish().unwrap(), "{which}");
         let port = listens(&mut target);
         // Counters are removed after the debugger has disconnected. Then a new count can start.
@@ -193,7 +213,11 @@ fn a_debugger() {
         assert_exact(&end(&target), (1, n), USUAL, &which);
         let mut third = debugger(&jdk, &port, at);
         target.advance(7).unwrap();
-        assert_eq!(told(&mut third, "").join(" "), every, "{which}: afterwards");
+        assert_eq!(
+            answer_to(&mut third, "").join(" "),
+            every,
+            "{which}: afterwards"
+        );
         assert!(third.finish().unwrap(), "{which}");
         listens(&mut target);
         let (well, errors) = target.finish_with_errors().unwrap();

@@ -145,7 +145,7 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
 }
 
 #[test]
-fn each_is_counted_once() {
+fn each_allocation_is_counted_once() {
     for jdk in jdks() {
         for flags in [&[][..], &["-Xint"]] {
             each_once(&jdk, "on", flags);
@@ -154,7 +154,7 @@ fn each_is_counted_once() {
 }
 
 #[test]
-fn each_is_counted_once_with_the_jdks_classes() {
+fn each_allocation_is_counted_once_with_jdk_classes() {
     for jdk in jdks() {
         for flags in [&[][..], &["-XX:TieredStopAtLevel=1"]] {
             each_once(&jdk, "jdk", flags);

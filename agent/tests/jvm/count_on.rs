@@ -141,7 +141,7 @@ fn started(launch: &Launch) -> Target {
 /// The agent counts from the start of the program. This includes allocations in `main`, which runs until the program
 /// ends.
 #[test]
-fn a_dump_has_all_that_was_counted() {
+fn a_dump_contains_all_counts() {
     for jdk in jdks() {
         let of = (4, 5000);
         let with = |options: &str| launch(&jdk, of).flags(CHECKED).agent(&library(), options);
@@ -181,7 +181,7 @@ fn a_dump_has_all_that_was_counted() {
 /// If the agent is attached to a running program, it rewrites loaded classes and prints that it does so. Filters select
 /// the classes. The counts in a forked dump are up to date.
 #[test]
-fn attached_it_counts_from_then_on() {
+fn an_attached_agent_counts_from_then_on() {
     for jdk in jdks() {
         let of = (2, 2000);
         let mut target = started(&launch(&jdk, of));
@@ -250,7 +250,7 @@ fn without_main(mut counts: Counts, phases: u64) -> Counts {
 /// `heapdiff count` uses the counters that the option `count=on` has inserted, and leaves them in the classes.
 /// Detaching the agent removes all counters.
 #[test]
-fn a_count_beside_and_detaching() {
+fn a_second_count_shares_counters_and_detaching_removes_them() {
     for jdk in jdks() {
         let of = (2, 2000);
         let mut target = started(&launch(&jdk, of).agent(&library(), "count=on"));
@@ -295,7 +295,7 @@ fn a_count_beside_and_detaching() {
 
 /// Counts allocations in JDK classes. These classes are loaded before counting begins.
 #[test]
-fn the_jdks_classes_are_counted_where_that_is_asked_for() {
+fn jdk_classes_are_counted_on_request() {
     for jdk in jdks() {
         let of = (2, 1000);
         let options = "count=jdk,interval=64k";

@@ -101,7 +101,7 @@ pub(crate) fn end(target: &Target) -> Counts {
 
 /// Returns the published result of a count that has ended.
 pub(crate) fn shown(target: &Target, token: &str) -> Counts {
-    let sign = format!("/memfd:{}", attach::count_sign(token));
+    let sign = format!("/memfd:{}", attach::counts_file_name(token));
     let pid = target.jvm_pid().unwrap_or_else(|| target.pid());
     let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let file = files.flatten().map(|file| file.path()).find(|file| {
@@ -440,7 +440,7 @@ fn every_allocation_is_counted() {
 }
 
 #[test]
-fn with_each_compiler_and_none() {
+fn counts_are_exact_with_each_compiler_and_without_one() {
     for jdk in jdks() {
         phase(&jdk, (2, 500), USUAL, &["-Xint"]);
         phase(&jdk, (4, 5000), USUAL, &["-XX:TieredStopAtLevel=1"]);
@@ -476,7 +476,7 @@ fn in_ten_thousand_virtual_threads() {
 
 /// Counts allocations in JDK collections, which one thread uses in interpreted and compiled code.
 #[test]
-fn in_the_jdk() {
+fn allocations_in_jdk_collections_are_counted() {
     for jdk in jdks() {
         let n = 50_000;
         let mut target = started(&jdk, (1, n), &[]);
@@ -536,7 +536,7 @@ fn in_the_jdk() {
 
 /// Runs counts while the JVM checks JNI calls and verifies all bytecode, and with other object layouts.
 #[test]
-fn with_checks_and_other_layouts() {
+fn counts_are_exact_with_jni_checks_and_other_layouts() {
     for jdk in jdks() {
         let mut flags = vec!["-Xcheck:jni", "-Xverify:all"];
         phase(&jdk, (2, 500), USUAL, &flags);
@@ -554,7 +554,7 @@ fn with_checks_and_other_layouts() {
 /// After many counts, no class contains hooks any more. The test shows this with a last count whose filter matches no
 /// class: it counts nothing.
 #[test]
-fn counters_are_taken_out_again() {
+fn counters_are_removed_after_a_count() {
     for jdk in jdks() {
         let mut target = started(&jdk, (2, 500), &[]);
         for round in 0..6 {
@@ -582,7 +582,7 @@ fn counters_are_taken_out_again() {
 
 /// If nobody ends a count, the agent removes its hooks some time after its planned end. Then another count can begin.
 #[test]
-fn a_count_that_nobody_ends_is_ended() {
+fn a_count_that_nobody_stops_ends_by_itself() {
     let jdk = &jdks()[0];
     let mut target = started(jdk, (2, 500), &[]);
     assert_eq!(

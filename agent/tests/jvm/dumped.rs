@@ -139,7 +139,7 @@ impl Dumped {
         let is_kept = |s: &Sample| {
             s.mark == i64::from(MARK_CLASS)
                 || now == first
-                || now.keeps(&first, s.uid.cast_unsigned(), s.size.cast_unsigned())
+                || now.would_take(&first, s.uid.cast_unsigned(), s.size.cast_unsigned())
         };
         let live = |name| {
             let mut samples: Vec<Sample> = of_chunks(name);

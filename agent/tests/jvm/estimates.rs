@@ -38,7 +38,8 @@ fn size(bytes: i64) -> f64 {
 }
 
 fn keeper(jdk: &Jdk, options: &str, objects: &str, keep: &str, sizes: &str) -> Dumped {
-    // The young generation is large enough that no GC runs while the program allocates. In `with_collections`, GCs run.
+    // The young generation is large enough that no GC runs while the program allocates. In
+    // `estimates_are_right_while_gcs_run`, GCs run.
     keeper_with("-Xmn800m", jdk, options, objects, keep, sizes)
 }
 
@@ -196,7 +197,7 @@ fn unbiased_at_512_kib() {
 /// distance back to the last sample has the same distribution as the distance to the next one.) Nothing else biases the
 /// estimate.
 #[test]
-fn with_collections() {
+fn estimates_are_right_while_gcs_run() {
     let objects = "2000";
     for jdk in jdks() {
         let all: f64 = truth(&jdk, objects).values().sum();

@@ -358,7 +358,7 @@ impl Pair<'_> {
 }
 
 #[test]
-fn every_object_is_as_in_the_jvms_own_dump() {
+fn every_object_equals_that_in_a_dump_of_the_jvm() {
     for jdk in jdks() {
         for (collector, layout) in collectors_and_layouts(&jdk) {
             let folder = tempfile::tempdir().unwrap();
@@ -445,7 +445,7 @@ fn pauses(log: &Path, operation: &str) -> Vec<f64> {
 }
 
 #[test]
-fn the_program_stands_still_for_a_fraction() {
+fn a_forked_dump_pauses_the_program_only_briefly() {
     // In earlier JDKs, the log of safepoints does not name the operations.
     for jdk in crate::jdks() {
         let folder = tempfile::tempdir().unwrap();
@@ -487,7 +487,7 @@ fn a_shared_heap_is_refused() {
 }
 
 #[test]
-fn nothing_of_many_snapshots_stays() {
+fn many_snapshots_leave_nothing_behind() {
     for jdk in jdks() {
         let folder = tempfile::tempdir().unwrap();
         let target = started(&launch(&jdk, 2000).flags(CHECKED));
@@ -510,7 +510,7 @@ fn nothing_of_many_snapshots_stays() {
 }
 
 #[test]
-fn a_child_that_is_killed_harms_nobody() {
+fn a_killed_child_does_no_harm() {
     for jdk in jdks() {
         let folder = tempfile::tempdir().unwrap();
         let target = started(&launch(&jdk, 200_000));

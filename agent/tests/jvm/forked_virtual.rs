@@ -85,7 +85,7 @@ fn thread_roots(snapshot: &Snapshot) -> BTreeMap<(String, String), u32> {
 }
 
 #[test]
-fn virtual_threads_are_as_in_the_jvms_own_dump() {
+fn virtual_threads_equal_those_in_a_dump_of_the_jvm() {
     // Before JDK 22, the JVM's own dumps have no frames of virtual threads.
     for jdk in jdks().into_iter().filter(|jdk| jdk.major() >= 22) {
         let target = started(&launch(&jdk, THREADS));

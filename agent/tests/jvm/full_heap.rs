@@ -26,12 +26,12 @@ fn each(test: impl Fn(&Jdk, &str)) {
 
 /// True if the JVM prints the line on standard error within ten seconds. The line may come later than the JVM's answer
 /// to a command.
-fn told(target: &Target, line: &str) -> bool {
-    told_times(target, line, 1)
+fn has_printed(target: &Target, line: &str) -> bool {
+    has_printed_times(target, line, 1)
 }
 
 /// True if the JVM prints the line at least `times` times within ten seconds.
-fn told_times(target: &Target, line: &str, times: usize) -> bool {
+fn has_printed_times(target: &Target, line: &str, times: usize) -> bool {
     let end = Instant::now() + Duration::from_secs(10);
     while target.errors().matches(line).count() < times {
         if Instant::now() > end {
@@ -57,7 +57,7 @@ fn attached_to_a_full_heap() {
         let failed = format!("return code: {}", attach::HEAP_FULL);
         let refused = answer.contains(&failed);
         assert!(
-            !refused || told(&target, "not started: the heap is full"),
+            !refused || has_printed(&target, "not started: the heap is full"),
             "{context}: {answer} {}",
             target.errors()
         );
@@ -173,7 +173,7 @@ fn attached_at_every_level() {
             target.errors()
         );
         let full = "not started: the heap is full";
-        assert!(told_times(&target, full, before.len()), "{context}");
+        assert!(has_printed_times(&target, full, before.len()), "{context}");
         assert_eq!(target.errors().matches(full).count(), before.len());
         for phase in codes.len() + 2..=9 {
             target.advance(u32::try_from(phase).unwrap()).unwrap();
@@ -224,7 +224,7 @@ fn attached_while_the_heap_fills_up() {
         ];
         assert!(
             codes.iter().all(|code| known.contains(code)
-                || *code == attach::FAILED && told(&target, "its thread still runs")),
+                || *code == attach::FAILED && has_printed(&target, "its thread still runs")),
             "{context}: {codes:?} {}",
             target.errors()
         );

@@ -74,7 +74,7 @@ fn assert_all_are_taken(dumped: &Dumped) -> f64 {
 
 /// Without the agent's option `follow`, the number of tracked samples per time is limited: to eighty in ten seconds.
 #[test]
-fn who_allocates_fast_has_few_followed() {
+fn fast_allocation_tracks_few_samples() {
     for jdk in jdks() {
         let Some(flags) = flags(&jdk) else { continue };
         let start = Instant::now();
@@ -110,7 +110,7 @@ fn who_allocates_fast_has_few_followed() {
 /// JDK 23 and earlier also have a ZGC that is not generational. With it, the agent tracks all samples, at any
 /// allocation rate.
 #[test]
-fn zgc_without_generations_has_all_followed() {
+fn zgc_without_generations_tracks_all_samples() {
     for jdk in jdks() {
         let flags: &[&str] = match jdk.major() {
             ..23 => &["-XX:+UseZGC"],
@@ -134,7 +134,7 @@ fn zgc_without_generations_has_all_followed() {
 
 /// The trace reports young and full GCs as the JVM's beans do.
 #[test]
-fn minor_and_major_collections_are_told_apart_in_a_trace() {
+fn a_trace_distinguishes_young_and_full_gcs() {
     for jdk in jdks() {
         let Some(flags) = flags(&jdk) else { continue };
         let traced = Traced::new();
@@ -181,7 +181,7 @@ fn slowly(jdk: &Jdk, flags: &[&str], heap: &str) -> Dumped {
 }
 
 #[test]
-fn who_allocates_slowly_has_all_followed() {
+fn slow_allocation_tracks_all_samples() {
     for jdk in jdks() {
         let Some(flags) = flags(&jdk) else { continue };
         let dumped = slowly(&jdk, flags, "640m");
@@ -195,7 +195,7 @@ fn who_allocates_slowly_has_all_followed() {
 /// Only eight samples in ten seconds are tracked in a small heap, because there a memory page is a larger part of the
 /// heap.
 #[test]
-fn in_a_small_heap_fewer_are_followed() {
+fn a_small_heap_tracks_fewer_samples() {
     for jdk in jdks() {
         let Some(flags) = flags(&jdk) else { continue };
         let dumped = slowly(&jdk, flags, "64m");
@@ -205,7 +205,7 @@ fn in_a_small_heap_fewer_are_followed() {
 }
 
 #[test]
-fn few_are_followed_and_all_are_counted() {
+fn few_samples_are_tracked_and_all_are_counted() {
     for jdk in jdks() {
         let Some(flags) = flags(&jdk) else { continue };
         let mut target = aside(&jdk, flags, Some("interval=16k,follow=256k"));
@@ -273,7 +273,7 @@ fn detached_and_attached_again() {
 
 /// If the user asks for a sample of every allocation, all samples are tracked.
 #[test]
-fn every_allocation_is_followed_if_that_is_asked_for() {
+fn every_allocation_is_tracked_on_request() {
     for jdk in jdks() {
         let Some(flags) = flags(&jdk) else { continue };
         let dumped = steady(&jdk, flags, "interval=0", "64m", "1000");

@@ -64,7 +64,7 @@ fn bindings_match_the_header() {
             .map(|(name, value)| (name, value.parse().unwrap()))
             .collect();
         let get = |name| found[name];
-        let ours = Places::ours();
+        let ours = Places::own_layout();
         let header = Places {
             set_heap_sampling_interval: get("set_heap_sampling_interval"),
             get_stack_trace: get("get_stack_trace"),

@@ -152,7 +152,7 @@ fn every_allocation_at_interval_zero() {
 }
 
 #[test]
-fn every_allocation_interpreted() {
+fn every_allocation_is_sampled_in_the_interpreter() {
     for jdk in jdks() {
         every_kind(&run(&jdk, &["-Xint"]));
     }
@@ -221,7 +221,7 @@ fn volumes(jdk: &Jdk, threads: &str, flags: &[&str]) {
 }
 
 #[test]
-fn as_many_samples_as_the_interval_promises() {
+fn the_number_of_samples_matches_the_interval() {
     for jdk in jdks() {
         volumes(&jdk, "1", &[]);
         volumes(&jdk, "4", &[]);
@@ -229,14 +229,14 @@ fn as_many_samples_as_the_interval_promises() {
 }
 
 #[test]
-fn as_many_samples_without_compiled_code() {
+fn the_number_of_samples_matches_in_the_interpreter() {
     for jdk in jdks() {
         volumes(&jdk, "1", &["-Xint"]);
     }
 }
 
 #[test]
-fn as_many_samples_with_each_compiler() {
+fn the_number_of_samples_matches_with_each_compiler() {
     for jdk in jdks() {
         volumes(&jdk, "2", &["-XX:TieredStopAtLevel=1"]);
         volumes(&jdk, "2", &["-XX:-TieredCompilation"]);

@@ -270,7 +270,7 @@ fn a_delay_before_the_first_sample() {
 /// later GCs do not call the agent. If a callback tried to disable them, the JVM would refuse, and each later GC would
 /// panic again.
 #[test]
-fn panics_in_a_collection_turn_the_agent_off() {
+fn panics_in_gc_callbacks_disable_the_agent() {
     const COLLECTIONS_AFTER: u32 = 6;
     for jdk in jdks() {
         for callback in ["gc-start", "gc-finish"] {

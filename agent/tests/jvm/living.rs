@@ -26,7 +26,7 @@ fn kept(dumped: &Dumped) -> Vec<&Sample> {
 }
 
 #[test]
-fn every_collector() {
+fn all_samples_are_tracked_with_every_collector() {
     for jdk in jdks() {
         for collector in collectors(&jdk) {
             for reaper in ["scan", "queue"] {
@@ -86,7 +86,7 @@ fn every_collector() {
 }
 
 #[test]
-fn a_full_table_is_thinned_and_estimates_stay() {
+fn a_full_table_is_downsampled_and_estimates_stay_right() {
     for jdk in jdks() {
         // The program keeps 20,000 objects of about 40 bytes. The table has 2,000 slots.
         let mut target = steady(&jdk, "interval=64,max_samples=2000", &[], "1000");
@@ -135,7 +135,7 @@ fn a_full_table_is_thinned_and_estimates_stay() {
 /// The program allocates 60,000 objects. The table has 20,000 slots, and the JVM runs no GC by itself. One tenth of the
 /// objects stays alive. The agent does not discard their samples.
 #[test]
-fn garbage_makes_room_before_samples_are_thinned() {
+fn unreachable_objects_make_room_before_downsampling() {
     for jdk in jdks() {
         for reaper in ["scan", "queue"] {
             let options = format!("interval=0,max_samples=20000,reaper={reaper},classes=off");
@@ -269,7 +269,7 @@ fn filters_by_the_class_whose_code_allocates() {
 }
 
 #[test]
-fn what_frames_tell() {
+fn frames_follow_the_option_verbosity() {
     for jdk in jdks() {
         let mut sites = HashMap::new();
         for verbosity in ["line", "method", "class"] {

@@ -66,7 +66,7 @@ fn load(target: &mut Target, options: &str) {
 }
 
 fn counts(target: &Target) -> Counts {
-    let sign = format!("/memfd:{}", attach::count_sign(TOKEN));
+    let sign = format!("/memfd:{}", attach::counts_file_name(TOKEN));
     let files = fs::read_dir(format!("/proc/{}/fd", target.pid())).unwrap();
     let mut files = files.flatten().map(|file| file.path());
     let file = files.find(|file| {
@@ -109,7 +109,7 @@ fn assert_exact(counts: &Counts, which: &str) {
 /// Runs many counts. Each result is exact, and the program continues. After a GC, the JVM's memory contains nothing
 /// that belongs to a count. Set `HEAPDIFF_COUNT_ROUNDS=1000` for a long run.
 #[test]
-fn counted_and_taken_out_again_and_again() {
+fn counters_are_inserted_and_removed_repeatedly() {
     let asked_for = std::env::var("HEAPDIFF_COUNT_ROUNDS").ok();
     let rounds: u64 = asked_for.map_or(20, |rounds| rounds.parse().unwrap());
     let options = "seconds=60,jdk=on,include=^(Rounds.*|java\\.util\\.(ArrayDeque|LinkedHashMap|HashMap|TreeMap))$";

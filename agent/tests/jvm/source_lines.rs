@@ -8,7 +8,7 @@ use heapdiff_sites::{Line, SiteTable, attach};
 use hprof::{Options, Silent, Snapshot};
 use testdata::jvm::{Jdk, Target};
 
-use crate::beside::{line, redefined, told};
+use crate::beside::{answer_to, line, redefined};
 use crate::counted::{ask, begin, end};
 use crate::dumped::Dumped;
 use crate::{CHECKED, jdks, launch};
@@ -210,18 +210,18 @@ fn lines_of_a_class_that_others_redefine() {
         let mut rounds = 0;
         while rounds == 0 || (lines_of(&target, ONE).is_empty() && rounds < 1000) {
             for _ in 0..50 {
-                told(&mut target, "work");
+                answer_to(&mut target, "work");
             }
             rounds += 50;
         }
         assert_eq!(lines_of(&target, ONE), BTreeSet::from([old]), "{which}");
-        assert_eq!(told(&mut target, "redefine"), ["Object[]", "plain"]);
+        assert_eq!(answer_to(&mut target, "redefine"), ["Object[]", "plain"]);
         let mut both = BTreeSet::from([old]);
         both.extend(new);
         assert_eq!(lines_of(&target, ONE), both, "{which}");
         // Another agent has redefined the class. Line numbers also match during a count in it.
         begin(&target, "");
-        told(&mut target, "work");
+        answer_to(&mut target, "work");
         assert_eq!(lines_of(&target, ONE), both, "{which}: counted");
         assert!(target.finish().unwrap(), "{which}");
     }

@@ -190,7 +190,7 @@ fn beans(target: &mut Target) -> (BTreeMap<String, i64>, Vec<i64>) {
 }
 
 #[test]
-fn totals_are_those_of_the_beans() {
+fn totals_equal_those_of_the_mx_beans() {
     for jdk in jdks() {
         for collector in collectors(&jdk) {
             let what = format!("JDK {} {collector}", jdk.version());
@@ -297,7 +297,7 @@ fn without_the_management_module() {
 }
 
 #[test]
-fn thinning_is_told_and_live_figures_follow() {
+fn downsampling_is_noted_and_live_figures_follow() {
     for jdk in jdks() {
         let traced = Traced::new();
         let options = traced.options("interval=0,tick=200ms,max_samples=8000,classes=off");

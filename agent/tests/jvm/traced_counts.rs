@@ -35,7 +35,7 @@ fn lines(path: &Path, run: i64, window: Window) -> (Option<CountedPart>, Vec<Cou
     let mut lines = Vec::new();
     let part = trace.each_counted_line(run, window, |line| lines.push(line));
     let part = part.unwrap();
-    assert_eq!(trace.odd(), 0);
+    assert_eq!(trace.invalid_number_count(), 0);
     (part, lines)
 }
 
@@ -64,7 +64,7 @@ fn assert_exact(lines: &[CountedLine], (t, n): (u64, u64), times: u64, which: &s
 
 /// Checks the counts of the whole run, and those in a part of the run.
 #[test]
-fn a_trace_has_all_that_was_counted() {
+fn a_trace_contains_all_counts() {
     for jdk in jdks() {
         let which = format!("JDK {}", jdk.version());
         let of = (4, 5000);
@@ -131,7 +131,7 @@ fn a_trace_has_all_that_was_counted() {
 /// Each agent is a separate run with separate counts. A run without counters has no counts. A count by `heapdiff count`
 /// changes nothing in the trace.
 #[test]
-fn runs_count_by_themselves() {
+fn each_run_has_its_own_counts() {
     for jdk in jdks() {
         let which = format!("JDK {}", jdk.version());
         let of = (2, 2000);

@@ -90,7 +90,7 @@ fn said(errors: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_file_that_may_not_grow_ends_the_trace_and_nothing_else() {
+fn a_file_size_limit_ends_only_the_trace() {
     for jdk in jdks() {
         let traced = Traced::new();
         // Limit each file's size to 2000 blocks of 512 bytes.
@@ -119,7 +119,7 @@ fn a_file_that_may_not_grow_ends_the_trace_and_nothing_else() {
 }
 
 #[test]
-fn what_cannot_be_a_trace_is_told_in_one_line() {
+fn files_that_cannot_be_traces_are_reported_in_one_line() {
     for jdk in jdks() {
         let folder = tempfile::tempdir().unwrap();
         let text = folder.path().join("notes.txt");
@@ -451,7 +451,7 @@ fn a_folder_that_is_read_only_costs_one_warning() {
 
 /// The clock of the other process is days ahead, and for that process the file is too large.
 #[test]
-fn a_run_that_another_process_drops_is_put_back() {
+fn a_run_deleted_by_another_process_is_restored() {
     let traced = Traced::new();
     let options = traced.options(&format!("{COUNTING},tick=3s"));
     let mut target = launch(&jdks()[0], "Steady", &options)

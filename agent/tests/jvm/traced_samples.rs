@@ -23,7 +23,7 @@ fn of_trace(trace: &Trace, which: Which) -> (BTreeMap<i64, Facts>, Vec<SampleRow
     let run = trace.runs().unwrap()[0].id;
     let mut rows = Vec::new();
     trace.each_sample(run, which, |row| rows.push(row)).unwrap();
-    assert_eq!(trace.odd(), 0);
+    assert_eq!(trace.invalid_number_count(), 0);
     let int = |n: u64| i64::try_from(n).unwrap();
     let facts = |row: &SampleRow| {
         let thread = row.thread.map_or("?", |id| &threads[&id]);
@@ -40,7 +40,7 @@ fn of_trace(trace: &Trace, which: Which) -> (BTreeMap<i64, Facts>, Vec<SampleRow
 }
 
 #[test]
-fn single_samples_are_those_of_a_dump() {
+fn samples_in_a_trace_equal_those_in_a_dump() {
     // The JVM does not affect this comparison, so one JDK is enough.
     let jdk = jdks().pop().unwrap();
     let traced = Traced::new();

@@ -21,26 +21,29 @@ fn program(jdk: &Jdk, times: u32) -> Launch {
 }
 
 /// Returns the lines that the program prints before it waits for the next command.
-fn told(target: &mut Target) -> String {
+fn program_output(target: &mut Target) -> String {
     target.lines_until_ready().unwrap().join("\n")
 }
 
-fn assert_exact(told: &str, which: &str) {
+fn assert_exact(program_output: &str, which: &str) {
     assert!(
-        told.contains("wrong 0") && !told.contains("DIFFERS"),
-        "{which}:\n{told}"
+        program_output.contains("wrong 0") && !program_output.contains("DIFFERS"),
+        "{which}:\n{program_output}"
     );
 }
 
 /// Counts from the start of the program. The counted methods get compiled.
 #[test]
-fn each_method_counts_what_it_does() {
+fn calls_of_each_collection_method_are_counted() {
     for jdk in jdks() {
         let launch = program(&jdk, 20_000).agent(&library(), "usage=on");
         let mut target = launch.start().unwrap();
         target.wait_ready(1).unwrap();
         target.proceed().unwrap();
-        assert_exact(&told(&mut target), &format!("JDK {}", jdk.version()));
+        assert_exact(
+            &program_output(&mut target),
+            &format!("JDK {}", jdk.version()),
+        );
         let (well, errors) = target.finish_with_errors().unwrap();
         assert!(
             well && errors.contains("JDK collection classes"),
@@ -52,7 +55,7 @@ fn each_method_counts_what_it_does() {
 
 /// Counts interpreted code. The count starts when the agent is attached, and ends when it is detached.
 #[test]
-fn attached_it_counts_from_then_on_and_detached_no_more() {
+fn counting_starts_on_attach_and_stops_on_detach() {
     for jdk in jdks() {
         let which = format!("JDK {}", jdk.version());
         let launch = program(&jdk, 200).flags(CHECKED).flags(["-Xint"]);
@@ -60,10 +63,10 @@ fn attached_it_counts_from_then_on_and_detached_no_more() {
         target.wait_ready(1).unwrap();
         assert_eq!(ask(&target, "usage=on"), attach::DONE, "{which}");
         target.proceed().unwrap();
-        assert_exact(&told(&mut target), &which);
+        assert_exact(&program_output(&mut target), &which);
         assert_eq!(ask(&target, attach::DETACH), attach::DETACHED, "{which}");
         target.proceed().unwrap();
-        assert!(told(&mut target).contains("watched 0"), "{which}");
+        assert!(program_output(&mut target).contains("watched 0"), "{which}");
         let (well, errors) = target.finish_with_errors().unwrap();
         assert!(well, "{errors}");
         assert!(
@@ -75,13 +78,16 @@ fn attached_it_counts_from_then_on_and_detached_no_more() {
 
 /// Eight threads run at once, and each call is counted exactly once.
 #[test]
-fn what_eight_threads_do_to_one_collection_is_counted_to_the_last() {
+fn calls_of_eight_threads_on_one_collection_are_counted_exactly() {
     for jdk in jdks() {
         let launch = program(&jdk, 20_000).arg("together");
         let mut target = launch.agent(&library(), "usage=on").start().unwrap();
         target.wait_ready(1).unwrap();
         target.proceed().unwrap();
-        assert_exact(&told(&mut target), &format!("JDK {}", jdk.version()));
+        assert_exact(
+            &program_output(&mut target),
+            &format!("JDK {}", jdk.version()),
+        );
         let (well, errors) = target.finish_with_errors().unwrap();
         assert!(well && !errors.contains("not watched"), "{errors}");
     }

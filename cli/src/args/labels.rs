@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_what_series_can_have() {
+    fn invalid_labels_are_refused() {
         let why = |all: &[&str]| {
             let all: Vec<_> = all.iter().map(|text| label(text).unwrap()).collect();
             let checked = labels(&all, &["holder"]);

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use super::deadline::Sign;
 use super::library::MARK;
 use super::places::{self, Copy};
-use super::process::{Process, bytes_of, refused};
+use super::process::{Process, bytes_of, unusable_failure};
 use super::protocol::{Answer, Jvm};
 use super::request::LONGEST_ARGUMENT;
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 use crate::messages;
 use crate::progress::Wanted;
 use heapdiff_sites::attach;
@@ -90,9 +90,9 @@ pub(super) enum Loaded {
 
 /// Loads the agent. An agent that is already sampling keeps its options.
 pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted) -> Result<Loaded> {
-    let visible = visible(jvm, library)?;
+    let visible = path_for_jvm(jvm, library)?;
     // After loading the library, the JVM does not need its file. So the copy may be removed when this function returns.
-    told(jvm, &visible.path, options, wanted)
+    pass_options(jvm, &visible.path, options, wanted)
 }
 
 /// Loads the agent. If the agent is already loaded, `how` decides what happens with the options: with
@@ -125,7 +125,7 @@ pub(super) fn state(jvm: &Jvm<'_>) -> Result<State> {
     };
     let tick = || jvm.process.check_alive().map(|()| Sign::Nothing);
     Ok(
-        match asked(jvm, library.as_bytes(), attach::STATUS.as_bytes(), tick)? {
+        match load_with_retries(jvm, library.as_bytes(), attach::STATUS.as_bytes(), tick)? {
             Ok(state) if state >= attach::STATE => State::Does(state - attach::STATE),
             _ => State::Unknown,
         },
@@ -136,18 +136,18 @@ pub(super) fn state(jvm: &Jvm<'_>) -> Result<State> {
 pub(super) fn detach(jvm: &Jvm<'_>, wanted: Wanted) -> Result<Option<Loaded>> {
     match jvm.process.library(MARK) {
         None => Ok(None),
-        Some(path) => told(jvm, path.as_bytes(), attach::DETACH, wanted).map(Some),
+        Some(path) => pass_options(jvm, path.as_bytes(), attach::DETACH, wanted).map(Some),
     }
 }
 
 /// Makes the JVM pass the options to the agent in this library. Loads the library first if the JVM has not loaded it
 /// yet.
-fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<Loaded> {
+fn pass_options(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<Loaded> {
     let (start, mut is_silent) = (Instant::now(), !wanted.quiet);
     let tick = || {
         if is_silent && start.elapsed() >= LATE {
             is_silent = false;
-            messages::said(&format!(
+            messages::print_done(&format!(
                 "{}: the agent has not finished after {}; if it changes many classes (count=on), the JVM's standard error shows its progress",
                 jvm.process,
                 Span(LATE)
@@ -155,13 +155,13 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<
         }
         jvm.process.check_alive().map(|()| Sign::Nothing)
     };
-    match asked(jvm, library, options.as_bytes(), tick)? {
+    match load_with_retries(jvm, library, options.as_bytes(), tick)? {
         Ok(attach::DONE) => Ok(Loaded::Now),
         Ok(attach::ALREADY_LOADED) => Ok(Loaded::Before),
         Ok(attach::CHANGED) => Ok(Loaded::Changed),
         Ok(attach::DETACHED) => Ok(Loaded::Detached),
         Ok(attach::DETACHED_BEFORE) => Ok(Loaded::DetachedBefore),
-        Ok(attach::TOO_OLD) => Err(too_old(jvm.process)),
+        Ok(attach::TOO_OLD) => Err(old_jvm_failure(jvm.process)),
         Ok(code) => {
             let process = jvm.process;
             let known = CODES.iter().find(|(known, ..)| *known == code);
@@ -174,10 +174,10 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<
             };
             Err(Failure {
                 hint: hint.map(str::to_owned),
-                ..refused(format!("{process}: {why}"))
+                ..unusable_failure(format!("{process}: {why}"))
             })
         }
-        Err(why) => Err(not_loaded(jvm, &why)),
+        Err(why) => Err(agent_load_failure(jvm, &why)),
     }
 }
 
@@ -185,16 +185,16 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<
 pub(super) const NEEDS_JDK_11: &str = "the agent needs JDK 11 or later, and this JVM is older";
 
 /// The failure for a JVM that is too old for the agent. The hint names the commands that work with such a JVM.
-pub(super) fn too_old(process: &Process) -> Failure {
+pub(super) fn old_jvm_failure(process: &Process) -> Failure {
     let pid = process.pid;
-    refused(format!("{process}: {NEEDS_JDK_11}")).with_hint(format!(
+    unusable_failure(format!("{process}: {NEEDS_JDK_11}")).with_hint(format!(
         "use a command that needs no agent: `heapdiff dump {pid}` or `heapdiff hunt {pid} --no-attach`"
     ))
 }
 
 /// Returns the agent's return code, or the reason why the JVM did not call the agent. Repeats the request while the JVM
 /// is starting.
-pub(super) fn asked(
+pub(super) fn load_with_retries(
     jvm: &Jvm<'_>,
     library: &[u8],
     options: &[u8],
@@ -204,8 +204,8 @@ pub(super) fn asked(
     loop {
         let answer = jvm.execute("load", [library, b"true", options], &mut tick)?;
         let outcome = outcome(&answer);
-        let is_over = start.elapsed() >= STARTING || jvm.left() <= AGAIN;
-        if !is_early(&outcome) || is_over {
+        let is_over = start.elapsed() >= STARTING || jvm.remaining_time() <= AGAIN;
+        if !is_jvm_starting(&outcome) || is_over {
             return Ok(outcome);
         }
         sleep(AGAIN);
@@ -213,7 +213,7 @@ pub(super) fn asked(
 }
 
 /// True if the JVM is still starting, according to the agent's return code or, since JDK 21, the JVM's own answer.
-fn is_early(outcome: &std::result::Result<i32, String>) -> bool {
+fn is_jvm_starting(outcome: &std::result::Result<i32, String>) -> bool {
     match outcome {
         Ok(code) => *code == attach::NOT_UP,
         Err(why) => why.contains("only permitted in the live phase"),
@@ -221,27 +221,27 @@ fn is_early(outcome: &std::result::Result<i32, String>) -> bool {
 }
 
 /// Returns the failure for a JVM that did not load the agent, so that the agent's code did not run.
-pub(super) fn not_loaded(jvm: &Jvm<'_>, why: &str) -> Failure {
+pub(super) fn agent_load_failure(jvm: &Jvm<'_>, why: &str) -> Failure {
     let is_musl = jvm.process.library(MUSL).is_some();
-    not_loaded_by(&jvm.process.to_string(), why, is_musl)
+    agent_load_failure_of(&jvm.process.to_string(), why, is_musl)
 }
 
 /// Part of the name of musl's loader, which every program on Alpine Linux has mapped.
 const MUSL: &str = "ld-musl-";
 
-fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
+fn agent_load_failure_of(process: &str, why: &str, is_musl: bool) -> Failure {
     if why.contains("EnableDynamicAgentLoading") {
-        return refused(format!("{process} did not load the agent: {why}"))
+        return unusable_failure(format!("{process} did not load the agent: {why}"))
             .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
     }
     if is_musl {
         // Print this message in place of the dynamic linker's message, which is only a list of missing symbols.
-        return refused(format!(
+        return unusable_failure(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))
         .with_hint("`heapdiff dump` and `heapdiff hunt --no-attach` need no agent");
     }
-    refused(format!("{process} did not load the agent: {why}"))
+    unusable_failure(format!("{process} did not load the agent: {why}"))
 }
 
 /// Returns the agent's return code, or the reason why the JVM did not call the agent.
@@ -276,8 +276,8 @@ impl Visible {
 ///
 /// If the JVM has already loaded an agent library from any path, returns that path. If the JVM loaded a second library,
 /// the second would not recognize the first, and would report that a different agent is already sampling.
-pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
-    places::sweep(jvm);
+pub(super) fn path_for_jvm(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
+    places::remove_leftover_copies(jvm);
     if let Some(loaded) = jvm.process.library(MARK)
         && loaded.len() < LONGEST_ARGUMENT
     {
@@ -287,11 +287,11 @@ pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     if path.len() < LONGEST_ARGUMENT && is_seen(jvm, library) {
         return Ok(Visible::at(path));
     }
-    let copy = Copy::of(jvm, library).map_err(|e| {
-        refused(format!(
+    let copy = Copy::create(jvm, library).map_err(|e| {
+        unusable_failure(format!(
             "{}: cannot copy the agent to the JVM's /tmp: {}",
             jvm.process,
-            plain(&e)
+            system_message(&e)
         ))
     })?;
     Ok(Visible {
@@ -305,7 +305,7 @@ fn is_seen(jvm: &Jvm<'_>, library: &Path) -> bool {
     let ours = fs::metadata(library).map(|meta| (meta.dev(), meta.ino()));
     let theirs = jvm.root.identity_of(library);
     let same = matches!((ours, theirs), (Ok(ours), Ok(theirs)) if ours == theirs);
-    same && matches!(jvm.process.user.act(|| File::open(library)), Ok(Ok(_)))
+    same && matches!(jvm.process.user.run_as(|| File::open(library)), Ok(Ok(_)))
 }
 
 #[cfg(test)]
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_jvm_with_musl_gets_one_clear_line() {
         let why = "/a.so was not loaded. Error relocating /a.so: __res_init: symbol not found";
-        let said = |why, is_musl| not_loaded_by("process 7 (A)", why, is_musl).message;
+        let said = |why, is_musl| agent_load_failure_of("process 7 (A)", why, is_musl).message;
         let musl = "process 7 (A) did not load the agent: its C library is musl, and the agent was built for glibc";
         assert_eq!(said(why, true), musl);
         assert!(said(why, false).ends_with("symbol not found"));
@@ -324,18 +324,20 @@ mod tests {
     }
 
     #[test]
-    fn a_jvm_that_is_still_starting_is_told() {
+    fn a_jvm_that_is_still_starting_is_reported() {
         let said = "Dynamic agent loading is only permitted in the live phase";
-        assert!(is_early(&Err(said.to_owned())) && is_early(&Ok(attach::NOT_UP)));
-        assert!(!is_early(&Err("cannot open shared object file".to_owned())));
-        assert!(!is_early(&Ok(attach::DONE)) && !is_early(&Ok(attach::FAILED)));
+        assert!(is_jvm_starting(&Err(said.to_owned())) && is_jvm_starting(&Ok(attach::NOT_UP)));
+        assert!(!is_jvm_starting(&Err(
+            "cannot open shared object file".to_owned()
+        )));
+        assert!(!is_jvm_starting(&Ok(attach::DONE)) && !is_jvm_starting(&Ok(attach::FAILED)));
         let told = CODES.iter().find(|(code, ..)| *code == attach::NOT_UP);
         let why = "the JVM is still starting, so the agent was not loaded";
         assert_eq!(told.map(|(_, why, _)| *why), Some(why));
     }
 
     #[test]
-    fn outcomes_of_every_version() {
+    fn attach_outcomes_of_every_jdk_are_understood() {
         let outcome = |code, text: &str| {
             outcome(&Answer {
                 code,

@@ -7,10 +7,10 @@ use std::path::Path;
 use heapdiff_agent::options::Options;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::process::refused;
+use super::process::unusable_failure;
 use super::protocol::Jvm;
 use super::request::Agent;
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 
 /// Parses the options. Returns `None` if they are invalid but the user named a library. That library may have another
 /// version, and its version may accept the options.
@@ -43,9 +43,9 @@ pub(super) fn trace(jvm: &Jvm<'_>, options: &Options) -> Result<()> {
     let path = trace.path_in(process.inner_pid);
     writable(jvm, &path).map_err(|e| {
         let (path, user) = (path.display(), process.user.name());
-        refused(format!(
+        unusable_failure(format!(
             "{process}: trace={path}: the user {user} cannot write this file: {}",
-            plain(&e)
+            system_message(&e)
         ))
     })
 }
@@ -54,11 +54,11 @@ fn writable(jvm: &Jvm<'_>, path: &Path) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::IsADirectory.into());
     };
-    let folder = jvm.root.below(folder)?;
-    if jvm.root.below(path).is_ok() {
+    let folder = jvm.root.open_in_root(folder)?;
+    if jvm.root.open_in_root(path).is_ok() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    jvm.process.user.act(|| {
+    jvm.process.user.run_as(|| {
         // SQLite creates more files beside the database while it writes.
         folder.is_writable()?;
         match accessat(CWD, folder.path(name), Access::WRITE_OK, AtFlags::EACCESS) {

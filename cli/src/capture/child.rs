@@ -50,13 +50,13 @@ impl Waits {
         format!("the forked child that writes the dump {what}")
     }
 
-    fn is_like(self, other: Self) -> bool {
+    fn matches(self, other: Self) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
 }
 
 impl Child {
-    pub(super) fn of(jvm: &Process) -> Self {
+    pub(super) fn for_jvm(jvm: &Process) -> Self {
         Self {
             jvm: i32::try_from(jvm.pid).unwrap_or_default(),
             searched: None,
@@ -78,7 +78,7 @@ impl Child {
 
     /// Returns a new message about what the child is waiting for; `None` if there is nothing new. `bytes` is the
     /// current size of the dump.
-    pub(super) fn look(&mut self, bytes: u64) -> Option<String> {
+    pub(super) fn new_wait_message(&mut self, bytes: u64) -> Option<String> {
         let now = Instant::now();
         let pid = match &self.watched {
             Some((pid, _)) => *pid,
@@ -89,7 +89,8 @@ impl Child {
                 found.flatten()?
             }
         };
-        let state = State::of(pid).filter(|state| state.parent == self.jvm && state.letter != 'Z');
+        let state = State::read_process(pid)
+            .filter(|state| state.parent == self.jvm && state.letter != 'Z');
         let Some(state) = state else {
             self.watched = None;
             return None;
@@ -98,7 +99,7 @@ impl Child {
             .watched
             .get_or_insert_with(|| (pid, Window::new(state, bytes, now)));
         let waits = window.add(state, bytes, now)?;
-        if self.told.iter().any(|told| told.is_like(waits)) {
+        if self.told.iter().any(|told| told.matches(waits)) {
             return None;
         }
         self.told.push(waits);
@@ -113,7 +114,7 @@ fn child_of(jvm: i32) -> Option<i32> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.find(|&pid| {
-        State::of(pid).is_some_and(|state| state.parent == jvm)
+        State::read_process(pid).is_some_and(|state| state.parent == jvm)
             && command(pid).as_ref() == Some(&own)
     })
 }
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_waits_for_is_told_of_those_that_wait() {
+    fn the_cause_of_a_childs_wait_is_reported() {
         let processor = "the forked child that writes the dump waits for a processor: it got ";
         let of = |share| {
             Some(format!(

@@ -11,14 +11,14 @@ use heapdiff_sites::attach::Counting;
 use heapdiff_sites::{Counts, attach};
 use heapdiff_units::{Span, grouped};
 
-use super::agent::{SAYS, asked, not_loaded, too_old, visible};
+use super::agent::{SAYS, agent_load_failure, load_with_retries, old_jvm_failure, path_for_jvm};
 use super::deadline::{Deadline, Sign};
 use super::held::{is_named, memory_at, token};
 use super::library::library;
-use super::process::{Process, refused};
+use super::process::{Process, unusable_failure};
 use super::protocol::Jvm;
 use super::request::{CountRequest, JvmArgs, LONGEST_ARGUMENT};
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 use crate::interrupt::Wait;
 use crate::progress::{Meter, Wanted};
 
@@ -48,17 +48,17 @@ pub(crate) fn count(
     let interrupt = Wait::start();
     let options = match classes {
         Some(classes) => {
-            meter.say(Some(announcement(&process, classes)));
+            meter.print_above_bar(Some(announcement(&process, classes)));
             format!("{options},{}={}", attach::COUNT_KEYS[5], put.token)
         }
         None if count.sampled => return Err(other_version(&process)),
         None => options,
     };
-    let begun = ask(&jvm, &library, &options, || {
+    let begun = send_request(&jvm, &library, &options, || {
         if !interrupt.pause(Duration::ZERO) {
             put.end();
         }
-        put.look();
+        put.show_progress();
     })?;
     let is_ended = !interrupt.pause(Duration::ZERO);
     drop(interrupt);
@@ -67,7 +67,7 @@ pub(crate) fn count(
             "{}: a debugger is attached, so nothing is counted",
             jvm.process
         );
-        return Err(refused(why)
+        return Err(unusable_failure(why)
             .with_hint("detach the debugger, and run the command again: heapdiff must not change classes while a debugger is attached"));
     }
     if !is_ended {
@@ -76,12 +76,12 @@ pub(crate) fn count(
     let taken = Changing::new(&jvm, &meter, "removing counters from classes");
     jvm.restart();
     let end = format!("{}{}", attach::COUNT_END, taken.token);
-    let code = ask(&jvm, &library, &end, || taken.look())?;
-    let counts = shown(&jvm, &attach::count_sign(&taken.token))?;
+    let code = send_request(&jvm, &library, &end, || taken.show_progress())?;
+    let counts = read_counts(&jvm, &attach::counts_file_name(&taken.token))?;
     if code == attach::DEBUGGED {
         let stay =
             "a debugger is attached: the counters stay in the classes until the debugger detaches";
-        meter.say(Some(stay.to_owned()));
+        meter.print_above_bar(Some(stay.to_owned()));
     }
     Ok((name, counts))
 }
@@ -110,11 +110,11 @@ fn announcement(process: &Process, classes: u64) -> String {
     let time = Span(Duration::from_secs(seconds));
     format!(
         "{process}: inserting counters into {}; the program is slower for about {time}, and once more when the counters are removed",
-        counted_of(classes)
+        counted_message(classes)
     )
 }
 
-fn counted_of(classes: u64) -> String {
+fn counted_message(classes: u64) -> String {
     match classes {
         1 => "1 class".to_owned(),
         _ => format!("{} classes", grouped(classes)),
@@ -135,7 +135,7 @@ struct Changing<'a> {
 
 impl<'a> Changing<'a> {
     fn new(jvm: &'a Jvm<'a>, meter: &'a Meter, what: &'static str) -> Self {
-        meter.phase_of_unknown_length(what);
+        meter.begin_unbounded_phase(what);
         Self {
             pid: jvm.process.pid,
             jvm,
@@ -147,11 +147,11 @@ impl<'a> Changing<'a> {
     }
 
     /// Shows the progress of the agent. The JVM's time-out starts again whenever the agent has changed more classes.
-    fn look(&self) {
+    fn show_progress(&self) {
         let mut seen = self.seen.borrow_mut();
         let (file, last, since) = &mut *seen;
         if file.is_none() {
-            *file = memory(self.pid, &attach::counting_sign(&self.token)).ok();
+            *file = memory(self.pid, &attach::counting_file_name(&self.token)).ok();
         }
         let Some(file) = file else { return };
         let mut bytes = [0; Counting::LEN];
@@ -225,33 +225,34 @@ fn options(count: &CountRequest) -> Result<String> {
     }
 }
 
-/// Sends a request to the agent, and calls `look` while waiting. Returns [`attach::DONE`] or [`attach::DEBUGGED`].
-fn ask(jvm: &Jvm<'_>, library: &Path, options: &str, look: impl FnMut()) -> Result<i32> {
+/// Sends a request to the agent, and calls `show_progress` while waiting. Returns [`attach::DONE`] or
+/// [`attach::DEBUGGED`].
+fn send_request(jvm: &Jvm<'_>, library: &Path, options: &str, look: impl FnMut()) -> Result<i32> {
     let code = request(jvm, library, options, look)?;
     checked(jvm, code)
 }
 
 /// Sends a request to the agent. Returns the agent's return code.
 fn request(jvm: &Jvm<'_>, library: &Path, options: &str, mut look: impl FnMut()) -> Result<i32> {
-    let library = visible(jvm, library)?;
+    let library = path_for_jvm(jvm, library)?;
     let alive = || {
         look();
         jvm.process.check_alive().map(|()| Sign::Nothing)
     };
-    let code = asked(jvm, &library.path, options.as_bytes(), alive)?;
-    code.map_err(|why| not_loaded(jvm, &why))
+    let code = load_with_retries(jvm, &library.path, options.as_bytes(), alive)?;
+    code.map_err(|why| agent_load_failure(jvm, &why))
 }
 
 /// Returns `code` if it is [`attach::DONE`] or [`attach::DEBUGGED`], else an error.
 fn checked(jvm: &Jvm<'_>, code: i32) -> Result<i32> {
     if code == attach::TOO_OLD {
-        return Err(too_old(jvm.process));
+        return Err(old_jvm_failure(jvm.process));
     }
     match reason(code) {
         None => Ok(code),
         Some((why, hint)) => {
             let hint = hint.replace("PID", &jvm.process.pid.to_string());
-            Err(refused(format!("{}: {why}", jvm.process)).with_hint(hint))
+            Err(unusable_failure(format!("{}: {why}", jvm.process)).with_hint(hint))
         }
     }
 }
@@ -259,7 +260,7 @@ fn checked(jvm: &Jvm<'_>, code: i32) -> Result<i32> {
 /// The failure for a loaded agent whose version lacks the requested feature.
 fn other_version(process: &Process) -> Failure {
     let (why, hint) = OTHER_VERSION;
-    refused(format!("{process}: {why}")).with_hint(hint)
+    unusable_failure(format!("{process}: {why}")).with_hint(hint)
 }
 
 const OTHER_VERSION: (&str, &str) = (
@@ -320,7 +321,7 @@ fn memory(pid: u32, sign: &str) -> std::io::Result<File> {
 }
 
 /// Reads the counts from a memory file (memfd) of the agent.
-fn shown(jvm: &Jvm<'_>, sign: &str) -> Result<Counts> {
+fn read_counts(jvm: &Jvm<'_>, sign: &str) -> Result<Counts> {
     let read = || {
         let file = memory(jvm.process.pid, sign)?;
         let mut bytes = Vec::new();
@@ -330,8 +331,8 @@ fn shown(jvm: &Jvm<'_>, sign: &str) -> Result<Counts> {
         Counts::decode(&bytes).ok_or_else(|| ErrorKind::InvalidData.into())
     };
     read().map_err(|e: std::io::Error| {
-        let why = plain(&e);
-        refused(format!("{}: cannot read the counts: {why}", jvm.process))
+        let why = system_message(&e);
+        unusable_failure(format!("{}: cannot read the counts: {why}", jvm.process))
     })
 }
 
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_handed_over_whole() {
+    fn patterns_are_passed_to_the_agent_unchanged() {
         assert_eq!(options(&count(None, None)).unwrap(), "count:seconds=31");
         let told = options(&count(Some("a{1,2}"), Some("b"))).unwrap();
         assert_eq!(told, "count:seconds=31,jdk=on,include=a{1\\,2},exclude=b");
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_is_told_with_what_helps() {
+    fn each_refusal_has_a_reason_and_a_hint() {
         assert_eq!(reason(attach::DONE), None);
         for (code, says, helps) in [
             (attach::COUNTS_ALREADY, "already being counted", "wait"),

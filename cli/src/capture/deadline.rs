@@ -50,7 +50,7 @@ impl Deadline {
     }
 
     /// Returns the time that is left, or zero if the command has to give up.
-    pub(super) fn left(&self) -> Duration {
+    pub(super) fn remaining(&self) -> Duration {
         let end = *self.end.lock().unwrap_or_else(PoisonError::into_inner);
         end.map_or(Duration::MAX, |end| {
             end.saturating_duration_since(Instant::now())
@@ -85,7 +85,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn of(process: &Process) -> Self {
+    pub(super) fn for_process(process: &Process) -> Self {
         Self {
             pid: i32::try_from(process.pid).unwrap_or_default(),
             bytes: 0,
@@ -95,14 +95,17 @@ impl Progress {
     }
 
     /// True if the JVM has made progress since the previous call.
-    pub(super) fn look(&mut self, sign: Sign) -> bool {
+    pub(super) fn has_progressed(&mut self, sign: Sign) -> bool {
         let (kind, ticks) = match sign {
             Sign::Child => return true,
             Sign::Dump(bytes) if bytes > self.bytes => {
                 self.bytes = bytes;
                 return true;
             }
-            Sign::Dump(_) => (Sign::Dump(0), State::of(self.pid).map(|state| state.ticks)),
+            Sign::Dump(_) => (
+                Sign::Dump(0),
+                State::read_process(self.pid).map(|state| state.ticks),
+            ),
             Sign::Nothing => (Sign::Nothing, Some(self.ticks_of_threads())),
         };
         let (Some(ticks), now) = (ticks, Instant::now()) else {
@@ -115,7 +118,7 @@ impl Progress {
                     return false;
                 }
                 self.measured = Some((now, kind, ticks));
-                works(ticks.saturating_sub(before), time)
+                is_working(ticks.saturating_sub(before), time)
             }
             _ => {
                 self.measured = Some((now, kind, ticks));
@@ -142,7 +145,7 @@ impl Progress {
 }
 
 /// True if a thread that used `ticks` of processor time within `time` counts as working.
-fn works(ticks: u64, time: Duration) -> bool {
+fn is_working(ticks: u64, time: Duration) -> bool {
     let used = u128::from(ticks * 1000 / State::TICKS);
     ticks >= TICKS && used * 100 >= time.as_millis() * u128::from(SHARE)
 }
@@ -152,25 +155,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deadline_passes_and_begins_anew() {
+    fn a_deadline_expires_and_restarts() {
         let deadline = Deadline::new(Duration::ZERO);
-        assert_eq!(deadline.left(), Duration::ZERO);
+        assert_eq!(deadline.remaining(), Duration::ZERO);
         deadline.restart();
-        assert_eq!(deadline.left(), Duration::ZERO);
+        assert_eq!(deadline.remaining(), Duration::ZERO);
         let deadline = Deadline::new(Duration::from_secs(3600));
-        assert!(deadline.left() > Duration::from_secs(3000));
-        assert_eq!(Deadline::new(Duration::MAX).left(), Duration::MAX);
+        assert!(deadline.remaining() > Duration::from_secs(3000));
+        assert_eq!(Deadline::new(Duration::MAX).remaining(), Duration::MAX);
     }
 
     #[test]
-    fn processor_time_shows_who_works() {
+    fn processor_time_shows_that_a_process_works() {
         let second = Duration::from_secs(1);
-        assert!(works(5, second) && !works(4, second));
-        assert!(works(2, WINDOW) && !works(1, Duration::from_millis(1)));
+        assert!(is_working(5, second) && !is_working(4, second));
+        assert!(is_working(2, WINDOW) && !is_working(1, Duration::from_millis(1)));
     }
 
     #[test]
-    fn growth_and_children_are_progress_and_silence_is_none() {
+    fn growth_and_children_count_as_progress() {
         let own = i32::try_from(std::process::id()).unwrap();
         let mut progress = Progress {
             pid: own,
@@ -178,15 +181,15 @@ mod tests {
             measured: None,
             threads: Vec::new(),
         };
-        assert!(progress.look(Sign::Child));
-        assert!(!progress.look(Sign::Dump(0)));
-        assert!(progress.look(Sign::Dump(1)));
-        assert!(!progress.look(Sign::Dump(1)));
-        assert!(progress.look(Sign::Dump(2)));
+        assert!(progress.has_progressed(Sign::Child));
+        assert!(!progress.has_progressed(Sign::Dump(0)));
+        assert!(progress.has_progressed(Sign::Dump(1)));
+        assert!(!progress.has_progressed(Sign::Dump(1)));
+        assert!(progress.has_progressed(Sign::Dump(2)));
         // This test process has no thread with the name of a JVM's command thread.
-        assert!(!progress.look(Sign::Nothing) && !progress.look(Sign::Nothing));
+        assert!(!progress.has_progressed(Sign::Nothing) && !progress.has_progressed(Sign::Nothing));
         // This process uses processor time after the file has appeared.
-        assert!(!progress.look(Sign::Dump(2)));
+        assert!(!progress.has_progressed(Sign::Dump(2)));
         let end = Instant::now() + Duration::from_secs(60);
         let mut worked = false;
         while !worked && Instant::now() < end {
@@ -194,7 +197,7 @@ mod tests {
             while spin.elapsed() < WINDOW {
                 std::hint::black_box(0);
             }
-            worked = progress.look(Sign::Dump(2));
+            worked = progress.has_progressed(Sign::Dump(2));
         }
         assert!(worked);
     }

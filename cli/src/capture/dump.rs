@@ -22,10 +22,10 @@ use super::deadline::Sign;
 use super::folder::Folder;
 use super::fork::{self, Refused};
 use super::places;
-use super::process::{bytes_of, refused};
+use super::process::{bytes_of, unusable_failure};
 use super::protocol::{Answer, Jvm};
 use super::request::{LONGEST_ARGUMENT, What};
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 use crate::interrupt::Unfinished;
 use crate::leftovers;
 use crate::progress::{Meter, Wanted};
@@ -61,7 +61,7 @@ impl DumpPlace {
             .map_err(|_| bad(format!("the folder {} does not exist", parent.display())))?;
         match fs::symlink_metadata(folder.join(name)) {
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => return Err(bad(plain(&e))),
+            Err(e) => return Err(bad(system_message(&e))),
             Ok(meta) if !meta.is_file() => {
                 return Err(bad("this path exists and is not a file".to_owned()));
             }
@@ -74,7 +74,7 @@ impl DumpPlace {
                 bad(format!(
                     "cannot write to {}: {}",
                     parent.display(),
-                    plain(&e)
+                    system_message(&e)
                 ))
             })?;
         Ok(Self {
@@ -140,13 +140,15 @@ pub(super) fn take(
     wanted: Wanted,
 ) -> Result<DumpResult> {
     let meter = Meter::new(wanted, &place.file);
-    let mut written = Written::by(jvm, &place.folder, &place.file, how, &meter)?;
+    let mut written = Written::create(jvm, &place.folder, &place.file, how, &meter)?;
     let asked_ms = written.asked_ms;
     let not_forked = written.not_forked.take();
-    let bytes = written.deliver(place, &meter).map_err(|e| match e.kind() {
-        ErrorKind::AlreadyExists => exists(&place.file),
-        _ => not_written(&place.file, &e),
-    })?;
+    let bytes = written
+        .finish_at(place, &meter)
+        .map_err(|e| match e.kind() {
+            ErrorKind::AlreadyExists => exists(&place.file),
+            _ => write_failure(&place.file, &e),
+        })?;
     Ok(DumpResult {
         file: place.file.clone(),
         target: place.target(),
@@ -161,13 +163,13 @@ pub(super) fn take(
 pub(super) fn stream(jvm: &Jvm<'_>, how: How<'_>, wanted: Wanted, out: impl Write) -> Result<u64> {
     let meter = Meter::new(wanted, Path::new("dump"));
     let folder = std::env::temp_dir();
-    let written = Written::by(jvm, &folder, &folder, how, &meter)?;
+    let written = Written::create(jvm, &folder, &folder, how, &meter)?;
     written
-        .hand_on(out, &meter)
+        .stream_to(out, &meter)
         .map_err(|e| failed_to_write("standard output", &e))
 }
 
-fn not_written(shown: &Path, error: &io::Error) -> Failure {
+fn write_failure(shown: &Path, error: &io::Error) -> Failure {
     failed_to_write(shown.display(), error)
 }
 
@@ -187,25 +189,31 @@ struct Written {
 impl Written {
     /// Makes the JVM, or a child of it, write its heap to `folder`. If the JVM cannot write there, it writes to its own
     /// `/tmp`. Messages call the folder `shown`.
-    fn by(jvm: &Jvm<'_>, folder: &Path, shown: &Path, how: How<'_>, meter: &Meter) -> Result<Self> {
-        meter.phase_of_unknown_length("dumping");
+    fn create(
+        jvm: &Jvm<'_>,
+        folder: &Path,
+        shown: &Path,
+        how: How<'_>,
+        meter: &Meter,
+    ) -> Result<Self> {
+        meter.begin_unbounded_phase("dumping");
         let part = PartialDump::new(jvm, folder)?;
         let Some(forker) = how.forker else {
             return Self::by_jvm(jvm, part, shown, how.what, meter);
         };
         let asked_ms = now_ms();
-        let mut child = Child::of(jvm.process);
+        let mut child = Child::for_jvm(jvm.process);
         let tick = || {
             let bytes = part.size();
-            meter.reached(bytes);
-            meter.say(child.look(bytes));
+            meter.set_done(bytes);
+            meter.print_above_bar(child.new_wait_message(bytes));
             jvm.process.check_alive().map(|()| child.sign(bytes))
         };
-        let refused = match fork::ask(jvm, forker, &part.name_for_jvm, tick)? {
+        let refused = match fork::request_dump(jvm, forker, &part.name_for_jvm, tick)? {
             None if forker.only || part.file.exists() => {
                 return Self::read(jvm, (part, asked_ms), shown, how.what, meter);
             }
-            refused => refused.unwrap_or_else(Refused::nothing_written),
+            refused => refused.unwrap_or_else(Refused::missing_dump_refusal),
         };
         // The child does not compress the dump. If the disk is too full for an uncompressed dump, there may still be
         // room for a compressed dump by the JVM.
@@ -229,12 +237,12 @@ impl Written {
         meter: &Meter,
     ) -> Result<Self> {
         let mut asked_ms = now_ms();
-        let mut answer = ask(jvm, &part, what, meter)?;
+        let mut answer = request_dump(jvm, &part, what, meter)?;
         if part.folder.is_none() && answer.text.contains("Unable to create") {
             // The folder is mounted read-only for the JVM, or a security policy forbids writing.
             part = PartialDump::in_tmp(jvm)?;
             asked_ms = now_ms();
-            answer = ask(jvm, &part, what, meter)?;
+            answer = request_dump(jvm, &part, what, meter)?;
         }
         if answer.code != 0 || !answer.text.contains(CREATED) {
             return Err(failed(jvm, &part, shown, &answer));
@@ -250,9 +258,9 @@ impl Written {
         what: What,
         meter: &Meter,
     ) -> Result<Self> {
-        let broken = |e| not_written(shown, &e);
+        let broken = |e| write_failure(shown, &e);
         let (mut file, bytes) = part.open(jvm).map_err(broken)?;
-        meter.reached(bytes);
+        meter.set_done(bytes);
         let mut magic = [0; 2];
         file.read_exact(&mut magic).map_err(broken)?;
         file.seek(SeekFrom::Start(0)).map_err(broken)?;
@@ -267,9 +275,9 @@ impl Written {
     }
 
     /// Moves the dump to its final name and makes the user who requested it the owner. Returns its size.
-    fn deliver(self, place: &DumpPlace, meter: &Meter) -> io::Result<u64> {
+    fn finish_at(self, place: &DumpPlace, meter: &Meter) -> io::Result<u64> {
         let target = place.target();
-        let is_ours = match own(&self.file) {
+        let is_ours = match make_private(&self.file) {
             // The file system belongs to a user namespace that has no id for our user.
             Err(e) if Errno::from_io_error(&e) == Some(Errno::OVERFLOW) => false,
             owned => owned.map(|()| true)?,
@@ -297,7 +305,7 @@ impl Written {
     }
 
     /// Unlinks the file of the dump, and then writes the content of the open file to `out`.
-    fn hand_on(self, out: impl Write, meter: &Meter) -> io::Result<u64> {
+    fn stream_to(self, out: impl Write, meter: &Meter) -> io::Result<u64> {
         drop(self.part);
         copied(self.file, self.bytes, self.to_compress, out, meter)
     }
@@ -348,7 +356,7 @@ fn copy_whole(
         }
         to.write_all(&buffer[..read])?;
         left -= read as u64;
-        meter.reached(bytes - left);
+        meter.set_done(bytes - left);
     }
     Ok(())
 }
@@ -373,10 +381,10 @@ impl<W: Write> Write for Counted<W> {
 }
 
 /// Makes the JVM write a dump, and waits until it has finished.
-fn ask(jvm: &Jvm<'_>, part: &PartialDump, what: What, meter: &Meter) -> Result<Answer> {
+fn request_dump(jvm: &Jvm<'_>, part: &PartialDump, what: What, meter: &Meter) -> Result<Answer> {
     let tick = || {
         let bytes = part.size();
-        meter.reached(bytes);
+        meter.set_done(bytes);
         jvm.process.check_alive()?;
         // An empty file also shows that the dump has begun: the JVM creates the file first, and then runs a GC.
         let has_begun = bytes > 0 || fs::symlink_metadata(&part.file).is_ok();
@@ -411,7 +419,7 @@ fn failed(jvm: &Jvm<'_>, part: &PartialDump, shown: &Path, answer: &Answer) -> F
             None => shown.display().to_string(),
             Some(_) => "the JVM's /tmp".to_owned(),
         };
-        return refused(format!(
+        return unusable_failure(format!(
             "{process}: no space for the dump in {shown}: the JVM gave up after {}",
             heapdiff_units::Size(part.size())
         ))
@@ -422,7 +430,7 @@ fn failed(jvm: &Jvm<'_>, part: &PartialDump, shown: &Path, answer: &Answer) -> F
     } else {
         said.chars().filter(|c| !c.is_control()).collect()
     };
-    refused(format!("{process} did not write a dump: {said}"))
+    unusable_failure(format!("{process} did not write a dump: {said}"))
 }
 
 /// The temporary file that the JVM writes.
@@ -444,22 +452,22 @@ impl PartialDump {
         // so this code runs only with that user's rights.
         let user = &jvm.process.user;
         let tmp = jvm.tmp.path(".");
-        let _ = user.act(|| [folder, &tmp].map(leftovers::sweep));
+        let _ = user.run_as(|| [folder, &tmp].map(leftovers::remove_leftovers));
         // Also remove leftover copies of dumps. They belong to our user and not to the user of the JVM.
-        leftovers::sweep(folder);
-        places::sweep(jvm);
-        Self::beside(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)
+        leftovers::remove_leftovers(folder);
+        places::remove_leftover_copies(jvm);
+        Self::in_requested_folder(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)
     }
 
     /// Chooses a file in the requested folder, if the JVM sees the same folder under that path and the JVM's user may
     /// write to it.
-    fn beside(jvm: &Jvm<'_>, folder: &Path) -> Option<Self> {
-        let theirs = jvm.root.below(folder).ok()?;
+    fn in_requested_folder(jvm: &Jvm<'_>, folder: &Path) -> Option<Self> {
+        let theirs = jvm.root.open_in_root(folder).ok()?;
         let ours = Folder::open(folder).ok()?;
         if theirs.identity().ok()? != ours.identity().ok()? {
             return None;
         }
-        jvm.process.user.act(|| ours.is_writable()).ok()?.ok()?;
+        jvm.process.user.run_as(|| ours.is_writable()).ok()?.ok()?;
         let file = folder.join(unused_name());
         let name_for_jvm = bytes_of(&file);
         if name_for_jvm.len() >= LONGEST_ARGUMENT {
@@ -480,7 +488,7 @@ impl PartialDump {
         let folder = jvm.tmp.path(&name);
         let user = &jvm.process.user;
         let made = Unfinished::new(|| {
-            user.make(|| fs::DirBuilder::new().mode(0o700).create(&folder))?;
+            user.create_as(|| fs::DirBuilder::new().mode(0o700).create(&folder))?;
             if fs::symlink_metadata(&folder)?.uid() != user.uid.as_raw() {
                 let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
                 std::os::unix::fs::lchown(&folder, Some(uid), Some(gid))?;
@@ -488,10 +496,10 @@ impl PartialDump {
             Ok((folder.clone(), ()))
         });
         let (unfinished, ()) = made.map_err(|e| {
-            refused(format!(
+            unusable_failure(format!(
                 "{}: cannot write to the JVM's /tmp: {}",
                 jvm.process,
-                plain(&e)
+                system_message(&e)
             ))
         })?;
         Ok(Self {
@@ -535,7 +543,7 @@ impl PartialDump {
 
 /// Makes the user who takes the dump the owner of the file, and forbids other users to read or write it. This is
 /// necessary because the JVM's user chose the owner and mode of the file.
-fn own(file: &File) -> io::Result<()> {
+fn make_private(file: &File) -> io::Result<()> {
     let us = geteuid().as_raw();
     let is_foreign = file.metadata()?.uid() != us;
     if is_foreign {
@@ -613,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_jvm_did_not_compress_is_compressed() {
+    fn uncompressed_dumps_are_compressed() {
         let dump = vec![7; 3 << 20];
         let mut packed = Vec::new();
         let bytes = copied(&dump[..], dump.len() as u64, Some(1), &mut packed, &quiet()).unwrap();
@@ -637,14 +645,14 @@ mod tests {
         fs::write(&path, "dump").unwrap();
         for mode in [0o666, 0o777, 0o4755, 0o400, 0o600] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            own(&File::open(&path).unwrap()).unwrap();
+            make_private(&File::open(&path).unwrap()).unwrap();
             let now = fs::metadata(&path).unwrap().mode() & 0o7777;
             assert_eq!(now, 0o600, "of a file with mode {mode:o}");
         }
     }
 
     #[test]
-    fn a_file_that_was_put_in_place_of_a_dump_is_not_taken() {
+    fn a_file_that_replaces_the_dump_is_not_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("dump"), "dump").unwrap();
@@ -664,7 +672,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_replaced_unasked() {
+    fn files_are_replaced_only_on_request() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("old"), "old").unwrap();

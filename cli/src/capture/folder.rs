@@ -41,7 +41,7 @@ impl Folder {
     ///
     /// Links are followed as that process would follow them: a link to `/etc` in a container leads to the container's
     /// `/etc`, not to ours.
-    pub(super) fn below(&self, path: &Path) -> io::Result<Self> {
+    pub(super) fn open_in_root(&self, path: &Path) -> io::Result<Self> {
         let fd = self.resolve(path, FOLDER)?;
         Ok(Self { fd })
     }
@@ -126,11 +126,11 @@ mod tests {
         std::os::unix::fs::symlink("../../../..", jail.path().join("up")).unwrap();
         let root = Folder::open(jail.path()).unwrap();
         let etc = Folder::open(&jail.path().join("etc")).unwrap();
-        let through = root.below(Path::new("/tmp")).unwrap();
+        let through = root.open_in_root(Path::new("/tmp")).unwrap();
         assert_eq!(through.identity().unwrap(), etc.identity().unwrap());
-        let up = root.below(Path::new("/up")).unwrap();
+        let up = root.open_in_root(Path::new("/up")).unwrap();
         assert_eq!(up.identity().unwrap(), root.identity().unwrap());
-        assert!(root.below(Path::new("/tmp/inner")).is_ok());
+        assert!(root.open_in_root(Path::new("/tmp/inner")).is_ok());
         // The fallback for kernels without `openat2` refuses links.
         let links = |path: &str| root.resolve_without_links(Path::new(path), FOLDER);
         assert!(links("/etc/inner").is_ok());

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use heapdiff_sites::attach;
 
-use super::agent::{SAYS, asked, not_loaded, too_old, visible};
+use super::agent::{SAYS, agent_load_failure, load_with_retries, old_jvm_failure, path_for_jvm};
 use super::deadline::Sign;
 use super::dump::Forker;
-use super::process::{Process, refused};
+use super::process::{Process, unusable_failure};
 use super::protocol::Jvm;
 use super::request::LONGEST_ARGUMENT;
 use crate::failure::{Failure, Result};
@@ -30,7 +30,7 @@ pub(super) struct Refused {
 
 impl Refused {
     /// The agent reported success, but there is no file.
-    pub(super) fn nothing_written() -> Self {
+    pub(super) fn missing_dump_refusal() -> Self {
         Self {
             why: "the agent wrote nothing".to_owned(),
             hint: ORDINARY,
@@ -39,7 +39,7 @@ impl Refused {
     }
 
     /// The path is too long for the agent's options. The JVM's own dump command may accept it.
-    fn too_long() -> Self {
+    fn long_path_refusal() -> Self {
         Self {
             why: "the path of the folder is too long for the agent".to_owned(),
             hint: ORDINARY,
@@ -49,7 +49,7 @@ impl Refused {
 
     /// Converts the reason to a failure that ends the command.
     pub(super) fn failure(self, process: &Process) -> Failure {
-        refused(format!("{process}: {}", self.why)).with_hint(self.hint)
+        unusable_failure(format!("{process}: {}", self.why)).with_hint(self.hint)
     }
 
     /// Like [`Self::failure`], but for a command with `--no-files`: the hint to leave out `--fork` becomes a hint to
@@ -69,7 +69,7 @@ impl Refused {
 
 /// Makes a child of the JVM write the dump to `file`, and waits until the child has finished. If the agent reports that
 /// there is no dump, returns the reason.
-pub(super) fn ask(
+pub(super) fn request_dump(
     jvm: &Jvm<'_>,
     forker: Forker<'_>,
     file: &[u8],
@@ -80,24 +80,24 @@ pub(super) fn ask(
         return if forker.only {
             Err(Failure::usage("-o: the path of the folder is too long"))
         } else {
-            Ok(Some(Refused::too_long()))
+            Ok(Some(Refused::long_path_refusal()))
         };
     }
-    ask_by(jvm, forker.library, &options, tick)
+    request_with(jvm, forker.library, &options, tick)
 }
 
 /// Sends a request to the agent, and waits for it. Returns the reason if the agent reports that it failed.
-pub(super) fn ask_by(
+pub(super) fn request_with(
     jvm: &Jvm<'_>,
     library: &Path,
     options: &[u8],
     tick: impl FnMut() -> Result<Sign>,
 ) -> Result<Option<Refused>> {
-    let library = visible(jvm, library)?;
-    let outcome = asked(jvm, &library.path, options, tick)?;
-    let code = outcome.map_err(|why| not_loaded(jvm, &why))?;
+    let library = path_for_jvm(jvm, library)?;
+    let outcome = load_with_retries(jvm, &library.path, options, tick)?;
+    let code = outcome.map_err(|why| agent_load_failure(jvm, &why))?;
     if code == attach::TOO_OLD {
-        return Err(too_old(jvm.process));
+        return Err(old_jvm_failure(jvm.process));
     }
     Ok(reason(code))
 }
@@ -147,7 +147,7 @@ fn reason(code: i32) -> Option<Refused> {
 }
 
 /// Returns the message that the JVM itself wrote the dump although the user requested a child process.
-pub(super) fn stood_still(file: &impl std::fmt::Display, why: &str) -> String {
+pub(super) fn fallback_message(file: &impl std::fmt::Display, why: &str) -> String {
     format!(
         "{file}: the JVM wrote this dump itself and was paused meanwhile, because a forked child could not: {why}"
     )
@@ -158,8 +158,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_too_long_for_the_agent_is_left_to_the_jvm() {
-        let refused = Refused::too_long();
+    fn a_path_too_long_for_the_agent_is_written_by_the_jvm() {
+        let refused = Refused::long_path_refusal();
         assert_eq!(
             refused.why,
             "the path of the folder is too long for the agent"
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_are_to_be_no_files_they_are_the_way_out() {
+    fn refusals_with_no_files_suggest_files() {
         let hint = |code| reason(code).unwrap().hinting_at_files().hint;
         let files = "leave out --no-files: the JVM then writes the dumps to files itself";
         assert!(hint(attach::SHARED_HEAP).starts_with(files));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_is_told_with_what_helps() {
+    fn each_refusal_has_a_reason_and_a_hint() {
         assert_eq!(reason(attach::DONE), None);
         for (code, says, helps) in [
             (

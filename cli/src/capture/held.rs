@@ -22,9 +22,9 @@ use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 
 use super::child::Child;
 use super::fork::{self, Refused};
-use super::process::refused;
+use super::process::unusable_failure;
 use super::protocol::Jvm;
-use crate::failure::{Result, plain};
+use crate::failure::{Result, system_message};
 use crate::progress::{Meter, Wanted};
 
 /// The time between two searches for the pipe.
@@ -49,21 +49,21 @@ impl Held {
     /// Makes a child of the JVM send its heap, and receives it.
     pub(super) fn take(jvm: &Jvm<'_>, library: &Path, wanted: Wanted, name: &Path) -> Result<Self> {
         let meter = Meter::new(wanted, name);
-        meter.phase_of_unknown_length("dumping");
+        meter.begin_unbounded_phase("dumping");
         let token = token();
         let options = [attach::SNAPSHOT_PIPE, &token].concat();
         let (over, received) = (AtomicBool::new(false), AtomicU64::new(0));
         let (asked, came) = std::thread::scope(|scope| {
             let receiver = scope.spawn(|| {
-                let pipe = found(jvm.process.pid, &token, &over)?;
+                let pipe = find_pipe(jvm.process.pid, &token, &over)?;
                 pipe.map(|pipe| receive(&pipe, &over, &received))
                     .transpose()
             });
-            let mut child = Child::of(jvm.process);
-            let asked = fork::ask_by(jvm, library, options.as_bytes(), || {
+            let mut child = Child::for_jvm(jvm.process);
+            let asked = fork::request_with(jvm, library, options.as_bytes(), || {
                 let bytes = received.load(Relaxed);
-                meter.reached(bytes);
-                meter.say(child.look(bytes));
+                meter.set_done(bytes);
+                meter.print_above_bar(child.new_wait_message(bytes));
                 jvm.process.check_alive().map(|()| child.sign(bytes))
             });
             over.store(true, Relaxed);
@@ -74,7 +74,7 @@ impl Held {
         // If memory runs short, heapdiff closes the pipe, and this makes the child fail. The shortage is the cause of
         // both errors, so it is reported first.
         if let Err(Unreceived::NoRoom(why)) = &came {
-            return Err(refused(format!("{process}: {why}")).with_hint(
+            return Err(unusable_failure(format!("{process}: {why}")).with_hint(
                 "leave out --no-files: the dumps are then written to files, and --max-memory limits the memory of the analysis",
             ));
         }
@@ -88,8 +88,8 @@ impl Held {
         }
         match came {
             Ok(Some(held)) => Ok(held),
-            Ok(None) => Err(Refused::nothing_written().without_files(process)),
-            Err(error) => Err(refused(format!("{process}: {error}"))),
+            Ok(None) => Err(Refused::missing_dump_refusal().without_files(process)),
+            Err(error) => Err(unusable_failure(format!("{process}: {error}"))),
         }
     }
 
@@ -110,7 +110,11 @@ impl std::fmt::Display for Unreceived {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoRoom(why) => f.write_str(why),
-            Self::Io(error) => write!(f, "the transfer of the dump failed: {}", plain(error)),
+            Self::Io(error) => write!(
+                f,
+                "the transfer of the dump failed: {}",
+                system_message(error)
+            ),
         }
     }
 }
@@ -129,12 +133,12 @@ pub(super) fn token() -> String {
 
 /// Opens the read end of the pipe whose file descriptor the agent wrote to a memory file. Returns `None` if the agent
 /// has finished (`over`) and there is still no pipe.
-fn found(
+fn find_pipe(
     pid: u32,
     token: &str,
     over: &AtomicBool,
 ) -> std::result::Result<Option<File>, Unreceived> {
-    let sign = format!("/memfd:{}", piped::sign(token));
+    let sign = format!("/memfd:{}", piped::memory_file_name(token));
     let files = PathBuf::from(format!("/proc/{pid}/fd"));
     loop {
         // Errors are ignored, because the JVM opens and closes files during this search, and may end.
@@ -147,11 +151,11 @@ fn found(
             if !is_named(&entry.path(), &sign) {
                 continue;
             }
-            let shown = sign_at(&entry.path(), &sign)?;
+            let shown = open_sign(&entry.path(), &sign)?;
             let mut text = String::new();
             let read = (&shown).take(64).read_to_string(&mut text);
-            if let (Ok(_), Some(end)) = (read, piped::end_of(&text)) {
-                let pipe = opened(&files.join(end.to_string()))?;
+            if let (Ok(_), Some(end)) = (read, piped::parse_descriptor(&text)) {
+                let pipe = open_pipe(&files.join(end.to_string()))?;
                 // Empty the memory file (memfd) in which the agent wrote the pipe's file descriptor. The agent waits
                 // until this file is empty, because then somebody reads the pipe.
                 shown.set_len(0)?;
@@ -174,7 +178,7 @@ pub(super) fn is_named(descriptor: &Path, name: &str) -> bool {
 
 /// Opens the memory file (memfd) in which the agent wrote the pipe's file descriptor. The JVM's user may put another
 /// file in its place, so this checks the open file and does not use its path again.
-fn sign_at(path: &Path, sign: &str) -> io::Result<File> {
+fn open_sign(path: &Path, sign: &str) -> io::Result<File> {
     memory_at(path, sign).map_err(|e| match e.kind() {
         ErrorKind::InvalidInput => {
             io::Error::other("the file that the agent created for the dump is not a pipe")
@@ -201,7 +205,7 @@ pub(super) fn memory_at(path: &Path, sign: &str) -> io::Result<File> {
 }
 
 /// Opens a pipe. Any other file is an error: the JVM's user may have put one in its place.
-fn opened(path: &Path) -> io::Result<File> {
+fn open_pipe(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let pipe = OpenOptions::new()
         .read(true)
@@ -227,7 +231,7 @@ fn receive(
     let mut buffer = vec![0; 256 << 10];
     let (mut bytes, mut looked) = (0, 0);
     let mut heard = Instant::now();
-    room(0)?;
+    check_memory(0)?;
     loop {
         match pipe.read(&mut buffer) {
             Ok(0) => break,
@@ -250,7 +254,7 @@ fn receive(
         }
         if bytes - looked >= ROOM {
             looked = bytes;
-            room(bytes)?;
+            check_memory(bytes)?;
         }
     }
     completed(&held, bytes)?;
@@ -259,7 +263,7 @@ fn receive(
 
 /// Called after `bytes` bytes of a dump were received. Checks that enough memory is free for the rest of the dump and
 /// for its analysis.
-fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
+fn check_memory(bytes: u64) -> std::result::Result<(), Unreceived> {
     match heapdiff_agent::memory_left() {
         None => Ok(()),
         Some((left, place)) => {
@@ -307,7 +311,7 @@ mod tests {
     fn held(sent: &[u8]) -> std::result::Result<Vec<u8>, Unreceived> {
         let (from, mut to) = io::pipe().unwrap();
         let files = PathBuf::from("/proc/self/fd");
-        let pipe = opened(&files.join(from.as_raw_fd().to_string())).unwrap();
+        let pipe = open_pipe(&files.join(from.as_raw_fd().to_string())).unwrap();
         drop(from);
         std::thread::scope(|scope| {
             scope.spawn(move || to.write_all(sent).unwrap());
@@ -317,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_is_put_together() {
+    fn a_dump_is_assembled_from_the_transfer() {
         let dump = vec![b'.'; 300_000];
         let sent = [&dump, &b"ab"[..], &piped::trailer(1, 2)].concat();
         let mut whole = dump.clone();
@@ -336,9 +340,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pipe_is_not_opened() {
+    fn only_pipes_are_opened() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let error = opened(file.path()).unwrap_err().to_string();
+        let error = open_pipe(file.path()).unwrap_err().to_string();
         assert_eq!(
             error,
             "the file that the agent created for the dump is not a pipe"
@@ -346,20 +350,20 @@ mod tests {
     }
 
     #[test]
-    fn the_sign_is_answered_and_no_other_file_is_touched() {
+    fn only_the_agents_sign_is_answered() {
         let (from, mut to) = io::pipe().unwrap();
         to.write_all(b"dump").unwrap();
         let token = token();
-        let name = piped::sign(&token);
+        let name = piped::memory_file_name(&token);
         let mut sign = File::from(memfd_create(&*name, MemfdFlags::CLOEXEC).unwrap());
-        let shown = piped::shown(from.as_raw_fd());
+        let shown = piped::file_content(from.as_raw_fd());
         sign.write_all(shown.as_bytes()).unwrap();
         let us = std::process::id();
-        let found = |token: &str| found(us, token, &AtomicBool::new(true)).unwrap();
+        let find = |token: &str| find_pipe(us, token, &AtomicBool::new(true)).unwrap();
         let mut came = [0; 4];
-        found(&token).unwrap().read_exact(&mut came).unwrap();
+        find(&token).unwrap().read_exact(&mut came).unwrap();
         assert_eq!((&came, sign.metadata().unwrap().len()), (b"dump", 0));
-        assert!(found("another").is_none());
+        assert!(find("another").is_none());
 
         // An ordinary file has taken the place of the memory file. It is refused and stays unchanged, even if its name
         // has the expected prefix.
@@ -368,7 +372,7 @@ mod tests {
         fs::write(&file, &shown).unwrap();
         let named = file.to_str().unwrap();
         for sign in ["/memfd:", named] {
-            let error = sign_at(&file, sign).unwrap_err().to_string();
+            let error = open_sign(&file, sign).unwrap_err().to_string();
             assert_eq!(
                 error,
                 "the file that the agent created for the dump is not a pipe"

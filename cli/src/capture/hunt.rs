@@ -21,7 +21,7 @@ use super::request::{Forking, Hunt, Hunted};
 use super::totals::Totals;
 use super::trace_notes::{TraceNotes, trace_of};
 use super::watch::{self, Watch};
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 use crate::interrupt::Wait;
 use crate::messages;
 use crate::progress::{Meter, Wanted};
@@ -32,7 +32,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
         Some(agent) => {
             let checked = checked::options(agent)?;
             let library = library(agent.library.as_deref()).map_err(|e| {
-                or_without(e, "add --no-attach for a hunt without allocation sites")
+                with_default_hint(e, "add --no-attach for a hunt without allocation sites")
             })?;
             Some((library, &agent.options, checked))
         }
@@ -77,7 +77,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             None => (asked.clone(), Err(String::new())),
         };
         let loaded = load(&jvm, &library, state, &options, wanted)
-            .map_err(|e| or_without(e, "add --no-attach for a hunt without the agent"))?;
+            .map_err(|e| with_default_hint(e, "add --no-attach for a hunt without the agent"))?;
         note_unused(&jvm, loaded, asked, wanted);
         let trace = match loaded {
             Loaded::Before if state == State::Unknown => Err(
@@ -89,7 +89,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             (Ok(trace), Some(enough)) => Some(Watch::new(trace, enough)),
             (Err(why), Some(_)) => {
                 if !wanted.quiet {
-                    messages::said(&format!(
+                    messages::print_done(&format!(
                         "the hunt records no trace and cannot end early: {why}"
                     ));
                 }
@@ -107,11 +107,11 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             only: hunt.fork == Forking::Always,
         }),
     };
-    let taken = both((hunt, how), &jvm, (&folder, &dumps), watch, made, wanted);
+    let taken = take_dumps((hunt, how), &jvm, (&folder, &dumps), watch, made, wanted);
     let trace = trace.filter(|path| path.is_file());
     taken.map_err(|failure| match process.check_alive() {
         Ok(()) => failure,
-        Err(_) => left_behind(failure, &dumps, trace.as_deref()),
+        Err(_) => with_leftover_hint(failure, &dumps, trace.as_deref()),
     })?;
     Ok(Hunted {
         folder,
@@ -137,7 +137,7 @@ pub(super) fn load(
     }
     let loaded = agent::load_or_change(jvm, library, attach::ADD, options, wanted)?;
     if !wanted.quiet {
-        messages::said(&format!(
+        messages::print_done(&format!(
             "{}: the agent was already loaded. Its earlier options still apply, {options} is added, and its earlier samples are discarded",
             jvm.process
         ));
@@ -148,7 +148,7 @@ pub(super) fn load(
 /// Prints which options the agent ignored, because an agent of its version cannot change options while it samples.
 pub(super) fn note_unused(jvm: &Jvm<'_>, loaded: Loaded, asked: &str, wanted: Wanted) {
     if loaded == Loaded::Before && !asked.is_empty() && !wanted.quiet {
-        messages::said(&format!(
+        messages::print_done(&format!(
             "{}: {asked} is not used, because the agent was loaded before and its version cannot change options; run `heapdiff detach {}` first",
             jvm.process, jvm.process.pid
         ));
@@ -156,7 +156,7 @@ pub(super) fn note_unused(jvm: &Jvm<'_>, loaded: Loaded, asked: &str, wanted: Wa
 }
 
 /// Takes both dumps, and waits between them.
-fn both(
+fn take_dumps(
     (hunt, mut how): (&Hunt, How<'_>),
     jvm: &Jvm<'_>,
     (folder, [before, after]): (&Path, &[PathBuf; 2]),
@@ -170,7 +170,7 @@ fn both(
     let first = dump::take(jvm, &DumpPlace::new(before, false)?, how, wanted)?;
     made.keep();
     notes.dump(&first);
-    tell(&first, wanted);
+    print_fallback_reason(&first, wanted);
     // If forking failed for the first dump, it would fail again for the same reason, so do not try it for the second
     // dump.
     how.forker = how.forker.filter(|_| first.not_forked.is_none());
@@ -196,21 +196,21 @@ fn both(
     jvm.restart();
     let second = dump::take(jvm, &DumpPlace::new(after, false)?, how, wanted)?;
     notes.dump(&second);
-    tell(&second, wanted);
+    print_fallback_reason(&second, wanted);
     notes.hunt("both dumps are taken");
     Ok(())
 }
 
 /// Prints the reason why the JVM itself wrote a dump although a child process was requested.
-fn tell(dump: &DumpResult, wanted: Wanted) {
+fn print_fallback_reason(dump: &DumpResult, wanted: Wanted) {
     if let (Some(why), false) = (&dump.not_forked, wanted.quiet) {
         let file = dump.file.display();
-        messages::said(&fork::stood_still(&file, why));
+        messages::print_done(&fork::fallback_message(&file, why));
     }
 }
 
 /// Adds a hint to the failure of a hunt whose JVM has ended. The hint names the hunt's files that exist.
-fn left_behind(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> Failure {
+fn with_leftover_hint(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> Failure {
     let mut left = Vec::new();
     // The agent may have ended before it wrote anything.
     let written = |path: &&Path| {
@@ -232,7 +232,7 @@ fn left_behind(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> 
     }
 }
 
-fn or_without(failure: Failure, hint: &str) -> Failure {
+fn with_default_hint(failure: Failure, hint: &str) -> Failure {
     match failure.hint {
         Some(_) => failure,
         None => failure.with_hint(hint),
@@ -254,7 +254,7 @@ pub(super) fn wait(
     let earlier = match &watched {
         Some((watch, _)) => format!(
             ", or as soon as a site has grown by {}",
-            Size(watch.wanted())
+            Size(watch.min_growth())
         ),
         None => String::new(),
     };
@@ -282,14 +282,14 @@ pub(super) fn wait(
         let Some((watch, totals)) = watched.as_deref_mut() else {
             continue;
         };
-        let seen = watch.enough();
-        if let Some(seen) = totals.confirmed(jvm, &seen, watch.wanted()) {
+        let seen = watch.sites_grown_enough();
+        if let Some(seen) = totals.first_confirmed(jvm, &seen, watch.min_growth()) {
             let said = format!(
                 "an allocation site has grown by at least the size of --enough: {}",
                 seen.said
             );
             if !wanted.quiet {
-                messages::said(&said);
+                messages::print_done(&said);
             }
             return Ok(said);
         }
@@ -336,8 +336,9 @@ impl<'a> Made<'a> {
         if folder.is_dir() {
             return Ok(Self { folder: None });
         }
-        fs::create_dir_all(folder)
-            .map_err(|e| Failure::usage(format!("-o {}: {}", folder.display(), plain(&e))))?;
+        fs::create_dir_all(folder).map_err(|e| {
+            Failure::usage(format!("-o {}: {}", folder.display(), system_message(&e)))
+        })?;
         Ok(Self {
             folder: Some(folder),
         })
@@ -362,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_empty_folder_goes_again() {
+    fn only_an_empty_folder_is_removed() {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
         drop(Made::folder(&at("empty")).unwrap());

@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 use rustix::process::geteuid;
 use twox_hash::XxHash3_64;
 
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 use crate::index;
 use crate::interrupt::Unfinished;
 use crate::job::folder_of;
@@ -37,17 +37,17 @@ const CARRIED: Option<&[u8]> = None;
 ///
 /// If the program embeds a library, a different library beside the program is from another version and is ignored.
 pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
-    found(told, unpack)
+    find_library(told, unpack)
 }
 
 /// Like [`library`], but writes no file: an embedded library is copied to memory. The path is valid only in this
 /// process.
 pub(super) fn library_without_files(told: Option<&Path>) -> Result<PathBuf> {
-    found(told, |content| {
+    find_library(told, |content| {
         in_memory(content).map_err(|e| {
             Failure::usage(format!(
                 "cannot copy the agent library to memory: {}",
-                plain(&e)
+                system_message(&e)
             ))
         })
     })
@@ -60,7 +60,10 @@ fn in_memory(content: &[u8]) -> io::Result<PathBuf> {
 }
 
 /// Finds the library. `carried` makes a file from the embedded bytes and returns its path.
-fn found(told: Option<&Path>, carried: impl Fn(&[u8]) -> Result<PathBuf>) -> Result<PathBuf> {
+fn find_library(
+    told: Option<&Path>,
+    carried: impl Fn(&[u8]) -> Result<PathBuf>,
+) -> Result<PathBuf> {
     let from_environment = env::var_os("HEAPDIFF_AGENT")
         .filter(|value| !value.is_empty())
         .map(PathBuf::from);
@@ -71,13 +74,15 @@ fn found(told: Option<&Path>, carried: impl Fn(&[u8]) -> Result<PathBuf>) -> Res
         if let Some(path) = path {
             return fs::canonicalize(&path)
                 .and_then(|path| File::open(&path).map(|_| path))
-                .map_err(|e| Failure::usage(format!("{by}: {}: {}", path.display(), plain(&e))));
+                .map_err(|e| {
+                    Failure::usage(format!("{by}: {}: {}", path.display(), system_message(&e)))
+                });
         }
     }
     let program = env::current_exe()
         .and_then(fs::canonicalize)
         .unwrap_or_default();
-    let beside = beside(&program);
+    let beside = installed_library(&program);
     let Some(packed) = CARRIED else {
         return beside.ok_or_else(|| {
             Failure::usage(format!("{LIBRARY} is not next to {}", program.display())).with_hint(
@@ -93,7 +98,7 @@ fn found(told: Option<&Path>, carried: impl Fn(&[u8]) -> Result<PathBuf>) -> Res
 }
 
 /// Returns the library in the program's folder, or in a folder where packages install it.
-fn beside(program: &Path) -> Option<PathBuf> {
+fn installed_library(program: &Path) -> Option<PathBuf> {
     let folder = program.parent()?;
     ["", "../lib", "../lib/heapdiff"]
         .iter()
@@ -123,7 +128,7 @@ fn decompressed(carried: &[u8]) -> Result<Vec<u8>> {
         .map_err(|e| {
             Failure::usage(format!(
                 "the agent library embedded in heapdiff is damaged: {}",
-                plain(&e)
+                system_message(&e)
             ))
         })?;
     Ok(content)
@@ -134,7 +139,7 @@ fn unpack(content: &[u8]) -> Result<PathBuf> {
     let own_temporary = env::temp_dir().join(format!("heapdiff-{}", geteuid().as_raw()));
     let known = index::cache().into_iter().chain([own_temporary]);
     for folder in known {
-        let put = prepare(&folder).and_then(|()| put(&folder, content));
+        let put = prepare(&folder).and_then(|()| install_in(&folder, content));
         if let Ok(path) = put.and_then(fs::canonicalize) {
             return Ok(path);
         }
@@ -143,14 +148,14 @@ fn unpack(content: &[u8]) -> Result<PathBuf> {
     tempfile::Builder::new()
         .prefix("heapdiff-")
         .tempdir()
-        .and_then(|folder| put(&folder.keep(), content))
+        .and_then(|folder| install_in(&folder.keep(), content))
         .and_then(fs::canonicalize)
         .map_err(|e| {
             let folder = env::temp_dir();
             Failure::usage(format!(
                 "cannot write the agent library to {}: {}",
                 folder.display(),
-                plain(&e)
+                system_message(&e)
             ))
             .with_hint("set XDG_CACHE_HOME to a writable folder, or give the path of the library with --agent")
         })
@@ -194,7 +199,7 @@ fn check(folder: &Metadata, is_above: bool) -> io::Result<()> {
 }
 
 /// Writes the library to a folder that belongs to us. The file appears only when it is complete.
-fn put(folder: &Path, content: &[u8]) -> io::Result<PathBuf> {
+fn install_in(folder: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let path = folder.join(name_of(content));
     if holds(&path, content) {
         return Ok(path);
@@ -251,36 +256,36 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_written_once_and_again_when_it_was_changed() {
+    fn a_library_is_rewritten_only_after_a_change() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("cache/heapdiff");
         prepare(&folder).unwrap();
         assert_eq!(mode(&folder), 0o700);
-        let path = put(&folder, b"library").unwrap();
+        let path = install_in(&folder, b"library").unwrap();
         assert!(path.to_str().unwrap().contains(MARK));
         assert_eq!(mode(&path) & 0o022, 0);
         let written = fs::metadata(&path).unwrap().ino();
-        assert_eq!(put(&folder, b"library").unwrap(), path);
+        assert_eq!(install_in(&folder, b"library").unwrap(), path);
         assert_eq!(fs::metadata(&path).unwrap().ino(), written, "as it was");
 
         for change in ["other", "library and more", ""] {
             fs::write(&path, change).unwrap();
-            assert_eq!(put(&folder, b"library").unwrap(), path);
+            assert_eq!(install_in(&folder, b"library").unwrap(), path);
             assert_eq!(fs::read(&path).unwrap(), b"library");
         }
         // Other users could write to the file, so it is replaced and not used.
         chmod(&path, 0o666);
         let written = fs::metadata(&path).unwrap().ino();
-        put(&folder, b"library").unwrap();
+        install_in(&folder, b"library").unwrap();
         assert_ne!(fs::metadata(&path).unwrap().ino(), written);
         // A symbolic link is replaced, and the file that it points to stays unchanged.
         let elsewhere = home.path().join("elsewhere");
         fs::write(&elsewhere, "library").unwrap();
         fs::remove_file(&path).unwrap();
         symlink(&elsewhere, &path).unwrap();
-        put(&folder, b"library").unwrap();
+        install_in(&folder, b"library").unwrap();
         assert!(fs::symlink_metadata(&path).unwrap().is_file());
-        assert_ne!(put(&folder, b"other").unwrap(), path);
+        assert_ne!(install_in(&folder, b"other").unwrap(), path);
         assert_eq!(
             fs::read_dir(&folder).unwrap().count(),
             2,
@@ -297,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn only_folders_of_our_own_are_used() {
+    fn only_folders_of_the_current_user_are_used() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("heapdiff");
         prepare(&folder).unwrap();
@@ -326,16 +331,19 @@ mod tests {
         for below in ["bin", "lib/heapdiff"] {
             fs::create_dir_all(home.path().join(below)).unwrap();
         }
-        assert_eq!(beside(&program), None);
+        assert_eq!(installed_library(&program), None);
         for below in ["lib/heapdiff", "lib", "bin"] {
             let path = home.path().join(below).join(LIBRARY);
             fs::write(&path, "").unwrap();
-            assert_eq!(beside(&program), Some(fs::canonicalize(path).unwrap()));
+            assert_eq!(
+                installed_library(&program),
+                Some(fs::canonicalize(path).unwrap())
+            );
         }
     }
 
     #[test]
-    fn what_is_carried_is_compressed() {
+    fn the_embedded_library_is_decompressed() {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         encoder.write_all(b"library").unwrap();
         let carried = encoder.finish().unwrap();

@@ -11,7 +11,7 @@ use super::checked;
 use super::deadline::Deadline;
 use super::dump::{self, DumpPlace, Forker, How};
 use super::library::{copy_to, library};
-use super::process::{Process, refused};
+use super::process::{Process, unusable_failure};
 use super::protocol::Jvm;
 use super::request::{Agent, AgentCopy, DumpRequest, JvmArgs};
 use super::trace_notes::TraceNotes;
@@ -21,7 +21,7 @@ use crate::progress::Wanted;
 use crate::{messages, write};
 
 /// Prints a message about a completed action to standard output.
-fn say(wanted: Wanted, text: &str) -> Result<Exit> {
+fn print_done(wanted: Wanted, text: &str) -> Result<Exit> {
     if !wanted.quiet {
         write::print(&format!("{text}\n"))?;
     }
@@ -53,10 +53,10 @@ pub(crate) fn attach(jvm: &JvmArgs, agent: &Agent, wanted: Wanted) -> Result<Exi
     let what = match loaded {
         Loaded::Now => "the agent is loaded; dumps taken from now on contain allocation sites",
         Loaded::Changed => "the agent uses these options now and discarded earlier samples",
-        _ => return Err(refused(format!("{process}: the agent is loaded already"))
+        _ => return Err(unusable_failure(format!("{process}: the agent is loaded already"))
             .with_hint("the loaded version of the agent cannot change its options; restart the JVM to change the options")),
     };
-    say(wanted, &format!("{process}: {what}"))
+    print_done(wanted, &format!("{process}: {what}"))
 }
 
 /// Stops the agent.
@@ -66,14 +66,14 @@ pub(crate) fn detach(jvm: &JvmArgs, wanted: Wanted) -> Result<Exit> {
     let process = Process::find(&jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
     let what = match agent::detach(&jvm, wanted)? {
-        None => return Err(refused(format!("{process}: no agent is loaded"))
+        None => return Err(unusable_failure(format!("{process}: no agent is loaded"))
             .with_hint("`heapdiff ps` shows which JVMs have the agent loaded")),
         Some(Loaded::Detached) => "the agent stopped sampling and discarded its samples",
         Some(Loaded::DetachedBefore) => "the agent was not sampling, so there was nothing to stop",
-        Some(_) => return Err(refused(format!("{process}: the agent did not stop"))
+        Some(_) => return Err(unusable_failure(format!("{process}: the agent did not stop"))
             .with_hint("the loaded version of the agent cannot stop before the JVM ends; restart the JVM to stop the agent")),
     };
-    say(wanted, &format!("{process}: {what}"))
+    print_done(wanted, &format!("{process}: {what}"))
 }
 
 /// The file name that means standard output.
@@ -101,7 +101,7 @@ pub(crate) fn dump(jvm: &JvmArgs, request: &DumpRequest, wanted: Wanted) -> Resu
         _ => None,
     };
     let what = match output {
-        Some(path) if given.is_some() => what.packed_as(path),
+        Some(path) if given.is_some() => what.with_file_compression(path),
         _ => what,
     };
     let deadline = Deadline::new(jvm.timeout.0);
@@ -121,7 +121,10 @@ pub(crate) fn dump(jvm: &JvmArgs, request: &DumpRequest, wanted: Wanted) -> Resu
     let taken = dump::take(&jvm, &place, how, wanted)?;
     TraceNotes::new(&jvm).dump(&taken);
     let file = taken.file.display().to_string();
-    say(wanted, &taken_of(&process, &file, taken.bytes, how))
+    print_done(
+        wanted,
+        &dump_written_message(&process, &file, taken.bytes, how),
+    )
 }
 
 /// Writes a dump to standard output. Messages go to standard error.
@@ -137,13 +140,18 @@ fn stream(jvm: &JvmArgs, how: How<'_>, wanted: Wanted) -> Result<Exit> {
     let jvm = Jvm::attach(&process, deadline)?;
     let bytes = dump::stream(&jvm, how, wanted, out.lock())?;
     if !wanted.quiet {
-        messages::said(&taken_of(&process, "standard output", bytes, how));
+        messages::print_done(&dump_written_message(
+            &process,
+            "standard output",
+            bytes,
+            how,
+        ));
     }
     Ok(Exit::Done)
 }
 
 /// Returns the message that a dump was written, with its size and process.
-fn taken_of(process: &Process, file: &str, bytes: u64, how: How<'_>) -> String {
+fn dump_written_message(process: &Process, file: &str, bytes: u64, how: How<'_>) -> String {
     let objects = match (how.forker, how.what.all) {
         (Some(_), _) => "reachable objects",
         (None, true) => "all objects",

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heap_is_that_of_the_collector() {
+    fn the_heap_size_is_read_for_each_collector() {
         let serial = [
             ("sun.gc.generation.0.maxCapacity", 69_861_376),
             ("sun.gc.generation.0.space.0.maxCapacity", 55_967_744),

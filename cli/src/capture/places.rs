@@ -44,7 +44,7 @@ pub(super) struct Copy {
 impl Copy {
     /// Copies the library to the first folder of the JVM in which this is possible. The file has a random name, because
     /// another JVM may share the folder and load its copy at the same time.
-    pub(super) fn of(jvm: &Jvm<'_>, library: &Path) -> io::Result<Self> {
+    pub(super) fn create(jvm: &Jvm<'_>, library: &Path) -> io::Result<Self> {
         let content = fs::read(library)?;
         let mountinfo = fs::read_to_string(format!("/proc/{}/mountinfo", jvm.process.pid));
         let mut first = None;
@@ -61,7 +61,7 @@ impl Copy {
     }
 
     fn to(jvm: &Jvm<'_>, place: &Path, content: &[u8]) -> io::Result<Self> {
-        let folder = jvm.root.below(place)?;
+        let folder = jvm.root.open_in_root(place)?;
         let room = statvfs(folder.path("."))?;
         if room.f_flag.contains(StatVfsMountFlags::NOEXEC) {
             return Err(ErrorKind::PermissionDenied.into());
@@ -73,7 +73,7 @@ impl Copy {
         let path = folder.path(&name);
         let user = &jvm.process.user;
         let (copy, mut file) = Unfinished::new(|| {
-            let file = user.make(|| {
+            let file = user.create_as(|| {
                 let mut new = OpenOptions::new();
                 new.write(true).create_new(true).mode(0o644).open(&path)
             })?;
@@ -98,7 +98,7 @@ impl Copy {
 
 /// Removes leftover copies from the usual folders of the JVM. Copies are left by runs of heapdiff that were killed
 /// while the JVM loaded the library. Other folders are cleaned when a copy is written there.
-pub(super) fn sweep(jvm: &Jvm<'_>) {
+pub(super) fn remove_leftover_copies(jvm: &Jvm<'_>) {
     for place in USUAL {
         sweep_in(jvm, Path::new(place));
     }
@@ -107,9 +107,9 @@ pub(super) fn sweep(jvm: &Jvm<'_>) {
 /// Removes leftover copies in one folder. This runs with the rights of the JVM's user, who owns the copies and may have
 /// put anything there.
 fn sweep_in(jvm: &Jvm<'_>, place: &Path) {
-    if let Ok(folder) = jvm.root.below(place) {
+    if let Ok(folder) = jvm.root.open_in_root(place) {
         let path = folder.path(".");
-        let _ = jvm.process.user.make(|| {
+        let _ = jvm.process.user.create_as(|| {
             leftovers::sweep_copies(&path);
             Ok(())
         });
@@ -157,20 +157,20 @@ mod tests {
     use crate::capture::library::MARK;
 
     #[test]
-    fn copies_have_names_of_their_own_by_which_they_are_found() {
+    fn copies_have_unique_recognizable_names() {
         let names = [unused_name(), unused_name()];
         assert!(names.iter().all(|name| name.contains(MARK)), "{names:?}");
         assert_ne!(names[0], names[1]);
     }
 
     #[test]
-    fn who_does_not_tell_its_room_is_not_full() {
+    fn a_file_system_with_unknown_space_is_not_full() {
         assert!(is_full(9, 1, 4096, 4097) && !is_full(9, 2, 4096, 4097));
         assert!(!is_full(0, 0, 4096, 4097));
     }
 
     #[test]
-    fn what_is_mounted_tells_where_there_may_be_room() {
+    fn writable_mounts_are_possible_places() {
         let mounts = "\
 1 0 8:1 / / ro,relatime - ext4 /dev/sda rw
 2 1 0:20 / /proc rw - proc proc rw

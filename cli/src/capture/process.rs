@@ -19,7 +19,7 @@ use super::library::MARK;
 use super::list::table;
 use super::request::Target;
 use super::user::User;
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 
 /// A HotSpot JVM that heapdiff may attach to.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Process {
 
     fn open(pid: u32, deadline: &Deadline) -> Result<Self> {
         if pid == std::process::id() {
-            return Err(refused(format!(
+            return Err(unusable_failure(format!(
                 "{pid} is heapdiff itself, which is not a JVM"
             )));
         }
@@ -63,47 +63,49 @@ impl Process {
             .and_then(|id| pidfd_open(id, PidfdFlags::empty()).ok());
         let status = Status::read(pid).map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => {
-                refused(format!("there is no process {pid}")).with_hint(others())
+                unusable_failure(format!("there is no process {pid}")).with_hint(other_jvms_hint())
             }
-            _ => refused(format!("process {pid}: {}", plain(&e))),
+            _ => unusable_failure(format!("process {pid}: {}", system_message(&e))),
         })?;
         let name = &status.name;
         if status.process != pid {
             let process = status.process;
             return Err(
-                refused(format!("{pid} is a thread of the process {process}"))
+                unusable_failure(format!("{pid} is a thread of the process {process}"))
                     .with_hint(format!("use the process id {process}")),
             );
         }
         if matches!(status.state, 'Z' | 'X') {
-            return Err(refused(format!("process {pid} ({name}) has ended")));
+            return Err(unusable_failure(format!(
+                "process {pid} ({name}) has ended"
+            )));
         }
         let user = status.user.clone();
-        if !user.is_open_to_us() {
+        if !user.is_inspectable() {
             let owner = user.name();
-            return Err(refused(format!(
+            return Err(unusable_failure(format!(
                 "process {pid} ({name}) belongs to the user {owner}"
             ))
             .with_hint(with_sudo()));
         }
-        match Kind::of(pid, STARTING.min(deadline.left()))
-            .map_err(|e| not_permitted(pid, name, &e))?
+        match Kind::of(pid, STARTING.min(deadline.remaining()))
+            .map_err(|e| permission_failure(pid, name, &e))?
         {
             Kind::HotSpot => {}
             Kind::OpenJ9 => {
-                return Err(refused(format!(
+                return Err(unusable_failure(format!(
                     "process {pid} ({name}) is an OpenJ9 JVM; heapdiff can attach to HotSpot JVMs only"
                 )));
             }
             Kind::Starting | Kind::Other => {
-                return Err(refused(format!(
+                return Err(unusable_failure(format!(
                     "process {pid} ({name}) is not a HotSpot JVM: it has no libjvm.so"
                 ))
-                .with_hint(others()));
+                .with_hint(other_jvms_hint()));
             }
         }
         if matches!(status.state, 'T' | 't') {
-            return Err(refused(format!(
+            return Err(unusable_failure(format!(
                 "process {pid} ({name}) is stopped, so it cannot answer"
             ))
             .with_hint(format!(
@@ -112,7 +114,7 @@ impl Process {
         }
         let command = CommandLine::of(pid);
         if command.refuses_to_attach() {
-            return Err(refused(format!(
+            return Err(unusable_failure(format!(
                 "process {pid} ({name}) was started with -XX:+DisableAttachMechanism"
             ))
             .with_hint("restart the JVM without that option, or with -XX:+HeapDumpOnOutOfMemoryError to get a dump"));
@@ -129,13 +131,13 @@ impl Process {
     /// Sends SIGQUIT, which makes the JVM start its attach listener. SIGQUIT ends a process that does not handle it,
     /// such as a JVM with `-Xrs` or a JVM that is still starting. So this function first waits until the process
     /// handles the signal.
-    pub(super) fn quit(&self, deadline: &Deadline) -> Result<()> {
+    pub(super) fn send_sigquit(&self, deadline: &Deadline) -> Result<()> {
         let start = Instant::now();
-        let most = STARTING.min(deadline.left());
+        let most = STARTING.min(deadline.remaining());
         while !Status::read(self.pid).is_ok_and(|status| status.handles_quit) {
             if start.elapsed() > most {
                 self.check_alive()?;
-                return Err(refused(format!(
+                return Err(unusable_failure(format!(
                     "cannot attach to {self}: it does not handle SIGQUIT, so this signal would end the process"
                 ))
                 .with_hint("if the JVM is still starting, run the command again; if it runs with -Xrs or -XX:+ReduceSignalUsage, restart it without these options"));
@@ -148,9 +150,9 @@ impl Process {
             (None, None) => Ok(()),
         };
         sent.map_err(|e| {
-            refused(format!(
+            unusable_failure(format!(
                 "cannot send a signal to {self}: {}",
-                plain(&e.into())
+                system_message(&e.into())
             ))
         })
     }
@@ -166,7 +168,7 @@ impl Process {
             .is_none_or(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
             || Status::read(self.pid).is_ok_and(|s| matches!(s.state, 'Z' | 'X'));
         if gone {
-            Err(refused(format!("{self} has ended")))
+            Err(unusable_failure(format!("{self} has ended")))
         } else {
             Ok(())
         }
@@ -246,14 +248,14 @@ impl fmt::Display for Process {
 }
 
 /// The failure for a process that heapdiff cannot use.
-pub(super) fn refused(message: String) -> Failure {
+pub(super) fn unusable_failure(message: String) -> Failure {
     Failure::bad_input(message)
 }
 
-fn not_permitted(pid: u32, name: &str, error: &io::Error) -> Failure {
-    refused(format!(
+fn permission_failure(pid: u32, name: &str, error: &io::Error) -> Failure {
+    unusable_failure(format!(
         "cannot inspect process {pid} ({name}): {}",
-        plain(error)
+        system_message(error)
     ))
     .with_hint(if geteuid().is_root() {
         "heapdiff needs the capability CAP_SYS_PTRACE to inspect this process".to_owned()
@@ -576,7 +578,7 @@ pub(super) fn uptime(pid: u32) -> Option<Duration> {
 }
 
 /// Returns a hint that lists the JVMs on this machine.
-fn others() -> String {
+fn other_jvms_hint() -> String {
     listed(OTHERS, &jvms())
 }
 
@@ -601,7 +603,7 @@ fn find_by_name(name: &str) -> Result<u32> {
         [jvm] => Ok(jvm.pid),
         [] => {
             let message = format!("no JVM has a main class or jar with `{shown}` in its name");
-            Err(refused(message).with_hint(listed(OTHERS, &all)))
+            Err(unusable_failure(message).with_hint(listed(OTHERS, &all)))
         }
         _ => {
             let message = format!(
@@ -671,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_on_attaching_counts() {
+    fn the_last_option_on_attaching_wins() {
         const OFF: &str = "-XX:+DisableAttachMechanism";
         const ON: &str = "-XX:-DisableAttachMechanism";
         let refuses = |line: &str, environment| command(line, environment).refuses_to_attach();
@@ -685,7 +687,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_those_within_the_root_of_the_process() {
+    fn paths_are_relative_to_the_root_of_the_process() {
         let path = "/srv/jail/tmp/liba.so";
         assert_eq!(inside("/", path), path);
         assert_eq!(inside("/srv/jail", path), "/tmp/liba.so");
@@ -694,7 +696,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_told_by_their_names() {
+    fn libraries_are_recognized_by_their_names() {
         assert_eq!(file_name("/usr/lib/server/libjvm.so"), "libjvm.so");
         assert_eq!(file_name("/usr/lib/libjvm.so (deleted)"), "libjvm.so");
         assert!(is_launcher("java") && is_launcher("libjli.so"));

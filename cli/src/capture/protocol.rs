@@ -22,9 +22,9 @@ use rustix::process::geteuid;
 
 use super::deadline::{Deadline, Progress, Sign};
 use super::folder::Folder;
-use super::process::{Process, refused};
+use super::process::{Process, unusable_failure};
 use super::user::User;
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 use crate::interrupt::Unfinished;
 
 /// Maximum number of bytes of an answer that are stored. Answers to our commands have a few lines.
@@ -63,14 +63,14 @@ impl<'a> Jvm<'a> {
     pub(super) fn attach(process: &'a Process, deadline: Deadline) -> Result<Self> {
         let folder = |folder: io::Result<Folder>| {
             folder.map_err(|e| {
-                refused(format!(
+                unusable_failure(format!(
                     "{process}: cannot open the JVM's /tmp: {}",
-                    plain(&e)
+                    system_message(&e)
                 ))
             })
         };
         let root = folder(Folder::root_of(process.pid))?;
-        let tmp = folder(root.below(Path::new("/tmp")))?;
+        let tmp = folder(root.open_in_root(Path::new("/tmp")))?;
         let jvm = Self {
             process,
             root,
@@ -87,8 +87,8 @@ impl<'a> Jvm<'a> {
     }
 
     /// Returns the time that is left until the command gives up.
-    pub(super) fn left(&self) -> Duration {
-        self.deadline.left()
+    pub(super) fn remaining_time(&self) -> Duration {
+        self.deadline.remaining()
     }
 
     /// Sends a command and waits for the answer. Calls `tick` a few times a second while waiting. `tick` returns its
@@ -105,27 +105,30 @@ impl<'a> Jvm<'a> {
             request.extend_from_slice(word);
             request.push(0);
         }
-        let survives = || self.process.check_survives(ENDING.min(self.left()));
+        let survives = || {
+            self.process
+                .check_survives(ENDING.min(self.remaining_time()))
+        };
         let broken = |e: io::Error| match survives() {
             Err(ended) => ended,
-            Ok(()) => refused(format!(
+            Ok(()) => unusable_failure(format!(
                 "{}: the connection to the JVM failed: {}",
                 self.process,
-                plain(&e)
+                system_message(&e)
             )),
         };
-        let left = || self.left().max(SHORTEST);
+        let left = || self.remaining_time().max(SHORTEST);
         stream.set_write_timeout(Some(left())).map_err(broken)?;
         stream.write_all(&request).map_err(|e| match e.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => self.no_answer(),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => self.no_answer_failure(),
             _ => broken(e),
         })?;
-        let mut progress = Progress::of(self.process);
+        let mut progress = Progress::for_process(self.process);
         let mut answer = Vec::new();
         let mut buffer = [0; 4096];
         loop {
-            if self.left().is_zero() {
-                return Err(self.no_answer());
+            if self.remaining_time().is_zero() {
+                return Err(self.no_answer_failure());
             }
             stream
                 .set_read_timeout(Some(TICK.min(left())))
@@ -138,7 +141,7 @@ impl<'a> Jvm<'a> {
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    if progress.look(tick()?) {
+                    if progress.has_progressed(tick()?) {
                         self.deadline.restart();
                     }
                 }
@@ -147,7 +150,7 @@ impl<'a> Jvm<'a> {
         }
         Answer::parse(&answer).ok_or_else(|| match survives() {
             Err(ended) => ended,
-            Ok(()) => refused(format!(
+            Ok(()) => unusable_failure(format!(
                 "{} closed the connection without an answer",
                 self.process
             )),
@@ -158,7 +161,7 @@ impl<'a> Jvm<'a> {
     fn connect(&self) -> Result<UnixStream> {
         let mut trigger = None;
         // A JVM that is still starting may miss the first signal, so a second signal is sent after half of the time.
-        let again = self.left() / 2;
+        let again = self.remaining_time() / 2;
         let mut signals = 0;
         loop {
             match self.connect_now() {
@@ -170,31 +173,34 @@ impl<'a> Jvm<'a> {
                 {
                     if trigger.is_none() {
                         self.check_tmp()?;
-                        self.clear_the_way()?;
+                        self.remove_stale_socket()?;
                         trigger = Some(self.trigger()?);
                     }
-                    if signals == 0 || (signals == 1 && self.left() <= again) {
-                        self.process.quit(&self.deadline)?;
+                    if signals == 0 || (signals == 1 && self.remaining_time() <= again) {
+                        self.process.send_sigquit(&self.deadline)?;
                         signals += 1;
                     }
                 }
                 Err(e) => {
-                    let message =
-                        format!("{}: cannot connect to the JVM: {}", self.process, plain(&e));
-                    return Err(refused(message));
+                    let message = format!(
+                        "{}: cannot connect to the JVM: {}",
+                        self.process,
+                        system_message(&e)
+                    );
+                    return Err(unusable_failure(message));
                 }
             }
             self.process.check_alive()?;
-            if self.left().is_zero() {
-                return Err(self.no_answer());
+            if self.remaining_time().is_zero() {
+                return Err(self.no_answer_failure());
             }
             sleep(POLL);
         }
     }
 
-    fn no_answer(&self) -> Failure {
+    fn no_answer_failure(&self) -> Failure {
         let timeout = self.deadline.timeout();
-        refused(format!(
+        unusable_failure(format!(
             "{} did not answer within {timeout:?}",
             self.process
         ))
@@ -211,9 +217,9 @@ impl<'a> Jvm<'a> {
             // Any user may have put this socket into /tmp. The JVM replaces it if it can.
             return Err(ErrorKind::NotFound.into());
         }
-        let socket = match self.process.user.act(|| dial(&path)) {
+        let socket = match self.process.user.run_as(|| connect_socket(&path)) {
             // If root may not switch to the JVM's user, connect as root, because the JVM may accept root.
-            Err(_) if geteuid().is_root() => dial(&path),
+            Err(_) if geteuid().is_root() => connect_socket(&path),
             dialled => dialled?,
         }?;
         let stream = UnixStream::from(socket);
@@ -229,18 +235,18 @@ impl<'a> Jvm<'a> {
     /// Checks that the JVM can create its socket. A JVM that cannot create its socket never listens, and does not
     /// report an error either.
     fn check_tmp(&self) -> Result<()> {
-        let Ok(Err(e)) = self.process.user.act(|| self.tmp.is_writable()) else {
+        let Ok(Err(e)) = self.process.user.run_as(|| self.tmp.is_writable()) else {
             return Ok(());
         };
-        if !is_refusal(&e) {
+        if !is_permission_error(&e) {
             return Ok(());
         }
         let process = self.process;
         let message = format!(
             "cannot attach to {process}: the JVM cannot write to its /tmp: {}",
-            plain(&e)
+            system_message(&e)
         );
-        Err(refused(message)
+        Err(unusable_failure(message)
             .with_hint("mount a folder at /tmp that the JVM can write to (in a Kubernetes pod: an emptyDir volume)"))
     }
 
@@ -248,7 +254,7 @@ impl<'a> Jvm<'a> {
     ///
     /// A killed JVM leaves its socket behind. If a JVM of another user later gets the same process id, it cannot
     /// replace that socket in a folder like `/tmp`. It would then never listen, and report no error.
-    fn clear_the_way(&self) -> Result<()> {
+    fn remove_stale_socket(&self) -> Result<()> {
         let path = self.socket();
         let (Ok(found), Ok(folder)) = (
             fs::symlink_metadata(&path),
@@ -262,7 +268,7 @@ impl<'a> Jvm<'a> {
             return Ok(());
         }
         let is_socket = found.file_type().is_socket();
-        let answers = dial(&path).map_err(|e| e.kind());
+        let answers = connect_socket(&path).map_err(|e| e.kind());
         let is_deserted = answers.as_ref().err() == Some(&ErrorKind::ConnectionRefused);
         if is_socket && is_deserted && fs::remove_file(&path).is_ok() {
             return Ok(());
@@ -273,7 +279,7 @@ impl<'a> Jvm<'a> {
             "cannot attach to {process}: its socket /tmp/.java_pid{id} exists and belongs to the user {owner}"
         );
         Err(
-            refused(message).with_hint(if is_socket && answers.is_err() {
+            unusable_failure(message).with_hint(if is_socket && answers.is_err() {
                 format!("an earlier process with the id {id} left this file; delete the file as {owner} or as root")
             } else {
                 format!("another program created this file, or a process in another container has the id {id} and uses the same /tmp")
@@ -288,7 +294,7 @@ impl<'a> Jvm<'a> {
         let user = &self.process.user;
         let create = |folder: &Folder| -> io::Result<(PathBuf, ())> {
             let path = folder.path(&name);
-            let made = user.make(|| {
+            let made = user.create_as(|| {
                 let mut new = OpenOptions::new();
                 // `create_new` never changes an existing file or follows a link. Either may belong to another user.
                 new.write(true).create_new(true).mode(0o600).open(&path)
@@ -325,9 +331,9 @@ impl<'a> Jvm<'a> {
                     .and_then(|cwd| Ok((make(&cwd)?, cwd)))
                     .map_err(|_| {
                         let process = self.process;
-                        refused(format!(
+                        unusable_failure(format!(
                             "cannot attach to {process}: cannot create /tmp/{name}: {}",
-                            plain(&first)
+                            system_message(&first)
                         ))
                     });
                 let (file, cwd) = second?;
@@ -340,7 +346,7 @@ impl<'a> Jvm<'a> {
     }
 }
 
-fn dial(path: &Path) -> io::Result<OwnedFd> {
+fn connect_socket(path: &Path) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
@@ -383,7 +389,7 @@ impl Answer {
 
 /// True if an error means that a user may not write to a place. Another error means only that the permission could not
 /// be checked: kernels before Linux 5.8 and some sandboxes lack the system call for it.
-fn is_refusal(error: &io::Error) -> bool {
+fn is_permission_error(error: &io::Error) -> bool {
     let refusals = [Errno::ACCESS, Errno::ROFS];
     Errno::from_io_error(error).is_some_and(|error| refusals.contains(&error))
 }
@@ -409,8 +415,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_refuses_nothing() {
-        let told = |error: Errno| is_refusal(&error.into());
+    fn unavailable_system_calls_are_not_refusals() {
+        let told = |error: Errno| is_permission_error(&error.into());
         assert!(told(Errno::ACCESS) && told(Errno::ROFS));
         assert!(!told(Errno::NOSYS) && !told(Errno::PERM) && !told(Errno::INVAL));
     }

@@ -99,7 +99,7 @@ impl What {
     const FAST: u8 = 1;
 
     /// Returns these settings with compression enabled if the file name ends in `.gz`.
-    pub(crate) fn packed_as(self, file: &Path) -> Self {
+    pub(crate) fn with_file_compression(self, file: &Path) -> Self {
         let is_packed = file
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
@@ -243,13 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_that_a_file_is_compressed() {
+    fn a_gz_extension_selects_compression() {
         let level = |gzip, name: &str| {
             let what = What {
                 gzip,
                 ..What::default()
             };
-            what.packed_as(Path::new(name)).gzip
+            what.with_file_compression(Path::new(name)).gzip
         };
         assert_eq!(level(None, "a.hprof.gz"), Some(1));
         assert_eq!(level(None, "a.HPROF.GZ"), Some(1));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn options_fit_the_protocol() {
+    fn options_that_break_the_protocol_are_refused() {
         assert_eq!(
             agent_options("interval=64k,depth=8").unwrap(),
             "interval=64k,depth=8"

@@ -44,7 +44,7 @@ impl Totals {
     /// Returns the first element of `seen` whose class has at least `enough` bytes more than in the first dump. Returns
     /// `None` if there is no such element, or if it is too early for the next check. If the current totals cannot be
     /// read, returns the first element without a check, because a hunt must not miss the leak.
-    pub(super) fn confirmed<'s>(
+    pub(super) fn first_confirmed<'s>(
         &mut self,
         jvm: &Jvm<'_>,
         seen: &'s [Seen],

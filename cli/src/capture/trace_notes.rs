@@ -107,7 +107,7 @@ impl<'a> TraceNotes<'a> {
         };
         open_databases(self.jvm)
             .iter()
-            .any(|path| matches!(process.user.act(|| added(path)), Ok(true)))
+            .any(|path| matches!(process.user.run_as(|| added(path)), Ok(true)))
     }
 }
 
@@ -134,7 +134,7 @@ impl TraceNote {
 pub(super) fn trace_of(jvm: &Jvm<'_>) -> Option<PathBuf> {
     let start = Instant::now();
     loop {
-        let trace = trace_now(jvm);
+        let trace = current_trace(jvm);
         if trace.is_some() || start.elapsed() > MAKING {
             return trace;
         }
@@ -142,10 +142,10 @@ pub(super) fn trace_of(jvm: &Jvm<'_>) -> Option<PathBuf> {
     }
 }
 
-fn trace_now(jvm: &Jvm<'_>) -> Option<PathBuf> {
+fn current_trace(jvm: &Jvm<'_>) -> Option<PathBuf> {
     let is_trace = |path: &PathBuf| {
         let open = || SideWriter::open(path, jvm.process.inner_pid);
-        matches!(jvm.process.user.act(open), Ok(Ok(Some(_))))
+        matches!(jvm.process.user.run_as(open), Ok(Ok(Some(_))))
     };
     open_databases(jvm).into_iter().find(is_trace)
 }

@@ -8,27 +8,27 @@ use crate::failure::{Exit, Failure, Result};
 use crate::progress::Wanted;
 
 pub(crate) fn attach(_: &JvmArgs, _: &Agent, _: Wanted) -> Result<Exit> {
-    Err(not_here())
+    Err(unsupported_failure())
 }
 
 pub(crate) fn detach(_: &JvmArgs, _: Wanted) -> Result<Exit> {
-    Err(not_here())
+    Err(unsupported_failure())
 }
 
 pub(crate) fn dump(_: &JvmArgs, _: &DumpRequest, _: Wanted) -> Result<Exit> {
-    Err(not_here())
+    Err(unsupported_failure())
 }
 
 pub(crate) fn agent(_: &AgentCopy) -> Result<Exit> {
-    Err(not_here())
+    Err(unsupported_failure())
 }
 
 pub(crate) fn ps() -> Result<Exit> {
-    Err(not_here())
+    Err(unsupported_failure())
 }
 
 pub(crate) fn status(_: &JvmArgs) -> Result<Exit> {
-    Err(not_here())
+    Err(unsupported_failure())
 }
 
 pub(crate) fn count(
@@ -36,11 +36,11 @@ pub(crate) fn count(
     _: &CountRequest,
     _: Wanted,
 ) -> Result<(String, heapdiff_sites::Counts)> {
-    Err(not_here())
+    Err(unsupported_failure())
 }
 
 pub(crate) fn hunt(_: &Hunt, _: &[&str], _: Wanted) -> Result<Hunted> {
-    Err(not_here())
+    Err(unsupported_failure())
 }
 
 pub(crate) fn hunt_without_files<F, T>(
@@ -49,10 +49,10 @@ pub(crate) fn hunt_without_files<F, T>(
     _: impl FnOnce(&Path, &Path) -> Result<F>,
     _: impl FnOnce(F, &Path, &Path) -> Result<T>,
 ) -> Result<T> {
-    Err(not_here())
+    Err(unsupported_failure())
 }
 
-fn not_here() -> Failure {
+fn unsupported_failure() -> Failure {
     let system = std::env::consts::OS;
     Failure::bad_input(format!("heapdiff can reach running JVMs on Linux only, and this system is {system}")).with_hint("take dumps with the JDK: jcmd PID GC.heap_dump FILE; heapdiff compares dumps on any system")
 }

@@ -25,7 +25,7 @@ impl User {
     }
 
     /// True if heapdiff may inspect the processes of this user.
-    pub(super) fn is_open_to_us(&self) -> bool {
+    pub(super) fn is_inspectable(&self) -> bool {
         geteuid().is_root() || self.uid == geteuid()
     }
 
@@ -34,7 +34,7 @@ impl User {
     /// On Linux, credentials belong to threads. `work` therefore runs on a new thread, which takes the user's
     /// credentials and ends with them. So nothing has to be restored, and other threads are not affected. Changing the
     /// user id also drops the effective capabilities.
-    pub(super) fn act<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    pub(super) fn run_as<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         if self.is_us() {
             return Ok(work());
         }
@@ -56,8 +56,11 @@ impl User {
     /// Creates something in a folder of this user, with the rights of this user. A file system that belongs to a user
     /// namespace rejects users that have no id in that namespace, including root. If root may not switch to another
     /// user, root itself runs `work`.
-    pub(super) fn make<T: Send>(&self, work: impl Fn() -> io::Result<T> + Sync) -> io::Result<T> {
-        match self.act(&work) {
+    pub(super) fn create_as<T: Send>(
+        &self,
+        work: impl Fn() -> io::Result<T> + Sync,
+    ) -> io::Result<T> {
+        match self.run_as(&work) {
             Err(_) if geteuid().is_root() => work(),
             made => made?,
         }
@@ -93,7 +96,7 @@ mod tests {
             gid: Gid::from_raw(65_534),
             groups: Vec::new(),
         };
-        let seen = other.act(|| (geteuid(), getegid()));
+        let seen = other.run_as(|| (geteuid(), getegid()));
         match us.0.is_root() {
             true => assert_eq!(seen.unwrap(), (other.uid, other.gid)),
             // Only root may become another user.

@@ -45,7 +45,7 @@ pub(super) fn traced(
     let shown = folder.display();
     let none = |why: &str| (options.to_owned(), Err(format!("{shown} {why}")));
     let odd_name = "has a name that cannot be part of the agent's options";
-    let inside = match found(folder) {
+    let inside = match canonical_folder(folder) {
         Ok(inside) => inside,
         Err(why) => return none(why),
     };
@@ -62,7 +62,7 @@ pub(super) fn traced(
     let theirs = jvm.root.identity_of(&inside);
     let same = matches!((ours, theirs), (Ok(ours), Ok(theirs)) if ours == theirs);
     let writable = || Folder::open(&inside).and_then(|folder| folder.is_writable());
-    match (same, jvm.process.user.act(writable)) {
+    match (same, jvm.process.user.run_as(writable)) {
         (true, Ok(Ok(()))) => (all, Ok(folder.join(TRACE))),
         (false, _) => none("is not visible to the JVM, which runs in a container"),
         (true, _) => none("is a folder that the JVM's user may not write to"),
@@ -70,7 +70,7 @@ pub(super) fn traced(
 }
 
 /// Returns the path of a folder without symbolic links.
-fn found(folder: &Path) -> Result<PathBuf, &'static str> {
+fn canonical_folder(folder: &Path) -> Result<PathBuf, &'static str> {
     fs::canonicalize(folder).map_err(|_| "cannot be found")
 }
 
@@ -109,24 +109,24 @@ impl Watch {
     }
 
     /// Returns the growth in bytes that ends the wait.
-    pub(super) const fn wanted(&self) -> u64 {
+    pub(super) const fn min_growth(&self) -> u64 {
         self.enough
     }
 
     /// Returns the sites that grew by at least the wanted bytes. The largest suspects come first. If the trace does not
     /// exist yet or cannot be read, returns no sites, because this is no reason to end a hunt.
-    pub(super) fn enough(&mut self) -> Vec<Seen> {
+    pub(super) fn sites_grown_enough(&mut self) -> Vec<Seen> {
         if self.start.elapsed() < EARLIEST || Instant::now() < self.next {
             return Vec::new();
         }
         let begun = Instant::now();
-        let seen = self.look();
+        let seen = self.read_growing_sites();
         // A trace that takes long to read is checked less often.
         self.next = Instant::now() + PERIOD.max(begun.elapsed() * 10);
         seen.unwrap_or_default()
     }
 
-    fn look(&self) -> Result<Vec<Seen>, TraceError> {
+    fn read_growing_sites(&self) -> Result<Vec<Seen>, TraceError> {
         let trace = Trace::open(&self.trace)?;
         trace.hold()?;
         let Some(run) = trace.runs()?.pop() else {
@@ -141,7 +141,10 @@ impl Watch {
         if ranking.points.collections < 2 {
             return Ok(Vec::new());
         }
-        let found = ranking.candidates.iter().filter(|c| self.is_enough(c));
+        let found = ranking
+            .candidates
+            .iter()
+            .filter(|c| self.has_grown_enough(c));
         let found: Vec<&Candidate> = found.take(MOST).collect();
         let seen = |candidate: &Candidate| {
             let frames = candidate
@@ -163,7 +166,7 @@ impl Watch {
         Ok(found.into_iter().map(seen).collect())
     }
 
-    fn is_enough(&self, candidate: &Candidate) -> bool {
+    fn has_grown_enough(&self, candidate: &Candidate) -> bool {
         use heapdiff_trace::{Trend, Verdict};
         let t = &candidate.trending;
         t.verdict <= Verdict::Growth
@@ -183,22 +186,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_gone_is_told() {
+    fn a_missing_folder_is_reported() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(found(&folder.path().join("gone")), Err("cannot be found"));
+        assert_eq!(
+            canonical_folder(&folder.path().join("gone")),
+            Err("cannot be found")
+        );
         assert!(
-            found(folder.path()).is_ok(),
+            canonical_folder(folder.path()).is_ok(),
             "and not that it cannot be found"
         );
     }
 
     #[test]
-    fn what_grew_by_enough_is_told() {
+    fn sufficient_growth_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(TRACE);
         synthetic::write(&path, &synthetic::Scene::default()).unwrap();
         let told = |enough| {
-            let seen = Watch::new(path.clone(), enough).look().unwrap();
+            let seen = Watch::new(path.clone(), enough)
+                .read_growing_sites()
+                .unwrap();
             let said: Vec<String> = seen.into_iter().map(|s| s.said).collect();
             said.join("; ")
         };

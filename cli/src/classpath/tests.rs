@@ -51,7 +51,7 @@ fn jar(class: &[u8], name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn folders_jars_modules_and_images_tell_the_same() {
+fn folders_jars_modules_and_images_give_the_same_fields() {
     let folder = tempfile::tempdir().unwrap();
     let jdk = compiled(folder.path());
     let class = fs::read(folder.path().join("com/acme/Kept.class")).unwrap();
@@ -82,7 +82,7 @@ fn folders_jars_modules_and_images_tell_the_same() {
 }
 
 #[test]
-fn no_name_leads_out_of_a_folder() {
+fn class_names_cannot_leave_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let inside = folder.path().join("classes");
     fs::create_dir(&inside).unwrap();
@@ -101,7 +101,7 @@ fn no_name_leads_out_of_a_folder() {
 }
 
 #[test]
-fn what_is_no_class_path_is_refused() {
+fn invalid_class_paths_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let open = |bytes: &[u8]| {
         let path = folder.path().join("file");
@@ -124,7 +124,7 @@ fn what_is_no_class_path_is_refused() {
 const MAGIC_LITTLE: [u8; 4] = [0xda, 0xda, 0xfe, 0xca];
 
 #[test]
-fn an_entry_is_no_longer_than_it_may_be() {
+fn entries_longer_than_the_limit_are_refused() {
     let zeros = vec![0; 100_000];
     let packed = jar(&zeros, "A.class");
     let mut archive = Archive::new(Cursor::new(packed)).unwrap().0;

@@ -22,7 +22,7 @@ pub(crate) struct Again {
 impl Task for Again {
     /// Flame graphs and similar formats need all stacks. A saved report contains only the stacks of suspects.
     fn formats() -> Formats {
-        |format| formats(format) && !format.is_of_stacks()
+        |format| formats(format) && !format.has_only_stacks()
     }
 
     fn check(&self, setup: &Setup, _: Format) -> Result<()> {
@@ -32,7 +32,7 @@ impl Task for Again {
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
         let (path, question) = (&*self.report, &self.question);
         if setup.analysis.mapping.is_some() {
-            return Err(mapping::not_of_reports(path));
+            return Err(mapping::mapping_of_report_failure(path));
         }
         match report_file::open(path)? {
             ReportFile::Growth(report) => {
@@ -40,7 +40,7 @@ impl Task for Again {
                     report: *report,
                     allocated: None,
                 };
-                let reports = diff::shaped(setup, found, None, question)?;
+                let reports = diff::reports_per_output(setup, found, None, question)?;
                 Ok(each(reports, Report::Diff))
             }
             ReportFile::Heap(heap) => {
@@ -51,7 +51,8 @@ impl Task for Again {
                     );
                     return Err(Failure::usage(message).with_hint("this report is about one dump; create a report of two dumps with `heapdiff BEFORE AFTER -o report.json`"));
                 }
-                let reports = heap::shaped(setup, *heap, (HeapView::default(), None), question);
+                let reports =
+                    heap::reports_per_output(setup, *heap, (HeapView::default(), None), question);
                 Ok(each(reports, Report::Heap))
             }
         }

@@ -45,7 +45,7 @@ impl Mentions {
     }
 
     /// Returns the description of the object that a reference points to; `None` if the reference is null.
-    pub(super) fn of_value(&self, value: Value) -> Option<ObjectRef> {
+    pub(super) fn describe_value(&self, value: Value) -> Option<ObjectRef> {
         match value {
             Value::Object(ObjectId::NULL, _) => None,
             Value::Object(_, Some(object)) => self.of(object),

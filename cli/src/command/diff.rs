@@ -101,11 +101,11 @@ impl DiffArgs {
             }
         }
         match &dumps[..] {
-            [] => return Err(too_few("no dumps were given".to_owned())),
-            [one] if !is_json(one) && (question.is_of_growth() || trace.is_some()) => {
+            [] => return Err(few_dumps_failure("no dumps were given".to_owned())),
+            [one] if !is_json(one) && (question.needs_two_dumps() || trace.is_some()) => {
                 let one = one.display();
                 let message = format!("these options need two dumps, but only {one} was given");
-                return Err(too_few(message)
+                return Err(few_dumps_failure(message)
                     .with_hint("--fail-on-..., --ignore, --trace and `--columns both` need two dumps: heapdiff BEFORE AFTER"));
             }
             _ => {}
@@ -127,7 +127,7 @@ impl DiffArgs {
     }
 }
 
-fn too_few(message: String) -> Failure {
+fn few_dumps_failure(message: String) -> Failure {
     Failure::usage(message).with_hint("usage: heapdiff BEFORE AFTER [LATER]...")
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn run(
     // Open the trace first, so that an unreadable trace is reported before the dumps are read.
     let open = |trace| super::trace::read::open_named(setup.analysis.mapping.as_ref(), trace);
     let trace = trace.map(open).transpose()?;
-    report(setup, Compared::of(setup, dumps)?, trace, question)
+    report(setup, Compared::read(setup, dumps)?, trace, question)
 }
 
 /// Returns the summary of a dump that is held in memory. The dump itself no longer exists when the next dump is taken.
@@ -176,7 +176,7 @@ pub(crate) fn summary_of(setup: &Setup, dump: &Path, name: &Path) -> Result<Summ
 }
 
 /// Compares a dump with an earlier one.
-pub(crate) fn with_earlier(
+pub(crate) fn compare_with_earlier(
     setup: &Setup,
     earlier: Summary,
     dump: &Path,
@@ -235,15 +235,15 @@ fn report(
     if sorted {
         let order: Vec<&str> = report.snapshots.iter().map(|s| &*s.path).collect();
         let order = order.join(", ");
-        report.doubt(format!(
+        report.add_warning(format!(
             "the dumps were given out of order; heapdiff compares them in the order in which they were taken: {order}"
         ));
     }
-    if setup.is_any(Format::is_of_stacks) && allocated.is_none() {
+    if setup.is_any(Format::has_only_stacks) && allocated.is_none() {
         return Err(without_sites(report.snapshots.last()));
     }
     report.warnings.extend(unused(&classes, &last));
-    shaped(setup, Found { report, allocated }, trace, question)
+    reports_per_output(setup, Found { report, allocated }, trace, question)
 }
 
 /// Returns a warning for each `--include` or `--exclude` pattern that matches no class of the dump.
@@ -254,7 +254,7 @@ pub(super) fn unused(classes: &Classes<'_>, snapshot: &Snapshot) -> Vec<String> 
 }
 
 /// Returns a report for each output, with the content that the output's format needs.
-pub(super) fn shaped(
+pub(super) fn reports_per_output(
     setup: &Setup,
     found: Found,
     trace: Option<Trace>,
@@ -281,7 +281,7 @@ pub(super) fn shaped(
     let limit = setup.top.unwrap_or(SUSPECTS);
     let more_suspects = report.suspects.split_off(limit.min(report.suspects.len()));
     if let Some(trace) = &trace {
-        let strange = history::tell(trace, &mut report)?;
+        let strange = history::add_history(trace, &mut report)?;
         report.warnings.extend(strange);
     }
     let before = report.snapshots.first().map_or(0, |s| s.reachable_bytes);
@@ -291,7 +291,7 @@ pub(super) fn shaped(
     };
     let shape = |output: &Output| {
         let (mut diff, format) = (report.clone(), output.format);
-        if format.is_read_whole() {
+        if format.is_read_by_people() {
             // In reports for people, classes are sorted by the growth of their shallow size. Sorting by retained size
             // would put the classes that hold the suspects first.
             let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
@@ -302,7 +302,7 @@ pub(super) fn shaped(
             allocated: allocated.clone().filter(|_| format.shows_stacks()),
             ..question.view(setup)
         };
-        if format.is_read_whole() {
+        if format.is_read_by_people() {
             view.focus_stacks(&mut diff.suspects);
         }
         let rows = setup.rows_in(format, CHANGED_CLASSES);
@@ -354,24 +354,24 @@ struct Compared {
 impl Compared {
     /// Reads dumps in the order of their times. Dumps of different JVMs stay in the order of the arguments, because
     /// only the user knows which JVM is the baseline.
-    fn of(setup: &Setup, dumps: &[PathBuf]) -> Result<Self> {
-        let order = order_of_time(setup, dumps);
+    fn read(setup: &Setup, dumps: &[PathBuf]) -> Result<Self> {
+        let order = chronological_order(setup, dumps);
         let ordered: Vec<&Path> = order.iter().map(|&at| dumps[at].as_path()).collect();
         let (mut summaries, mut last) = match ordered[..] {
-            [before, after] if side_by_side::is_better(setup, [before, after]) => {
+            [before, after] if side_by_side::is_faster_side_by_side(setup, [before, after]) => {
                 side_by_side::opened(setup, before, after)?
             }
-            _ => one_after_the_other(setup, &ordered)?,
+            _ => read_sequentially(setup, &ordered)?,
         };
         let mut sorted = !order.is_sorted();
-        if sorted && Summary::are_of_several_jvms(&summaries) {
+        if sorted && Summary::are_from_several_jvms(&summaries) {
             sorted = false;
             let mut named: Vec<_> = order.iter().zip(summaries).collect();
             named.sort_by_key(|(place, _)| **place);
             summaries = named.into_iter().map(|(_, summary)| summary).collect();
             if let Some(dump) = dumps.last() {
                 if Summary::is_file(dump) {
-                    return Err(summarize::not_the_last(dump));
+                    return Err(summarize::last_is_summary_failure(dump));
                 }
                 last = open_after(Some(last), setup, dump, false)?.0;
             }
@@ -385,7 +385,7 @@ impl Compared {
 }
 
 /// Reads dumps one after the other. Each dump reuses the memory of the previous one. The last dump stays open.
-fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, Snapshot)> {
+fn read_sequentially(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, Snapshot)> {
     let Some((last, earlier)) = dumps.split_last() else {
         return Err(Failure::usage("no dumps to compare were given"));
     };
@@ -397,11 +397,11 @@ fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, 
             continue;
         }
         // A comparison needs only the summaries of earlier dumps, so a cached summary is read in place of the dump.
-        if let Some(kept) = kept(setup, dump) {
+        if let Some(kept) = cached_summary(setup, dump) {
             summaries.push(kept);
             continue;
         }
-        let (snapshot, summary) = reduced(setup, open.take(), dump)?;
+        let (snapshot, summary) = open_and_summarize(setup, open.take(), dump)?;
         summaries.push(summary);
         open = Some(snapshot);
     }
@@ -419,12 +419,12 @@ fn taken_ms(setup: &Setup, dump: &Path) -> Option<u64> {
 }
 
 /// Returns the cached summary of a dump, without opening the dump.
-pub(super) fn kept(setup: &Setup, dump: &Path) -> Option<Summary> {
+pub(super) fn cached_summary(setup: &Setup, dump: &Path) -> Option<Summary> {
     summary::read(setup, dump, None, &Meter::new(setup.progress, dump))
 }
 
 /// Opens a dump that has no cached summary, and creates its summary.
-pub(super) fn reduced(
+pub(super) fn open_and_summarize(
     setup: &Setup,
     previous: Option<Snapshot>,
     dump: &Path,
@@ -441,9 +441,9 @@ pub(super) fn opened_last(
     dump: &Path,
 ) -> Result<(Snapshot, Summary)> {
     if Summary::is_file(dump) {
-        return Err(summarize::not_the_last(dump));
+        return Err(summarize::last_is_summary_failure(dump));
     }
-    let is_kept = kept(setup, dump).is_some();
+    let is_kept = cached_summary(setup, dump).is_some();
     let (snapshot, meter) = open_after(previous, setup, dump, !is_kept)?;
     let kept = is_kept.then(|| summary::read(setup, dump, Some(&snapshot), &meter));
     let summary = match kept.flatten() {
@@ -464,7 +464,7 @@ fn summarize(setup: &Setup, dump: &Path, snapshot: &Snapshot, meter: &Meter) -> 
 
 /// Returns the indexes of the dumps in the order in which they were taken. If the time of a dump is unknown, returns
 /// them in the order of the arguments.
-fn order_of_time(setup: &Setup, dumps: &[PathBuf]) -> Vec<usize> {
+fn chronological_order(setup: &Setup, dumps: &[PathBuf]) -> Vec<usize> {
     let taken = dumps
         .iter()
         .map(|dump| taken_ms(setup, dump).filter(|&ms| ms > 0));
@@ -482,7 +482,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn why_there_are_no_stacks_is_told() {
+    fn the_reason_for_missing_stacks_is_reported() {
         let mut report = synthetic::report(Vec::new(), 0);
         let none = without_sites(report.snapshots.last());
         let without =

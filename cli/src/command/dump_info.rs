@@ -12,7 +12,7 @@ fn lines<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
 }
 
 /// Returns the facts about a dump whose object graph was not built.
-pub(crate) fn of_histogram(histogram: &Histogram) -> SnapshotInfo {
+pub(crate) fn info_from_histogram(histogram: &Histogram) -> SnapshotInfo {
     let source = histogram.source();
     let classes = histogram.classes().iter().zip(histogram.totals());
     let objects = classes
@@ -43,16 +43,16 @@ pub(crate) fn of(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
     let (samples, fault) = if own.is_empty() {
         (None, None)
     } else {
-        Samples::of(snapshot, own)
+        Samples::from_snapshot(snapshot, own)
     };
-    let mut info = of_own(snapshot, own);
+    let mut info = info_without_agent(snapshot, own);
     info.agent = samples.and_then(|s| s.info());
     info.warnings.extend(fault);
     info
 }
 
-/// Like [`of`], but without the settings and counters of the agent.
-pub(crate) fn of_own(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
+/// Like [`from_snapshot`], but without the settings and counters of the agent.
+pub(crate) fn info_without_agent(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
     let source = snapshot.source();
     let tree = snapshot.tree();
     let (all, live) = (own.total(snapshot), own.reachable(snapshot));

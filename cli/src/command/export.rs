@@ -34,7 +34,7 @@ when it is complete. The metadata of each file contains the version of heapdiff,
 JVM of the dump, and the labels.";
 
 #[derive(Debug, Args)]
-#[command(after_help = HELP, mut_arg("format", listing(Format::is_of_rows)))]
+#[command(after_help = HELP, mut_arg("format", listing(Format::has_only_rows)))]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     export: Export,

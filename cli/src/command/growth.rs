@@ -92,7 +92,7 @@ impl Question {
     }
 
     /// True if an option is set that makes sense only for two dumps.
-    pub(super) fn is_of_growth(&self) -> bool {
+    pub(super) fn needs_two_dumps(&self) -> bool {
         let both = self.columns == Columns::Both;
         self.gates().any() || both || self.ignore_file.is_some()
     }
@@ -113,7 +113,7 @@ impl Question {
 pub(super) fn formats(format: Format) -> bool {
     use Format::{Github, Html, Junit, Md, OpenMetrics, Sarif};
     let is_document = matches!(format, Html | Md | Junit | OpenMetrics | Sarif | Github);
-    text_and_json(format) || format.is_of_stacks() || is_document
+    text_and_json(format) || format.has_only_stacks() || is_document
 }
 
 /// Converts each report to a [`Report`] with the function `report`.

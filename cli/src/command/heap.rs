@@ -45,9 +45,9 @@ fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<DumpReport
         suspects: setup.top.unwrap_or(SUSPECTS),
     };
     let options = HeapOptions {
-        waste: setup.is_any(|format| !format.is_of_stacks()),
+        waste: setup.is_any(|format| !format.has_only_stacks()),
     };
-    let one = OneDump::of(&summary, &snapshot, &filter, options, &meter);
+    let one = OneDump::analyze(&summary, &snapshot, &filter, options, &meter);
     let OneDump {
         report: mut heap,
         more_suspects,
@@ -55,7 +55,7 @@ fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<DumpReport
         allocated,
     } = one.map_err(|e| Failure::input(dump, &e))?;
     drop(meter);
-    if setup.is_any(Format::is_of_stacks) && allocated.is_none() {
+    if setup.is_any(Format::has_only_stacks) && allocated.is_none() {
         return Err(without_sites(Some(&heap.snapshot)));
     }
     heap.warnings.extend(unused(&classes, &snapshot));
@@ -64,11 +64,11 @@ fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<DumpReport
         left_out: Some(left_out),
         more_classes: 0,
     };
-    Ok(shaped(setup, heap, (more, allocated), question))
+    Ok(reports_per_output(setup, heap, (more, allocated), question))
 }
 
 /// Returns a report for each output, with the content that the output's format needs.
-pub(super) fn shaped(
+pub(super) fn reports_per_output(
     setup: &Setup,
     heap: HeapReport,
     (more, allocated): (HeapView, Option<Allocated>),
@@ -80,7 +80,7 @@ pub(super) fn shaped(
             allocated: allocated.clone().filter(|_| format.shows_stacks()),
             ..question.view(setup)
         };
-        if format.is_read_whole() {
+        if format.is_read_by_people() {
             view.focus_stacks(&mut heap.suspects);
         }
         let limit = setup.top.unwrap_or(SUSPECTS).min(heap.suspects.len());

@@ -50,8 +50,8 @@ impl Task for Histo {
             let mut totals = snapshot.histogram();
             let bounds = snapshot.retained_by_classes(&mut totals, &meter);
             let bounds = bounds.map_err(failed)?;
-            let own = AgentObjects::of(&snapshot);
-            own.take_from(&snapshot, &mut totals);
+            let own = AgentObjects::find(&snapshot);
+            own.subtract_from(&snapshot, &mut totals);
             let info = dump_info::of(&snapshot, &own);
             return Ok(report(setup, info, snapshot.classes(), &totals, &bounds));
         }
@@ -60,7 +60,7 @@ impl Task for Histo {
             Some(histogram) => histogram,
             None => Histogram::open(dump, &setup.analysis, &meter).map_err(failed)?,
         };
-        let info = dump_info::of_histogram(&histogram);
+        let info = dump_info::info_from_histogram(&histogram);
         let totals = histogram.totals();
         Ok(report(setup, info, histogram.classes(), totals, &[]))
     }

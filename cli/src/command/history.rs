@@ -14,7 +14,7 @@ use super::trace::read::{frames, growth, series, slope};
 use crate::failure::{Failure, Result};
 
 /// Adds the history of each suspect to the report. If the trace has no history of the suspects, returns the reason.
-pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>> {
+pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<String>> {
     let failure = |e| Failure::trace(&e);
     let runs = trace.runs().map_err(failure)?;
     let Some(run) = run_of(&runs, report) else {
@@ -45,13 +45,13 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
         let steps = Steps::of(trace, &timeline, &ids).map_err(failure)?;
         let trending = trending(&steps, &timeline, &points);
         let began = if trending.grown_bytes > 0 {
-            steps.began(&timeline, &points)
+            steps.growth_start(&timeline, &points)
         } else {
             None
         };
         let series = series(&steps, &timeline);
-        let is_over = is_over(suspect.coverage.samples, &series.live_bytes);
-        judge(suspect, &trending, points.len() as u64, is_over);
+        let is_over = has_growth_ended(suspect.coverage.samples, &series.live_bytes);
+        refine_verdict(suspect, &trending, points.len() as u64, is_over);
         let survival = trending
             .survival_permille
             .filter(|_| points.basis != Basis::Survivors);
@@ -84,7 +84,7 @@ const EXPECTED_SAMPLES: f64 = 3.0;
     clippy::cast_precision_loss,
     reason = "the numbers of samples and of data points are small"
 )]
-fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
+fn has_growth_ended(samples: u64, live_bytes: &[u64]) -> bool {
     let last = live_bytes.last().copied().unwrap_or(0);
     // Points at most 5 % below the last point count as level, because some objects may be freed at any time.
     let is_full = |bytes: &u64| *bytes >= last - last / 20;
@@ -97,8 +97,8 @@ fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
 }
 
 /// Uses the trace to decide questions that the dumps left open, because the trace has more points in time. This is done
-/// only if samples cover at least half of the growth. `is_over` is true if the growth has ended.
-fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool) {
+/// only if samples cover at least half of the growth. `has_growth_ended` is true if the growth has ended.
+fn refine_verdict(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool) {
     let coverage = &suspect.coverage;
     if coverage.sampled_bytes.saturating_mul(2) < coverage.growth_bytes {
         return;
@@ -184,7 +184,7 @@ mod tests {
     use heapdiff_report::synthetic;
     use heapdiff_trace::{self as trace, HourlySlope, Trend, Trending};
 
-    use super::{is_over, judge, key};
+    use super::{has_growth_ended, key, refine_verdict};
 
     fn suspect(verdict: Verdict, sampled_bytes: u64) -> Suspect {
         let mut suspect = synthetic::suspect(1, "com.acme.Shop.orders", verdict, 1000);
@@ -211,10 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_decides_what_two_dumps_cannot() {
+    fn a_trace_decides_a_verdict_that_two_dumps_cannot() {
         let judged = |of, sampled, by| {
             let mut suspect = suspect(of, sampled);
-            judge(&mut suspect, &trending(by), 14, true);
+            refine_verdict(&mut suspect, &trending(by), 14, true);
             (suspect.verdict, suspect.reasons.join("; "))
         };
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Leak);
@@ -250,25 +250,25 @@ mod tests {
     }
 
     #[test]
-    fn a_level_end_that_is_shorter_than_the_time_between_samples_proves_nothing() {
+    fn a_short_level_end_does_not_show_that_growth_ended() {
         let end = |moments: usize| {
             let mut live = vec![0, 100, 200, 300, 400, 500, 600, 700];
             live.resize(live.len() + moments, 800);
             live
         };
-        assert!(!is_over(2, &end(4)) && !is_over(2, &end(10)));
-        assert!(is_over(2, &end(12)) && is_over(20, &end(4)));
-        assert!(!is_over(1, &[]) && !is_over(1, &[5, 5]));
+        assert!(!has_growth_ended(2, &end(4)) && !has_growth_ended(2, &end(10)));
+        assert!(has_growth_ended(2, &end(12)) && has_growth_ended(20, &end(4)));
+        assert!(!has_growth_ended(1, &[]) && !has_growth_ended(1, &[5, 5]));
         for by in [trace::Verdict::Plateau, trace::Verdict::Warmup] {
             let mut suspect = suspect(Verdict::Growth, 800);
-            judge(&mut suspect, &trending(by), 14, false);
+            refine_verdict(&mut suspect, &trending(by), 14, false);
             assert_eq!(suspect.verdict, Verdict::Growth);
             assert_eq!(suspect.reasons, [TWO_DUMPS]);
         }
     }
 
     #[test]
-    fn places_without_a_line_do_not_matter() {
+    fn frames_without_a_line_do_not_change_the_key() {
         let of = |frames: &[&str]| {
             let frames: Vec<String> = frames.iter().map(|&f| f.to_owned()).collect();
             key("byte[]", &frames)

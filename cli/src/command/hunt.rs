@@ -87,7 +87,7 @@ pub(crate) struct HuntArgs {
 }
 
 /// Adds an option to the agent's options, unless they contain its key.
-fn with(options: String, more: &str) -> String {
+fn with_option(options: String, more: &str) -> String {
     let key = more.split_inclusive('=').next().unwrap_or(more);
     let bare = options.replace("\\,", "");
     let mut keys = bare.split(',').map(str::trim_start);
@@ -104,7 +104,7 @@ impl HuntArgs {
         let mut options = self.options;
         for (asked, more) in [(self.count, COUNT_ON), (self.usage, USAGE_ON)] {
             if asked {
-                options = agent_options(&with(options, more)).map_err(Failure::usage)?;
+                options = agent_options(&with_option(options, more)).map_err(Failure::usage)?;
             }
         }
         let agent = Agent {
@@ -191,14 +191,14 @@ impl Task for Hunt {
         if self.hunt.files {
             let dumps = report.data.snapshots.iter();
             let dumps = dumps.map(|snapshot| PathBuf::from(&snapshot.path));
-            messages::said(&written(&dumps.collect::<Vec<_>>(), setup));
+            messages::print_done(&written(&dumps.collect::<Vec<_>>(), setup));
         }
         if let Some(few) = suspect.and_then(|suspect| few_samples(suspect, &self.hunt)) {
-            messages::said(&few);
+            messages::print_done(&few);
         }
         let next = suspect.and_then(|suspect| suspect.next.first());
         if let Some(next) = next.filter(|_| self.hunt.files) {
-            messages::said(&format!("next: {}", printable(next)));
+            messages::print_done(&format!("next: {}", printable(next)));
         }
     }
 }
@@ -261,27 +261,30 @@ fn without_files(setup: &Setup, hunt: &capture::Hunt, question: &Question) -> Re
         hunt,
         setup.progress,
         |dump, name| diff::summary_of(setup, dump, name),
-        |before, dump, name| diff::with_earlier(setup, before, dump, name, question),
+        |before, dump, name| diff::compare_with_earlier(setup, before, dump, name, question),
     )?;
     Ok(each(reports, Report::Diff))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{COUNT_ON, USAGE_ON, agent_options, with};
+    use super::{COUNT_ON, USAGE_ON, agent_options, with_option};
 
     #[test]
-    fn a_hunt_counts_as_its_options_say() {
+    fn a_hunt_adds_counting_unless_its_options_set_it() {
         for (given, expected) in [
             ("", "count=on"),
             ("interval=64k", "interval=64k,count=on"),
             ("interval=64k, count=jdk", "interval=64k, count=jdk"),
             ("service=a\\,count=b", "service=a\\,count=b,count=on"),
         ] {
-            assert_eq!(with(given.to_owned(), COUNT_ON), expected);
+            assert_eq!(with_option(given.to_owned(), COUNT_ON), expected);
         }
-        assert_eq!(with("usage=off".to_owned(), USAGE_ON), "usage=off");
-        assert_eq!(with("count=on".to_owned(), USAGE_ON), "count=on,usage=on");
-        assert!(agent_options(&with("x".repeat(1020), COUNT_ON)).is_err());
+        assert_eq!(with_option("usage=off".to_owned(), USAGE_ON), "usage=off");
+        assert_eq!(
+            with_option("count=on".to_owned(), USAGE_ON),
+            "count=on,usage=on"
+        );
+        assert!(agent_options(&with_option("x".repeat(1020), COUNT_ON)).is_err());
     }
 }

@@ -182,8 +182,8 @@ fn check_gates(job: &Job, report: &Report) -> Exit {
     let Report::Diff(diff) = report else {
         return Exit::Done;
     };
-    if let Some(why) = diff.undecided() {
-        messages::undecided(why);
+    if let Some(why) = diff.unchecked_gates_reason() {
+        messages::print_undecided_gates(why);
         return Exit::Input;
     }
     let outcomes = diff.more.outcomes.iter();

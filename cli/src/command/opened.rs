@@ -146,7 +146,7 @@ pub(super) fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> R
         .map_err(failure)?;
     let are_values = matches!(selected, Selected::Values(_));
     let mut objects = snapshot.selected(selector, selected).map_err(failure)?;
-    let own = AgentObjects::of(snapshot);
+    let own = AgentObjects::find(snapshot);
     let package = CLASS.split('.').next().unwrap_or(CLASS);
     let shows_own =
         objects.iter().all(|&o| own.contains(o)) || selector.to_string().contains(package);
@@ -175,9 +175,9 @@ fn hint(
         _ => return None,
     };
     let dump = quoted(&dump.display().to_string());
-    let frame = frame::without_gap(frame);
+    let frame = frame::remove_file_space(frame);
     let is_meant = |text: &str| text == frame || FrameParts::parse(text).function == frame;
-    let (samples, _) = Samples::of(snapshot, &AgentObjects::of(snapshot));
+    let (samples, _) = Samples::from_snapshot(snapshot, &AgentObjects::find(snapshot));
     let allocated = samples.is_some_and(|samples| {
         let frames = |sample: &Sample| samples.sites.frames(sample.site).any(is_meant);
         samples.live.iter().any(frames)

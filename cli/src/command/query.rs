@@ -17,7 +17,7 @@ use hprof::bytes::dump_of;
 use super::dump_info;
 use super::opened::open;
 use crate::args::{CommonArgs, SetupArgs, listing};
-use crate::failure::{Failure, Result, plain, quoted};
+use crate::failure::{Failure, Result, quoted, system_message};
 use crate::job::{Formats, Job, Setup, Task, text_and_json};
 
 /// Default number of rows in text and in JSON.
@@ -41,7 +41,7 @@ In a SELECT, two dumps have the names `before` and `after`; more dumps have the 
 `dump2`, ...";
 
 fn formats(format: Format) -> bool {
-    text_and_json(format) || format.is_of_rows()
+    text_and_json(format) || format.has_only_rows()
 }
 
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub(crate) struct QueryArgs {
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Dump to query, and the name that the SELECT uses for it; may be repeated
-    #[arg(long = "as", value_name = "NAME=DUMP", value_parser = named)]
+    #[arg(long = "as", value_name = "NAME=DUMP", value_parser = parse_named_dump)]
     named: Vec<(String, PathBuf)>,
     /// Maximum number of rows [default: 100 in text, 10000 in JSON, all in CSV and Parquet]
     #[arg(long, value_name = "N")]
@@ -117,7 +117,7 @@ impl Query {
         let Some(first) = dumps.first() else {
             return Err(Failure::usage("no dump was given"));
         };
-        heapdiff_query::check_over(&names, &sql).map_err(|e| Failure::query(first, e))?;
+        heapdiff_query::check_for_dumps(&names, &sql).map_err(|e| Failure::query(first, e))?;
         Ok(Self {
             dumps,
             names,
@@ -187,7 +187,7 @@ struct Rows {
 
 impl RowSource for Rows {
     fn write_to(&self, sink: &mut dyn Sink) -> Result<Outcome, RowError> {
-        Ok(heapdiff_query::run_over(
+        Ok(heapdiff_query::run_on_dumps(
             &self.dumps,
             &self.sql,
             self.limits,
@@ -209,12 +209,18 @@ impl Source {
             Self::Argument(sql) => return Ok(sql),
             Self::File(path) => {
                 let name = path.display().to_string();
-                (name, File::open(&path).and_then(bounded))
+                (name, File::open(&path).and_then(read_limited))
             }
-            Self::StandardInput => ("standard input".to_owned(), bounded(io::stdin().lock())),
+            Self::StandardInput => (
+                "standard input".to_owned(),
+                read_limited(io::stdin().lock()),
+            ),
         };
         let text = text.map_err(|e| {
-            Failure::usage(format!("cannot read the query from {name}: {}", plain(&e)))
+            Failure::usage(format!(
+                "cannot read the query from {name}: {}",
+                system_message(&e)
+            ))
         })?;
         if text.len() > LONGEST {
             let message = format!("the query from {name} is longer than {LONGEST} bytes");
@@ -226,7 +232,7 @@ impl Source {
 }
 
 /// Reads at most one byte more than the limit, to detect a statement that is too long.
-fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
+fn read_limited(from: impl Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     from.take(LONGEST as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
@@ -316,7 +322,7 @@ fn named_dumps(
     Ok((dumps, names))
 }
 
-fn named(text: &str) -> Result<(String, PathBuf), String> {
+fn parse_named_dump(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, dump)) if !name.is_empty() && !dump.is_empty() => {
             Ok((name.to_owned(), PathBuf::from(dump)))
@@ -325,8 +331,8 @@ fn named(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// Returns default names for `dumps` dumps without a name. `named` is the number of dumps that have a name from the
-/// user. If there is only one dump in total, it needs no name.
+/// Returns default names for `dumps` dumps without a name. `parse_named_dump` is the number of dumps that have a name
+/// from the user. If there is only one dump in total, it needs no name.
 pub(crate) fn default_names(dumps: usize, named: usize) -> Vec<String> {
     match (dumps, named) {
         (1, 0) => Vec::new(),

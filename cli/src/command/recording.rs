@@ -57,7 +57,7 @@ struct Choice {
 
 /// Chooses the samples to report. Without `allocated`, these are the samples of live objects, if the recording has them
 /// with stacks. Otherwise they are the samples of allocations.
-fn chosen(
+fn select_samples(
     recording: &Recording,
     path: &Path,
     allocated: bool,
@@ -121,7 +121,7 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
     let focus = job.focus.as_ref();
     let recording = jfr::open(setup, path)?;
     let mut warnings = jfr::warnings(&recording);
-    let choice = chosen(&recording, path, job.allocated, &mut warnings)?;
+    let choice = select_samples(&recording, path, job.allocated, &mut warnings)?;
     // Allocations in new TLABs and allocations outside of TLABs are recorded as two kinds of events. Their samples are
     // added up.
     let is_of = |sample: &&Sample| match choice.event {
@@ -131,7 +131,7 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
         event => sample.event == event,
     };
     // The JVM writes the list of old objects each time the recording is dumped. Only the last list is used.
-    let last_look = recording.looks().last().copied();
+    let last_look = recording.search_times().last().copied();
     let is_last =
         |sample: &&Sample| sample.event != Event::Old || Some(sample.time_ns) == last_look;
     let mut by_site: BTreeMap<(StackId, NameId), Line> = BTreeMap::new();
@@ -176,7 +176,7 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
         .then(|| all(&recording, &by_site, &texts));
     warnings.extend(focus.and_then(|focus| match &allocated {
         Some(allocated) => fits::frames(focus, allocated),
-        None => by_site.is_empty().then(|| fits::nothing(focus)),
+        None => by_site.is_empty().then(|| fits::no_match_warning(focus)),
     }));
     // A sample in the JVM's list of old objects shows which stack allocated an object that stays alive. The size of
     // this one object is not typical of all objects of the stack. So only the number of samples is used, not their
@@ -347,11 +347,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_report_is_of_is_chosen_and_told() {
+    fn the_event_of_a_report_is_chosen_and_named() {
         let told = |samples: &[(Event, u32)], allocated: bool| {
             let mut warnings = Vec::new();
             let path = Path::new("r.jfr");
-            let choice = chosen(&recording(samples), path, allocated, &mut warnings);
+            let choice = select_samples(&recording(samples), path, allocated, &mut warnings);
             (choice.map(|c| (c.event, c.measure)), warnings.join("; "))
         };
         let (old, made) = ((Event::Old, 0), (Event::Allocation, 1));
@@ -359,13 +359,13 @@ mod tests {
         assert_eq!(choice.unwrap(), (Event::Allocation, "allocated"));
         let without = "(jdk.OldObjectSample) were recorded without stacks";
         assert!(said.contains(without), "{said}");
-        for (samples, allocated, chosen) in [
+        for (samples, allocated, select_samples) in [
             ([(Event::Old, 1), made], false, (Event::Old, "sampled")),
             ([(Event::Live, 1), made], false, (Event::Live, "live")),
             ([old, made], true, (Event::Allocation, "allocated")),
         ] {
             let (choice, said) = told(&samples, allocated);
-            assert_eq!(choice.unwrap(), chosen);
+            assert_eq!(choice.unwrap(), select_samples);
             assert!(!said.contains("were recorded without stacks"), "{said}");
         }
         let nothing = told(&[], false).0.unwrap_err();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_list_of_old_objects_does_not_tell_is_told() {
+    fn limits_of_the_list_of_old_objects_are_reported() {
         let full = "the JVM's list of old objects (256 entries) may have been full";
         let sizes = "this JVM does not record the sizes of old objects";
         let begins = |event, samples, lacks_sizes, words: &[&str]| {

@@ -116,7 +116,7 @@ fn redact(job: &Redact, to: &Place<'_>) -> Result<()> {
     let meter = Meter::new(job.progress, &job.dump);
     let input = |e| Failure::input(&job.dump, &e);
     let source = Source::open(&job.dump).map_err(input)?;
-    let redaction = Redaction::of(&source, rules(job)).map_err(input)?;
+    let redaction = Redaction::new(&source, rules(job)).map_err(input)?;
     let mut done = Redacted::default();
     let mut refused = false;
     let mut write = |out: &mut (dyn Write + Send)| {
@@ -148,12 +148,12 @@ fn redact(job: &Redact, to: &Place<'_>) -> Result<()> {
         }
     };
     drop(meter);
-    inputs::end_if_changed();
+    inputs::exit_if_changed();
     match written {
-        Err(_) if refused => return Err(messages::refused(&job.dump.display())),
+        Err(_) if refused => return Err(messages::damaged_failure(&job.dump.display())),
         written => written.map_err(|e| write::failed(&place, &e))?,
     }
-    messages::of_input(&job.dump, &done.warnings, job.progress);
+    messages::print_input_warnings(&job.dump, &done.warnings, job.progress);
     Ok(())
 }
 
@@ -169,19 +169,19 @@ fn check(job: &Redact, dump: &Path) -> Result<Exit> {
     let meter = Meter::new(job.progress, dump);
     let input = |e| Failure::input(dump, &e);
     let source = Source::open(dump).map_err(input)?;
-    let redaction = Redaction::of(&source, rules(job)).map_err(input)?;
+    let redaction = Redaction::new(&source, rules(job)).map_err(input)?;
     let done = redaction
         .check(&meter)
         .map_err(|e| write::failed("the check", &e))?;
     drop(meter);
-    inputs::end_if_changed();
+    inputs::exit_if_changed();
     if job.output.is_none() {
-        messages::of_input(dump, &done.warnings, job.progress);
+        messages::print_input_warnings(dump, &done.warnings, job.progress);
     }
     if job.strict && done.warnings.iter().any(|w| w.partial) {
-        return Err(messages::refused(&dump.display()));
+        return Err(messages::damaged_failure(&dump.display()));
     }
-    write::print(&told(dump, &done.left))?;
+    write::print(&left_message(dump, &done.left))?;
     Ok(if done.left.is_clean() {
         Exit::Done
     } else {
@@ -189,7 +189,7 @@ fn check(job: &Redact, dump: &Path) -> Result<Exit> {
     })
 }
 
-fn told(dump: &Path, left: &Left) -> String {
+fn left_message(dump: &Path, left: &Left) -> String {
     let taken = [
         (
             "strings and other content of byte and char arrays",

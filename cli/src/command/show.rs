@@ -59,7 +59,7 @@ impl Task for Show {
         for &object in &selection.objects {
             let bytes = snapshot.retained_bytes(object);
             let bytes = bytes.unwrap_or_else(|| snapshot.shallow_bytes(object));
-            if best.takes(bytes) {
+            if best.would_keep(bytes) {
                 best.push(bytes, object);
             }
         }
@@ -133,7 +133,7 @@ fn show_all(
                 _ => None,
             },
             loader: match &record.content {
-                Content::Class(class) => mentions.of_value(class.loader),
+                Content::Class(class) => mentions.describe_value(class.loader),
                 _ => None,
             },
             text,
@@ -276,6 +276,6 @@ fn shown_value(value: Option<Value>, mentions: &Mentions) -> ShownValue {
     ShownValue {
         kind: value.map_or("Object", |v| v.kind().java_name()),
         value: value.and_then(literal),
-        object: value.and_then(|v| mentions.of_value(v)),
+        object: value.and_then(|v| mentions.describe_value(v)),
     }
 }

@@ -12,7 +12,7 @@ use std::thread;
 use heapdiff_diff::Summary;
 use hprof::Snapshot;
 
-use super::diff::{kept, opened_last, reduced};
+use super::diff::{cached_summary, open_and_summarize, opened_last};
 use crate::failure::Result;
 use crate::job::Setup;
 use crate::messages;
@@ -27,12 +27,12 @@ const FREE: u64 = 2;
 
 /// True if it is faster to open both dumps at the same time. This is the case if the earlier dump has no cached
 /// summary, if there are enough threads and enough memory, and if memory is not limited by an option.
-pub(super) fn is_better(setup: &Setup, dumps: [&Path; 2]) -> bool {
+pub(super) fn is_faster_side_by_side(setup: &Setup, dumps: [&Path; 2]) -> bool {
     let is_limited = setup.analysis.max_memory.is_some();
     !is_limited
         && rayon::current_num_threads() >= THREADS
         && size(dumps).is_some_and(|size| fits(size, memory_left()))
-        && kept(setup, dumps[0]).is_none()
+        && cached_summary(setup, dumps[0]).is_none()
 }
 
 /// Returns the uncompressed size of two dumps in bytes; `None` if it is unknown before reading them.
@@ -70,7 +70,7 @@ pub(super) fn opened(
     after: &Path,
 ) -> Result<(Vec<Summary>, Snapshot)> {
     if setup.progress.verbose {
-        messages::said("both dumps are loaded at the same time");
+        messages::print_done("both dumps are loaded at the same time");
     }
     // Both dumps are read at the same time, but a terminal can show only one progress bar. So only the later dump
     // (`after`) has one.
@@ -82,7 +82,8 @@ pub(super) fn opened(
         ..setup.clone()
     };
     let (earlier, later) = thread::scope(|scope| {
-        let earlier = scope.spawn(|| reduced(&beside, None, before).map(|(_, summary)| summary));
+        let earlier =
+            scope.spawn(|| open_and_summarize(&beside, None, before).map(|(_, summary)| summary));
         let later = opened_last(setup, None, after);
         let earlier = earlier
             .join()
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_known_of_plain_dumps() {
+    fn only_uncompressed_dumps_have_known_sizes() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, bytes: &[u8]| {
             let path = folder.path().join(name);
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn two_fit_into_twice_their_size() {
+    fn two_dumps_fit_into_memory_of_twice_their_size() {
         assert!(fits(50, Some(100)));
         assert!(!fits(51, Some(101)));
         assert!(!fits(1, None), "not known");

@@ -155,11 +155,11 @@ fn run(setup: &Setup, job: &Sites) -> Result<Report> {
     let dump = &*job.dump;
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading samples", 0);
-    let own = AgentObjects::of(&snapshot);
+    let own = AgentObjects::find(&snapshot);
     let (samples, fault) = if job.allocated || job.by_class() {
         Samples::with_all_sites(&snapshot, &own)
     } else {
-        Samples::of(&snapshot, &own)
+        Samples::from_snapshot(&snapshot, &own)
     };
     let Some(samples) = samples else {
         let dump = dump.display();
@@ -171,7 +171,7 @@ fn run(setup: &Setup, job: &Sites) -> Result<Report> {
             .with_hint("load the agent before you take the next dump: heapdiff attach PID"),
         });
     };
-    let mut info = dump_info::of_own(&snapshot, &own);
+    let mut info = dump_info::info_without_agent(&snapshot, &own);
     info.agent = samples.info();
     let asked = Asked {
         setup,
@@ -217,7 +217,7 @@ impl Asked<'_> {
         let focus = self.job.focus.as_ref()?;
         let unused = match drawn {
             Some(drawn) => fits::frames(focus, drawn),
-            None => is_empty.then(|| fits::nothing(focus)),
+            None => is_empty.then(|| fits::no_match_warning(focus)),
         };
         info.warnings.extend(unused);
         Some(focus.to_string())
@@ -335,7 +335,7 @@ impl Asked<'_> {
             .filter(|c| !sampled.contains(&c.class) && self.is_wanted(&[], &c.class))
             .collect();
         others.sort_by_key(|c| Reverse(c.bytes));
-        let [low, high] = unseen.widened(Interval::exact(0.0));
+        let [low, high] = unseen.widen_to_bytes(Interval::exact(0.0));
         rows.extend(others.into_iter().map(|other| LiveClassRow {
             class: other.class.clone(),
             samples: 0,
@@ -400,7 +400,11 @@ impl Asked<'_> {
         let at_sites = samples.at_sites.as_ref().filter(|_| !job.by_class());
         let counted_sites = at_sites.map(|all| CountedInDump {
             disagreement_count: disagreements.len() as u64,
-            disagreements: disagreements.iter().take(ROWS).map(disagreement).collect(),
+            disagreements: disagreements
+                .iter()
+                .take(ROWS)
+                .map(line_disagreement)
+                .collect(),
             ..self.counted_sites(all, info.taken_ms)
         });
         let is_empty = totals.rows == 0
@@ -493,7 +497,7 @@ impl Asked<'_> {
     }
 }
 
-fn disagreement(found: &Disagreement) -> LineDisagreement {
+fn line_disagreement(found: &Disagreement) -> LineDisagreement {
     LineDisagreement {
         class: found.class.clone(),
         method: found.method.clone(),
@@ -567,14 +571,14 @@ fn agent(agent: &Agent, samples: &Samples) -> AgentReport {
                 count: agent.counter(counter),
                 // With `FewFollowed`, the agent tracks fewer samples than it takes. It still counts the samples that it
                 // does not track, so their bytes are not lost.
-                is_loss: is_loss(counter)
+                is_loss: is_loss_counter(counter)
                     && !(counter == Counter::Thinned && agent.counter(Counter::FewFollowed) > 0),
             })
             .collect(),
     }
 }
 
-const fn is_loss(counter: Counter) -> bool {
+const fn is_loss_counter(counter: Counter) -> bool {
     matches!(
         counter,
         Counter::DroppedFull
@@ -623,7 +627,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn why_a_dump_does_not_tell_what_was_allocated_is_told() {
+    fn the_reason_for_missing_allocations_is_reported() {
         let told = |why| {
             let failure = not_counted(Path::new("a.hprof"), why);
             (failure.message, failure.hint.unwrap_or_default())

@@ -141,7 +141,7 @@ impl Task for Sizeof {
         let flyweights = deep.flyweights().map(count);
         let finals = self
             .skip_final
-            .then(|| finals(&snapshot, &deep, objects, &size));
+            .then(|| classes_with_unknown_finals(&snapshot, &deep, objects, &size));
         drop(deep);
         let retained = snapshot.retained_by_all(objects, &meter).map_err(failed)?;
         let sum_deep_bytes =
@@ -252,13 +252,13 @@ fn class_table_bytes(snapshot: &Snapshot, selection: &Selection) -> Option<u64> 
         return None;
     }
     let mut totals = snapshot.histogram();
-    selection.own.take_from(snapshot, &mut totals);
+    selection.own.subtract_from(snapshot, &mut totals);
     let total = totals.get(class.index())?;
     (total.all.objects == objects.len() as u64).then_some(total.retained_bytes)
 }
 
 /// Returns the classes whose final fields are unknown.
-fn finals(
+fn classes_with_unknown_finals(
     snapshot: &Snapshot,
     deep: &Deep<'_>,
     objects: &[ObjectIndex],

@@ -47,13 +47,13 @@ impl Summarize {
         let setup = self.work.setup()?;
         setup.use_threads()?;
         interrupt::handle();
-        let (snapshot, summary) = diff::reduced(&setup, None, &self.dump)?;
-        messages::of_input(&self.dump, snapshot.warnings(), setup.progress);
+        let (snapshot, summary) = diff::open_and_summarize(&setup, None, &self.dump)?;
+        messages::print_input_warnings(&self.dump, snapshot.warnings(), setup.progress);
         if setup.strict && summary.info.partial {
             let dump = self.dump.display();
             return Err(match summary.info.assumed_roots {
-                Some(_) => messages::rootless(&dump),
-                None => messages::refused(&dump),
+                Some(_) => messages::missing_roots_failure(&dump),
+                None => messages::damaged_failure(&dump),
             });
         }
         messages::mapping(&setup);
@@ -67,7 +67,7 @@ impl Summarize {
         write::replace(&self.output, |out| out.write_all(&file))
             .map_err(|e| write::failed(&to, &e))?;
         if !setup.progress.quiet {
-            messages::said(&format!(
+            messages::print_done(&format!(
                 "wrote the summary {to} ({}); the dump has {}",
                 Size(file.len() as u64),
                 Size(summary.info.bytes)
@@ -95,7 +95,7 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
 }
 
 /// The failure for a comparison whose last argument is a summary.
-pub(super) fn not_the_last(file: &Path) -> Failure {
+pub(super) fn last_is_summary_failure(file: &Path) -> Failure {
     let message = format!(
         "{}: the last argument must be a full dump, not a summary",
         file.display()

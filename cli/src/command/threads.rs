@@ -39,7 +39,7 @@ impl Task for Threads {
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
         let (snapshot, meter) = open(setup, &self.dump)?;
         meter.phase("reading threads", 0);
-        let own = AgentObjects::of(&snapshot);
+        let own = AgentObjects::find(&snapshot);
         let mut threads = snapshot.threads();
         threads.retain(|t| t.object.is_none_or(|o| !own.contains(o)));
         let totals = ThreadTotals {
@@ -50,7 +50,7 @@ impl Task for Threads {
             let retained = thread.object.and_then(|o| snapshot.retained_bytes(o));
             (Reverse(retained), thread.serial.is_none())
         });
-        let rows = if setup.output.format.is_read_whole() {
+        let rows = if setup.output.format.is_read_by_people() {
             ROWS[0]
         } else {
             ROWS[1]

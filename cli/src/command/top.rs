@@ -44,8 +44,8 @@ impl Task for Top {
         let limit = setup.top.unwrap_or(ROWS);
         let (biggest, under, own) = match &self.under {
             None => {
-                let own = AgentObjects::of(&snapshot);
-                (biggest(&snapshot, &own, limit), None, own)
+                let own = AgentObjects::find(&snapshot);
+                (largest_retained(&snapshot, &own, limit), None, own)
             }
             Some(selector) => {
                 let selection = select(&snapshot, dump, selector)?;
@@ -58,7 +58,7 @@ impl Task for Top {
                         .map_err(|e| Failure::input(dump, &e))?
                         .map_or(0, |retained| retained.bytes),
                 };
-                let biggest = below(&snapshot, &selection, limit);
+                let biggest = largest_children(&snapshot, &selection, limit);
                 (biggest, Some(under), selection.own)
             }
         };
@@ -86,7 +86,7 @@ impl Task for Top {
 /// object is always a child of a root or of an object that was already found.
 ///
 /// Cost: visits the children of the roots and of the objects found.
-fn biggest(snapshot: &Snapshot, own: &AgentObjects, limit: usize) -> Vec<ObjectIndex> {
+fn largest_retained(snapshot: &Snapshot, own: &AgentObjects, limit: usize) -> Vec<ObjectIndex> {
     let tree = snapshot.tree();
     let mut candidates: BinaryHeap<(u64, Reverse<u32>)> = BinaryHeap::new();
     let mut found = Vec::new();
@@ -95,7 +95,7 @@ fn biggest(snapshot: &Snapshot, own: &AgentObjects, limit: usize) -> Vec<ObjectI
         if let Some(node) = holder {
             // Only the largest children of a node can be among the largest objects.
             let mut best = Best::new(limit - found.len());
-            below_node(snapshot, node, &|o| !own.contains(o), &mut best);
+            collect_largest(snapshot, node, &|o| !own.contains(o), &mut best);
             candidates.extend(best.heap.drain().map(|Reverse(candidate)| candidate));
         }
         let Some((_, Reverse(object))) = candidates.pop() else {
@@ -108,16 +108,16 @@ fn biggest(snapshot: &Snapshot, own: &AgentObjects, limit: usize) -> Vec<ObjectI
 }
 
 /// Returns the largest children of the selected objects in the dominator tree.
-fn below(snapshot: &Snapshot, selection: &Selection, limit: usize) -> Vec<ObjectIndex> {
+fn largest_children(snapshot: &Snapshot, selection: &Selection, limit: usize) -> Vec<ObjectIndex> {
     let tree = snapshot.tree();
     let mut best = Best::new(limit);
     for node in selection.objects.iter().filter_map(|&o| tree.node(o)) {
-        below_node(snapshot, node, &|o| !selection.hides(o), &mut best);
+        collect_largest(snapshot, node, &|o| !selection.hides(o), &mut best);
     }
     best.into_sorted()
 }
 
-fn below_node(
+fn collect_largest(
     snapshot: &Snapshot,
     node: Node,
     wanted: &dyn Fn(ObjectIndex) -> bool,
@@ -126,7 +126,7 @@ fn below_node(
     let tree = snapshot.tree();
     for child in tree.children(node) {
         let bytes = tree.retained_bytes(child);
-        if best.takes(bytes)
+        if best.would_keep(bytes)
             && let Some(object) = tree.object(child)
             && wanted(object)
         {
@@ -135,7 +135,7 @@ fn below_node(
     }
     for leaf in tree.leaves(node) {
         let bytes = snapshot.shallow_bytes(leaf);
-        if best.takes(bytes) && wanted(leaf) {
+        if best.would_keep(bytes) && wanted(leaf) {
             best.push(bytes, leaf);
         }
     }
@@ -159,7 +159,7 @@ impl Best {
 
     /// True if an object of this size can be among the largest.
     #[inline]
-    pub(crate) fn takes(&self, bytes: u64) -> bool {
+    pub(crate) fn would_keep(&self, bytes: u64) -> bool {
         self.heap.len() < self.limit || self.heap.peek().is_some_and(|least| bytes >= least.0.0)
     }
 
@@ -186,7 +186,7 @@ mod tests {
     fn best(limit: usize, sizes: &[u64]) -> Vec<u32> {
         let mut best = Best::new(limit);
         for (i, &bytes) in sizes.iter().enumerate() {
-            if best.takes(bytes) {
+            if best.would_keep(bytes) {
                 best.push(bytes, ObjectIndex(i as u32));
             }
         }

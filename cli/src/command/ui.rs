@@ -12,7 +12,7 @@ use hprof::NameMapping;
 
 use super::trace::read::readable;
 use crate::args::NamesArgs;
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Exit, Failure, Result, system_message};
 use crate::interrupt;
 use crate::mapping::{self, originals};
 use crate::overwrite::is_dump;
@@ -74,7 +74,7 @@ impl Ui {
         let url = server.url();
         let mut out = io::stdout().lock();
         let written = writeln!(out, "{url}").and_then(|()| out.flush());
-        written.map_err(|e| Failure::usage(format!("standard output: {}", plain(&e))))?;
+        written.map_err(|e| Failure::usage(format!("standard output: {}", system_message(&e))))?;
         drop(out);
         if !self.quiet {
             let _ = writeln!(io::stderr(), "heapdiff: the server runs until Ctrl-C");
@@ -98,7 +98,9 @@ impl Ui {
                     names: originals(mapping),
                 })
             }
-            (Some(report), _) if mapping.is_some() => Err(mapping::not_of_reports(report)),
+            (Some(report), _) if mapping.is_some() => {
+                Err(mapping::mapping_of_report_failure(report))
+            }
             (Some(report), [_]) => Ok(Subject::Page(page(report)?)),
             (Some(report), _) => Err(Failure::usage(format!(
                 "{}: `ui` shows one report at a time; leave out the other files",
@@ -139,7 +141,7 @@ fn page(path: &Path) -> Result<Vec<u8>> {
         ));
     };
     let mut page = Vec::new();
-    html::render(&DiffReport::from(*report), &mut page).map_err(|e| wrong(plain(&e)))?;
+    html::render(&DiffReport::from(*report), &mut page).map_err(|e| wrong(system_message(&e)))?;
     Ok(page)
 }
 
@@ -147,7 +149,7 @@ fn page(path: &Path) -> Result<Vec<u8>> {
 /// in a file that only this user can read.
 fn open(url: &str) -> Result<()> {
     let failed = |e: &io::Error| {
-        Failure::usage(format!("--open: {}", plain(e)))
+        Failure::usage(format!("--open: {}", system_message(e)))
             .with_hint("open the URL above in a browser yourself")
     };
     let mut file = tempfile::Builder::new()

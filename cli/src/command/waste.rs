@@ -46,7 +46,7 @@ impl Task for Waste {
         let mut previous: Option<Snapshot> = None;
         for dump in &self.dumps {
             let (snapshot, meter) = open_after(previous.take(), setup, dump, true)?;
-            let own = AgentObjects::of(&snapshot);
+            let own = AgentObjects::find(&snapshot);
             let summary = WasteSummary::new(&snapshot, &own, rows, &meter);
             summaries.push(summary.map_err(|e| Failure::input(dump, &e))?);
             snapshots.push(dump_info::of(&snapshot, &own));

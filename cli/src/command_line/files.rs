@@ -53,7 +53,7 @@ pub(super) fn check(mut command: &Command, mut matches: &ArgMatches) -> Result<(
         }
     }
     overwrite::set(rule);
-    if let Some(twice) = overwrite::twice(&outputs) {
+    if let Some(twice) = overwrite::find_duplicate(&outputs) {
         let message = format!("-o {} was given twice", twice.display());
         return Err(Failure::usage(message));
     }
@@ -97,7 +97,7 @@ mod tests {
     /// The program must recognize every argument that names a file: an output by the argument's name, an input by the
     /// argument's type.
     #[test]
-    fn every_argument_with_a_file_is_known() {
+    fn every_file_argument_is_recognized() {
         fn check(command: &Command) {
             for arg in command.get_arguments() {
                 let names = arg.get_value_names().unwrap_or_default();

@@ -8,13 +8,13 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use super::Cli;
-use crate::failure::{Failure, plain};
+use crate::failure::{Failure, system_message};
 
 /// Moves the command to the front, because options may precede it: `heapdiff -q histo A`.
 ///
 /// The first word that is not an option is the command if it is the name of one. If a dump has the name of a command,
 /// the user can write it as `./histo`, or put the command `diff` before it.
-pub(super) fn command_first(mut args: Vec<OsString>) -> Vec<OsString> {
+pub(super) fn move_command_first(mut args: Vec<OsString>) -> Vec<OsString> {
     let command_line = Cli::command();
     let Some(at) = first_word(&args, &command_line) else {
         return args;
@@ -37,7 +37,7 @@ pub(super) fn no_command(dump: &Path) -> Option<Failure> {
     if error.kind() != ErrorKind::NotFound || word.contains(['.', '/', '\\']) {
         return None;
     }
-    let hint = match meant(word) {
+    let hint = match suggest_command(word) {
         Some(command) => format!("no such command or file; did you mean `heapdiff {command}`?"),
         None => {
             format!(
@@ -45,11 +45,11 @@ pub(super) fn no_command(dump: &Path) -> Option<Failure> {
             )
         }
     };
-    Some(Failure::bad_input(format!("{word}: {}", plain(&error))).with_hint(hint))
+    Some(Failure::bad_input(format!("{word}: {}", system_message(&error))).with_hint(hint))
 }
 
 /// Returns the command whose name is most similar to a word; `None` if no name is similar enough.
-fn meant(word: &str) -> Option<String> {
+fn suggest_command(word: &str) -> Option<String> {
     let command_line = Cli::command();
     let shown = command_line.get_subcommands().filter(|c| !c.is_hide_set());
     let likeness = |name: &str| strsim::jaro_winkler(word, name);
@@ -97,7 +97,7 @@ mod tests {
 
     fn sorted(line: &str) -> String {
         let args = line.split(' ').map(OsString::from).collect();
-        let args = command_first(args);
+        let args = move_command_first(args);
         let words: Vec<&str> = args.iter().filter_map(|a| a.to_str()).collect();
         words.join(" ")
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_spelt_wrong_is_told() {
+    fn a_misspelt_command_gets_a_hint() {
         let hint = |word: &str| no_command(Path::new(word)).and_then(|failure| failure.hint);
         let told = hint("histoo").unwrap();
         assert_eq!(
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 }

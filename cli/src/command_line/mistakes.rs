@@ -117,7 +117,7 @@ fn tips(
         return vec![format!("did you mean `--{known}`?")];
     }
     let mut found = Vec::new();
-    elsewhere(line, &mut Vec::new(), &mut |path, command| {
+    for_each_visible(line, &mut Vec::new(), &mut |path, command| {
         if path != names && has(command, long) {
             found.push(format!("`heapdiff {}`", path.join(" ")));
         }
@@ -138,7 +138,7 @@ fn tips(
 }
 
 /// Calls `each` for every visible command.
-fn elsewhere(
+fn for_each_visible(
     command: &Command,
     path: &mut Vec<String>,
     each: &mut impl FnMut(&[String], &Command),
@@ -146,7 +146,7 @@ fn elsewhere(
     for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
         path.push(below.get_name().to_owned());
         each(path, below);
-        elsewhere(below, path, each);
+        for_each_visible(below, path, each);
         path.pop();
     }
 }
@@ -163,7 +163,7 @@ mod tests {
 
     use super::super::Cli;
 
-    fn told(text: &str) -> String {
+    fn error_text(text: &str) -> String {
         let args: Vec<OsString> = text.split(' ').map(OsString::from).collect();
         let mut line = Cli::command();
         let error = line.try_get_matches_from_mut(&args).unwrap_err();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_is_misspelt_is_guessed() {
+    fn a_misspelt_option_gets_a_suggestion() {
         for (text, tip) in [
             ("heapdiff histo a --tpo 5", "did you mean `--top`?"),
             (
@@ -191,33 +191,33 @@ mod tests {
                 "`--window` is an option of `heapdiff trace top`",
             ),
         ] {
-            let told = told(text);
-            assert!(told.contains(&format!("tip: {tip}")), "{told}");
+            let error_text = error_text(text);
+            assert!(error_text.contains(&format!("tip: {tip}")), "{error_text}");
         }
     }
 
     #[test]
-    fn what_is_like_no_option_is_not_guessed() {
+    fn unknown_options_get_no_suggestion() {
         for text in [
             "heapdiff histo a --bogus",
             "heapdiff histo a -z",
             "heapdiff ps --top 5x",
             "heapdiff histo a --x",
         ] {
-            let told = told(text);
+            let error_text = error_text(text);
             assert!(
-                !told.contains("did you mean") && !told.contains("use `"),
-                "{told}"
+                !error_text.contains("did you mean") && !error_text.contains("use `"),
+                "{error_text}"
             );
         }
     }
 
     #[test]
     fn a_file_in_place_of_a_command_is_explained() {
-        let told = told("heapdiff trace Cargo.toml");
+        let error_text = error_text("heapdiff trace Cargo.toml");
         assert!(
-            told.contains("write the command before the file: `heapdiff trace info|top|"),
-            "{told}"
+            error_text.contains("write the command before the file: `heapdiff trace info|top|"),
+            "{error_text}"
         );
     }
 }

@@ -50,7 +50,7 @@ struct Cli {
 
 /// Parses the arguments. Ends the process for `--help`, for `--version`, and for an error of clap.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command> {
-    let args = implicit_diff::command_first(args.into_iter().collect());
+    let args = implicit_diff::move_command_first(args.into_iter().collect());
     let mut command_line = Cli::command();
     let (cli, matches) = command_line
         .try_get_matches_from_mut(&args)
@@ -71,6 +71,6 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command>
 }
 
 /// Returns the whole command line, for completion scripts and the manual.
-pub(crate) fn whole() -> clap::Command {
+pub(crate) fn full_command() -> clap::Command {
     Cli::command()
 }

@@ -64,7 +64,7 @@ pub(crate) fn write_later(summary: &Summary, snapshot: &Snapshot, setup: &Setup)
 }
 
 /// Drops the scheduled summaries.
-pub(super) fn forget_pending() {
+pub(super) fn drop_pending() {
     PENDING
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -75,7 +75,8 @@ pub(super) fn forget_pending() {
 pub(super) fn write_pending() {
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
     for one in pending {
-        let is_current = || fs::metadata(&one.dump).is_ok_and(|meta| one.stamp.agrees(&meta));
+        let is_current =
+            || fs::metadata(&one.dump).is_ok_and(|meta| one.stamp.matches_metadata(&meta));
         let places = places(&one.dump, one.refs, EXTENSION);
         let bytes = one.file.len() as u64;
         write_to(&places, one.wanted, |place| {

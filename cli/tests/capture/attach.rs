@@ -69,7 +69,7 @@ fn an_agent_is_loaded_with_its_options() {
 /// The agent may need a long time, for example to change tens of thousands of classes. The message to the user gives
 /// this reason, and says where progress is shown.
 #[test]
-fn an_agent_that_takes_long_is_told() {
+fn a_slow_agent_is_reported() {
     let jdk = jdks().remove(0);
     let home = folder();
     let library = agent(&jdk, home.path());
@@ -95,7 +95,7 @@ fn an_agent_that_takes_long_is_told() {
 }
 
 #[test]
-fn a_library_that_is_no_agent_is_told() {
+fn a_library_without_an_agent_is_reported() {
     for jdk in jdks() {
         let home = folder();
         let mut target = ready(&shelf(&jdk));

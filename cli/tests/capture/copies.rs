@@ -25,7 +25,7 @@ fn beside(jdk: &Jdk, pid: u32, as_user: &[&str]) -> (Target, u32) {
 }
 
 #[test]
-fn a_copy_that_a_killed_run_left_goes_with_the_next_run() {
+fn the_next_run_removes_the_copy_of_a_killed_run() {
     if !is_root() {
         return;
     }

@@ -89,7 +89,7 @@ fn assert_fits(report: &Value, name: &str) {
 /// A dump of a JVM whose agent has `count=on` contains all allocation counts, and the time until which they are
 /// complete.
 #[test]
-fn a_dump_has_what_was_counted() {
+fn a_dump_contains_the_allocation_counts() {
     for jdk in jdks() {
         let home = folder();
         let library = library();
@@ -250,7 +250,7 @@ fn counts_have_the_names_of_a_mapping() {
 
 /// Ctrl-C also ends a count while counters are being inserted. The classes are then restored.
 #[test]
-fn a_count_is_ended_before_it_begins() {
+fn a_count_can_be_interrupted_before_it_begins() {
     for jdk in jdks() {
         let home = folder();
         let mut target = started(&jdk);

@@ -42,7 +42,7 @@ const COUNTED: &str =
     "allocations that pass the agent's filters, from its start to the last data point";
 
 #[test]
-fn a_trace_has_what_the_agent_counts_of_each_class() {
+fn a_trace_contains_the_counts_of_each_class() {
     for jdk in jdks() {
         let home = steady(&jdk, "strategy=class,rate=50");
         let home = home.path();

@@ -25,7 +25,7 @@ fn agent_of(home: &Path, pid: &str) -> Value {
 }
 
 #[test]
-fn an_agent_stops_and_begins_anew_with_other_options() {
+fn a_stopped_agent_restarts_with_other_options() {
     let library = library();
     let library = library.to_str().expect("a name");
     for jdk in jdks() {

@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 #[test]
-fn a_dump_holds_what_the_jvm_counts() {
+fn a_dump_contains_the_objects_that_the_jvm_counts() {
     for jdk in jdks() {
         let target = ready(&shelf(&jdk));
         let pid = target.pid().to_string();
@@ -57,7 +57,7 @@ fn a_dump_holds_what_the_jvm_counts() {
 }
 
 #[test]
-fn standard_output_takes_a_dump_and_no_file_stays() {
+fn a_dump_to_standard_output_leaves_no_file() {
     for jdk in jdks() {
         let target = ready(&shelf(&jdk));
         let pid = target.pid().to_string();
@@ -132,7 +132,7 @@ fn a_name_with_gz_means_compressed() {
 }
 
 #[test]
-fn a_name_is_as_good_as_an_id() {
+fn a_jvm_can_be_given_by_name() {
     let jdk = jdks().remove(0);
     let home = folder();
     let classes = jdk.compile(&testdata::programs::shelf()).expect("classes");
@@ -171,7 +171,7 @@ fn a_name_is_as_good_as_an_id() {
 }
 
 #[test]
-fn no_file_is_replaced_unasked() {
+fn a_file_is_replaced_only_on_request() {
     let target = ready(&shelf(&jdks()[0]));
     let pid = target.pid().to_string();
     let home = folder();
@@ -199,7 +199,7 @@ fn no_file_is_replaced_unasked() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_told() {
+fn an_unwritable_folder_is_reported() {
     let home = folder();
     let locked = home.path().join("locked");
     fs::create_dir(&locked).expect("a folder");
@@ -218,7 +218,7 @@ fn a_folder_that_cannot_be_written_to_is_told() {
 }
 
 #[test]
-fn a_dump_that_does_not_fit_is_told_and_removed() {
+fn a_dump_that_does_not_fit_is_reported_and_removed() {
     for jdk in jdks() {
         // The unit of the shell's limit is 512 bytes, so the JVM cannot write more than 2 MiB to a file.
         let limited = ["sh", "-c", "ulimit -f 4096; exec \"$0\" \"$@\""];
@@ -266,7 +266,7 @@ fn an_interrupt_leaves_nothing() {
 }
 
 #[test]
-fn what_a_killed_run_left_goes_with_the_next_dump() {
+fn the_next_dump_removes_the_files_of_a_killed_run() {
     let jdk = jdks().remove(0);
     let target = ready(&shelf(&jdk).arg("96"));
     let pid = target.pid().to_string();

@@ -400,7 +400,7 @@ fn a_tmp_without_room_for_the_agent() {
 }
 
 #[test]
-fn a_container_cannot_lead_us_astray() {
+fn a_container_cannot_replace_the_copied_library() {
     if !is_root() {
         return;
     }

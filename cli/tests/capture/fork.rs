@@ -16,7 +16,7 @@ use crate::support::{
 use crate::trace::library;
 
 #[test]
-fn a_child_writes_what_the_jvm_holds() {
+fn a_forked_child_writes_the_whole_heap() {
     for jdk in jdks() {
         let target = ready(&shelf(&jdk));
         let pid = target.pid().to_string();
@@ -99,7 +99,7 @@ fn children(pid: u32) -> Vec<u32> {
 
 /// The child has the lowest priority. If other processes need the processor, the child waits for a long time.
 #[test]
-fn a_child_that_waits_is_told_once() {
+fn a_waiting_child_is_reported_once() {
     let jdk = jdks().remove(0);
     let home = folder();
     let library = library();
@@ -138,7 +138,7 @@ fn a_child_that_waits_is_told_once() {
 }
 
 #[test]
-fn a_refusal_names_the_ordinary_dump_and_leaves_nothing() {
+fn a_refusal_suggests_an_ordinary_dump_and_leaves_no_file() {
     for jdk in jdks() {
         let target = ready(&shelf(&jdk).flag("-XX:+UseZGC"));
         let pid = target.pid().to_string();
@@ -207,7 +207,7 @@ fn resident(pid: &str) -> u64 {
 }
 
 #[test]
-fn an_agent_that_cannot_is_told() {
+fn an_agent_that_cannot_fork_is_reported() {
     let jdk = jdks().remove(0);
     let home = folder();
     let stub = agent(&jdk, home.path());
@@ -241,7 +241,7 @@ fn stops(log: &Path) -> (usize, usize) {
 const STOOD_STILL: &str = "the JVM wrote this dump itself and was paused meanwhile";
 
 #[test]
-fn a_hunt_has_children_write_where_they_can() {
+fn a_hunt_forks_children_if_possible() {
     for jdk in jdks() {
         for (flag, args, (forks, dumps)) in [
             ("-XX:+UseG1GC", "", (2, 0)),
@@ -286,7 +286,7 @@ fn a_hunt_has_children_write_where_they_can() {
 }
 
 #[test]
-fn what_grew_between_forked_dumps_is_named_with_its_stacks() {
+fn growth_between_forked_dumps_is_named_with_its_stacks() {
     for jdk in jdks() {
         let home = folder();
         let library = library();
@@ -333,7 +333,7 @@ fn what_grew_between_forked_dumps_is_named_with_its_stacks() {
 }
 
 #[test]
-fn a_hunt_falls_back_and_says_why() {
+fn a_hunt_falls_back_and_gives_the_reason() {
     let jdk = jdks().remove(0);
     let home = folder();
     let stub = agent(&jdk, home.path());

@@ -70,7 +70,7 @@ fn a_hunt_names_what_grew() {
 }
 
 #[test]
-fn gates_and_formats_are_those_of_a_diff() {
+fn a_hunt_has_the_gates_and_formats_of_a_diff() {
     let mut target = ready(&shelf(&jdks()[0]));
     let pid = target.pid().to_string();
     let home = folder();
@@ -108,7 +108,7 @@ fn gates_and_formats_are_those_of_a_diff() {
 }
 
 #[test]
-fn the_second_interrupt_ends_it() {
+fn the_second_interrupt_ends_a_hunt() {
     // A heap that is large enough for the second dump to take some time.
     let target = ready(&shelf(&jdks()[0]).arg("96"));
     let pid = target.pid().to_string();
@@ -135,7 +135,7 @@ fn the_second_interrupt_ends_it() {
 }
 
 #[test]
-fn a_hunt_says_why_it_keeps_no_trace() {
+fn a_hunt_without_a_trace_gives_the_reason() {
     let jdk = &jdks()[0];
     let mut target = ready(&shelf(jdk));
     let pid = target.pid().to_string();

@@ -62,7 +62,7 @@ fn forbidden() -> Option<String> {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "what is left out is said")]
-fn threads_of_a_live_process_that_jhsdb_dumped_have_their_frames() {
+fn threads_in_a_jhsdb_dump_have_their_frames() {
     for jdk in jdks() {
         let target = ready(&shelf(&jdk));
         let home = folder();

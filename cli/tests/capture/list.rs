@@ -58,7 +58,7 @@ fn a_process_that_is_no_jvm_has_no_status() {
 
 /// A JVM whose file name is very long and contains escape sequences, line ends and direction marks.
 #[test]
-fn hostile_names_steer_no_terminal() {
+fn hostile_names_cannot_control_a_terminal() {
     let home = folder();
     let name = format!(
         "Odd\x1b[2J\x1b]0;title\x07\n\u{202e}{}.java",

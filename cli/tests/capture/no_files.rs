@@ -113,7 +113,7 @@ fn names_what_grew(report: &Value) {
 }
 
 #[test]
-fn what_grew_is_named_and_no_file_is_anywhere() {
+fn growth_is_named_and_no_file_is_written() {
     for jdk in jdks() {
         let home = folder();
         let mut target = ready(&shelf(&jdk));
@@ -138,7 +138,7 @@ fn what_grew_is_named_and_no_file_is_anywhere() {
 }
 
 #[test]
-fn nothing_is_left_in_a_container_either() {
+fn no_file_is_left_in_a_container() {
     if !is_root() {
         return;
     }
@@ -168,7 +168,7 @@ fn large() -> Target {
 }
 
 #[test]
-fn nothing_is_left_of_a_hunt_that_was_killed() {
+fn a_killed_hunt_leaves_nothing_behind() {
     let mut target = large();
     let pid = target.pid();
     let home = folder();
@@ -193,7 +193,7 @@ fn nothing_is_left_of_a_hunt_that_was_killed() {
 }
 
 #[test]
-fn a_child_or_a_jvm_that_is_killed_is_told() {
+fn a_killed_child_or_jvm_is_reported() {
     let target = large();
     let pid = target.pid();
     let home = folder();
@@ -213,7 +213,7 @@ fn a_child_or_a_jvm_that_is_killed_is_told() {
 }
 
 #[test]
-fn what_cannot_be_without_files_is_refused() {
+fn requests_that_need_files_are_refused() {
     let jdk = jdks().remove(0);
     let home = folder();
     let target = ready(&shelf(&jdk).flag("-XX:+UseZGC"));
@@ -245,7 +245,7 @@ fn what_cannot_be_without_files_is_refused() {
 }
 
 #[test]
-fn a_dump_for_which_there_is_no_room_is_given_up() {
+fn a_dump_without_enough_memory_is_given_up() {
     let Some(group) = Group::of(120 << 20) else {
         return;
     };

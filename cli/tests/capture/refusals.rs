@@ -47,7 +47,7 @@ fn a_process_that_is_no_jvm_survives() {
 }
 
 #[test]
-fn a_process_that_ended_is_told() {
+fn an_ended_process_is_reported() {
     let mut child = Command::new("true").spawn().expect("true");
     let pid = child.id();
     // After a process has ended, its ID stays in use until its parent waits for it.
@@ -72,7 +72,7 @@ fn the_other_jvms_are_named() {
 }
 
 #[test]
-fn a_thread_is_no_process() {
+fn the_id_of_a_thread_is_refused() {
     let target = ready(&shelf(&jdks()[0]));
     let pid = target.pid();
     let thread = files(Path::new(&format!("/proc/{pid}/task")))
@@ -88,7 +88,7 @@ fn a_thread_is_no_process() {
 }
 
 #[test]
-fn attaching_that_is_off_is_told_without_a_signal() {
+fn disabled_attaching_is_reported_without_a_signal() {
     for jdk in jdks() {
         let off = "-XX:+DisableAttachMechanism";
         let launches = [
@@ -127,7 +127,7 @@ fn a_jvm_that_does_not_answer_is_given_up() {
 }
 
 #[test]
-fn a_jvm_that_would_end_by_the_signal_gets_none() {
+fn a_jvm_that_the_signal_would_end_gets_no_signal() {
     for jdk in jdks() {
         let mut target = ready(&shelf(&jdk).flag("-Xrs"));
         let home = folder();
@@ -142,7 +142,7 @@ fn a_jvm_that_would_end_by_the_signal_gets_none() {
 }
 
 #[test]
-fn a_socket_that_was_tidied_up_comes_again() {
+fn a_removed_socket_is_created_again() {
     for jdk in jdks() {
         let target = ready(&shelf(&jdk));
         let home = folder();
@@ -154,7 +154,7 @@ fn a_socket_that_was_tidied_up_comes_again() {
 }
 
 #[test]
-fn a_stopped_jvm_is_told() {
+fn a_stopped_jvm_is_reported() {
     let mut target = ready(&shelf(&jdks()[0]));
     let pid = target.pid();
     signal("STOP", pid);
@@ -185,7 +185,7 @@ fn a_jvm_that_has_just_started_is_waited_for() {
 }
 
 #[test]
-fn a_dead_socket_is_passed_over() {
+fn a_dead_socket_is_skipped() {
     let jdk = jdks().remove(0);
     let target = ready(&shelf(&jdk));
     let pid = target.pid();

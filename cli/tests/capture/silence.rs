@@ -207,7 +207,7 @@ fn a_jvm_that_does_not_answer_is_waited_for_until_the_timeout() {
 }
 
 #[test]
-fn an_interrupt_ends_the_wait_for_a_jvm_that_drips() {
+fn an_interrupt_ends_the_wait_for_a_slow_jvm() {
     let impostor = Impostor::start(Behaves::Drips);
     let home = folder();
     let pid = impostor.pid();

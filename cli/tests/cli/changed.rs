@@ -127,7 +127,7 @@ fn a_dump_that_is_overwritten_while_it_is_read_is_refused() {
 }
 
 #[test]
-fn rows_of_a_dump_that_changes_in_the_middle_end_with_a_failure() {
+fn query_rows_of_a_modified_dump_end_with_a_failure() {
     let folder = folder();
     let dump = folder.path().join(DUMP);
     let done = in_the_middle(folder.path(), &["-q", "--no-index"], || write_again(&dump));
@@ -152,7 +152,7 @@ fn an_index_that_is_cut_while_it_is_used_is_refused() {
 }
 
 #[test]
-fn an_export_that_finds_no_room_leaves_nothing_half() {
+fn an_export_without_disk_space_leaves_no_partial_file() {
     let folder = folder();
     // Limits each file to 64 blocks of 512 or 1024 bytes.
     let script = format!(
@@ -175,7 +175,7 @@ fn an_export_that_finds_no_room_leaves_nothing_half() {
 }
 
 #[test]
-fn what_is_left_alone_is_reported() {
+fn an_unmodified_dump_gets_a_report() {
     let folder = folder();
     let done = start(folder.path(), &["histo", DUMP, "-q"]);
     let done = done.wait_with_output().expect("an end");

@@ -174,7 +174,7 @@ fn help(args: &[&str]) -> String {
 /// Checks that every path in ARCHITECTURE.md exists. If its code map lists a name without a folder, the file is in the
 /// folder of the previous name.
 #[test]
-fn the_code_map_names_what_is_there() {
+fn the_code_map_lists_existing_paths() {
     const TOPS: [&str; 9] = [
         "hprof/",
         "agent/",
@@ -232,7 +232,7 @@ fn the_code_map_names_what_is_there() {
 
 /// Compares the list of crates in ARCHITECTURE.md with their manifests.
 #[test]
-fn crates_use_what_the_architecture_says() {
+fn crate_dependencies_match_the_architecture_page() {
     let page = read("ARCHITECTURE.md");
     let list = page.split("the highest first:").nth(1).expect("a list");
     let list = list.split("```").nth(1).expect("a list");
@@ -270,7 +270,7 @@ fn crates_use_what_the_architecture_says() {
 /// The tables in `docs/troubleshooting.md` contain the messages as they are in the source code. `…` stands for the
 /// variable parts of a message.
 #[test]
-fn messages_are_those_of_the_program() {
+fn documented_messages_are_in_the_source_code() {
     let mut sources = String::new();
     for folder in [
         "cli/src",
@@ -321,7 +321,7 @@ fn add_sources(folder: &Path, into: &mut String) {
 
 /// Runs the examples with `jq`, and compares their output with the comment lines below each.
 #[test]
-fn examples_with_jq_print_what_is_shown() {
+fn jq_examples_print_the_documented_output() {
     let is_there = Command::new("jq").arg("--version").output().is_ok();
     if !is_there && std::env::var_os("CI").is_none() {
         let note = "jq is missing: its examples are not run";

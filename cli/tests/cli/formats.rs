@@ -99,7 +99,7 @@ fn go_reads_the_profile() {
 
 /// The estimates of a suspect's stacks are the same in the report and in collapsed stacks.
 #[test]
-fn collapsed_stacks_say_what_the_report_says() {
+fn collapsed_stacks_equal_those_of_the_report() {
     let folder = folder();
     let of = |more: &[&str]| {
         let args = [&DUMPS[..], &["-q"], more].concat();
@@ -183,7 +183,7 @@ fn a_flame_graph_is_drawn_of_collapsed_stacks() {
 }
 
 #[test]
-fn junit_results_hold_to_the_schema() {
+fn junit_results_match_the_schema() {
     let folder = folder();
     let schema = testdata().join("junit.xsd");
     let schema = schema.to_str().expect("a path");
@@ -242,7 +242,7 @@ fn junit_results_hold_to_the_schema() {
 }
 
 #[test]
-fn pages_and_pictures_are_sound() {
+fn html_and_svg_are_well_formed() {
     let folder = folder();
     run(folder.path(), &[DUMPS[0], DUMPS[1], "-o", "growth.svg"]);
     let done = tool(
@@ -304,7 +304,7 @@ fn classes_of_a_recording_add_up_to_its_stacks() {
 
 /// The schema of SARIF 2.1.0 that OASIS publishes is in testdata.
 #[test]
-fn sarif_holds_to_its_schema() {
+fn sarif_matches_its_schema() {
     let folder = folder();
     let schema = fs::read_to_string(testdata().join("sarif.schema.json")).expect("the schema");
     // The schema's pattern for languages is not a valid regular expression.

@@ -149,7 +149,7 @@ fn no_gate_passes_on_dumps_that_lack_roots() {
 }
 
 #[test]
-fn every_format_says_that_roots_are_missing() {
+fn every_format_warns_about_missing_roots() {
     for writer in WRITERS {
         let place = Place::new(writer);
         for format in ["text", "json", "html", "md", "junit", "sarif", "github"] {

@@ -151,7 +151,7 @@ fn answers_are_the_same_with_an_index_and_without() {
 }
 
 #[test]
-fn damage_is_told_in_one_line_and_change_is_expected() {
+fn a_damaged_index_is_reported_and_a_stale_one_is_not() {
     let place = Place::new();
     let said = |args: &[&str]| place.answer(args).1;
     assert_eq!(said(&["top", DUMP]), "");
@@ -184,7 +184,7 @@ fn damage_is_told_in_one_line_and_change_is_expected() {
 }
 
 #[test]
-fn where_the_folder_takes_no_index_the_cache_does() {
+fn the_cache_is_used_if_the_folder_is_not_writable() {
     let place = Place::new();
     // A folder has the name of the index, so that even root cannot create the file.
     fs::create_dir_all(place.at("heap.hprof.hdx/taken")).expect("a folder");
@@ -207,7 +207,7 @@ fn where_the_folder_takes_no_index_the_cache_does() {
 
 #[cfg(unix)]
 #[test]
-fn links_share_the_index_of_what_they_lead_to() {
+fn links_share_the_index_of_their_target() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let (dump, link) = (place.at(DUMP), place.at("cache/link"));
@@ -228,7 +228,7 @@ fn links_share_the_index_of_what_they_lead_to() {
 }
 
 #[test]
-fn small_and_compressed_dumps_get_none() {
+fn small_and_compressed_dumps_get_no_index() {
     let place = Place::new();
     crate::support::prepare(place.folder.path());
     let before = place.files();
@@ -238,7 +238,7 @@ fn small_and_compressed_dumps_get_none() {
 }
 
 #[test]
-fn two_that_write_at_once_leave_one_whole_index() {
+fn concurrent_writers_leave_one_complete_index() {
     let place = Place::new();
     let runs: Vec<_> = (0..4)
         .map(|_| {
@@ -265,7 +265,7 @@ fn is_being_written(folder: &Path) -> bool {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_interrupted_leaves_no_half_index() {
+fn an_interrupted_run_leaves_no_partial_index() {
     use rustix::process::{Pid, Signal, kill_process};
     let place = Place::new();
     let mut caught = 0;
@@ -299,7 +299,7 @@ fn what_is_interrupted_leaves_no_half_index() {
 }
 
 #[test]
-fn clean_deletes_indexes_and_nothing_else() {
+fn clean_deletes_only_indexes() {
     let place = Place::new();
     place.answer(&["top", DUMP]);
     place.answer(&["top", DUMP, "--refs", "all"]);

@@ -73,7 +73,7 @@ impl Place {
 const BOTH: &str = "both dumps are loaded at the same time";
 
 #[test]
-fn dumps_opened_side_by_side_say_the_same() {
+fn dumps_loaded_in_parallel_give_the_same_report() {
     let place = Place::new();
     for format in ["text", "json", "html"] {
         let of = |more: &[&str]| {
@@ -118,7 +118,7 @@ fn dumps_opened_side_by_side_say_the_same() {
 }
 
 #[test]
-fn a_second_comparison_opens_the_last_dump_only_and_says_the_same() {
+fn a_second_comparison_loads_only_the_last_dump() {
     let place = Place::new();
     let formats = ["text", "json", "html", "md", "junit"];
     let of = |dumps: &[&str], format: &str, more: &[&str]| {
@@ -170,7 +170,7 @@ fn sampled(place: &Place) -> [&'static str; 2] {
 }
 
 #[test]
-fn stacks_and_traces_are_the_same_with_kept_summaries_in_every_format() {
+fn cached_summaries_give_the_same_stacks_in_every_format() {
     let place = Place::new();
     crate::support::prepare(place.folder.path());
     let pair = sampled(&place);
@@ -221,7 +221,7 @@ fn stacks_and_traces_are_the_same_with_kept_summaries_in_every_format() {
 }
 
 #[test]
-fn a_summary_in_a_file_stands_for_its_dump_in_every_format() {
+fn a_summary_file_replaces_its_dump_in_every_format() {
     let place = Place::new();
     crate::support::prepare(place.folder.path());
     let [before, after] = sampled(&place);
@@ -265,7 +265,7 @@ fn a_summary_in_a_file_stands_for_its_dump_in_every_format() {
 }
 
 #[test]
-fn nothing_is_kept_nor_read_where_no_index_is_wanted() {
+fn the_option_no_index_disables_cached_summaries() {
     let place = Place::new();
     place.answer(&[BEFORE, AFTER, "--no-index"]);
     assert!(place.kept().is_empty());
@@ -279,7 +279,7 @@ fn nothing_is_kept_nor_read_where_no_index_is_wanted() {
 }
 
 #[test]
-fn a_summary_of_a_dump_that_changed_or_that_is_damaged_is_made_anew() {
+fn a_stale_or_damaged_summary_is_rebuilt() {
     let place = Place::new();
     let pair = [BEFORE, AFTER, "--format", "json"];
     let expected = place.answer(&[&pair[..], &["--no-index"]].concat()).0;
@@ -311,7 +311,7 @@ fn a_summary_of_a_dump_that_changed_or_that_is_damaged_is_made_anew() {
 }
 
 #[test]
-fn small_dumps_have_none_and_packed_ones_have() {
+fn compressed_dumps_get_summaries_and_small_ones_do_not() {
     let place = Place::new();
     crate::support::prepare(place.folder.path());
     let packed = |name: &str| {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::support::root;
 
 #[test]
-fn links_lead_somewhere() {
+fn links_have_existing_targets() {
     let mut documents = Vec::new();
     for entry in fs::read_dir(root()).expect("the repository").flatten() {
         documents.extend(is_document(&entry.path()).then(|| entry.path()));

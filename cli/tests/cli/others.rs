@@ -11,7 +11,7 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn each_offer_of_another_tool_is_met() {
+fn each_feature_of_another_tool_has_a_counterpart() {
     let page = fs::read_to_string(root().join("docs/other-tools.md")).expect("the page");
     let folder = tempfile::tempdir().expect("a folder");
     prepare(folder.path());

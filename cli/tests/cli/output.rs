@@ -104,7 +104,7 @@ fn a_report_goes_to_several_files() {
 /// A JSON report can be written again in any format, with the same result as an analysis of the dumps. Data that a JSON
 /// report does not contain is missing in the output.
 #[test]
-fn a_report_is_read_again() {
+fn a_json_report_is_rendered_again() {
     let folder = folder();
     let dumps = ["testdata/sampled-before.hprof.gz", SAMPLED];
     for (inputs, gates) in [
@@ -156,7 +156,7 @@ fn a_report_is_read_again() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn nonsensical_outputs_are_refused() {
     let folder = folder();
     let dump = fs::read(folder.path().join(DUMP)).expect("the dump");
     for (file, why) in [
@@ -277,7 +277,7 @@ fn an_ignored_signal_stays_ignored() {
 }
 
 #[test]
-fn a_reader_may_stop() {
+fn a_closed_output_pipe_is_not_a_failure() {
     let folder = folder();
     let mut child = crate::support::heapdiff(folder.path(), &["histo", DUMP, "--format", "json"])
         .stdout(Stdio::piped())
@@ -332,7 +332,7 @@ fn runs_repeat_byte_for_byte() {
 }
 
 #[test]
-fn progress_is_shown_where_it_is_wanted() {
+fn progress_is_shown_on_request() {
     let folder = folder();
     let stderr = |more: &[&str]| {
         let done = run(folder.path(), &[&["histo", DUMP], more].concat());
@@ -346,7 +346,7 @@ fn progress_is_shown_where_it_is_wanted() {
 }
 
 #[test]
-fn colours_are_asked_for() {
+fn colours_are_used_on_request() {
     let folder = folder();
     let stdout = |more: &[&str]| {
         let done = run(folder.path(), &[&["histo", DUMP], more].concat());
@@ -398,7 +398,7 @@ fn on_terminal(folder: &Path, args: &[&str], columns: u16) -> String {
 /// Names are not shortened if the output is not a terminal, so that users can copy them.
 #[cfg(target_os = "linux")]
 #[test]
-fn names_are_cut_for_a_terminal_alone() {
+fn names_are_shortened_only_for_a_terminal() {
     let folder = folder();
     let args = ["top", DUMP, "--top", "20"];
     let name = "jdk.internal.loader.ClassLoaders$AppClassLoader";
@@ -464,7 +464,7 @@ fn every_shell_gets_its_script() {
 
 /// The agent's objects are not part of the program's heap, so reports include them only if the selector names them.
 #[test]
-fn the_agent_does_not_show() {
+fn the_agents_objects_are_not_shown() {
     let folder = folder();
     let text = |args: &[&str]| {
         let output = run(folder.path(), args);
@@ -541,7 +541,7 @@ fn arrays(first: usize, each: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_report_without_large_suspects_says_so() {
+fn a_report_without_large_suspects_mentions_it() {
     let folder = folder();
     let file = |name: &str, dump: Vec<u8>| {
         fs::write(folder.path().join(name), dump).expect("a dump");
@@ -636,7 +636,7 @@ fn live_bytes_of_a_full_table_are_a_lower_bound() {
 
 /// Two instances of a class hold one array, and 10,000 instances are unreachable.
 #[test]
-fn a_class_retains_its_set_and_never_less_than_its_reachable_objects() {
+fn a_class_retains_at_least_its_reachable_objects() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
     let object = writer::FieldType::Object;

@@ -47,7 +47,7 @@ fn works(folder: &Path, line: &str) {
 }
 
 #[test]
-fn no_output_replaces_a_file_of_the_command_line() {
+fn no_output_replaces_an_input_of_the_command_line() {
     let folder = folder();
     let folder = folder.path();
     let at = |name: &str| folder.join(name);
@@ -157,7 +157,7 @@ fn no_output_replaces_a_file_of_the_command_line() {
 }
 
 #[test]
-fn an_input_is_known_by_any_name() {
+fn an_input_is_recognized_by_any_of_its_names() {
     let folder = folder();
     let folder = folder.path();
     let at = |name: &str| folder.join(name);
@@ -194,7 +194,7 @@ fn an_input_is_known_by_any_name() {
 }
 
 #[test]
-fn dumps_recordings_and_traces_are_replaced_with_force_alone() {
+fn dumps_recordings_and_traces_are_replaced_only_with_force() {
     let folder = folder();
     let folder = folder.path();
     let at = |name: &str| folder.join(name);
@@ -240,7 +240,7 @@ fn dumps_recordings_and_traces_are_replaced_with_force_alone() {
 }
 
 #[test]
-fn what_can_be_made_again_is_replaced() {
+fn outputs_that_can_be_recreated_are_replaced() {
     let folder = folder();
     let folder = folder.path();
     for line in [

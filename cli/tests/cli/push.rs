@@ -99,7 +99,7 @@ fn report(folder: &Path) {
 }
 
 #[test]
-fn a_profile_has_what_the_trace_says_is_alive() {
+fn a_profile_contains_the_live_bytes_of_the_trace() {
     let folder = folder();
     let home = folder.path();
     report(home);
@@ -226,7 +226,7 @@ fn credentials_come_from_the_environment_and_from_files() {
 }
 
 #[test]
-fn what_the_server_says_is_told() {
+fn server_errors_are_reported() {
     let folder = folder();
     let home = folder.path();
     let failed = |script: Vec<Answer>, args: &[&str]| {
@@ -278,7 +278,7 @@ fn server_that_left() -> String {
 }
 
 #[test]
-fn more_stacks_than_servers_take_are_one_in_the_end() {
+fn excess_stacks_are_merged_into_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let home = folder.path();
     let names: Vec<String> = (0..10_003).map(|i| format!("com.acme.C{i}")).collect();
@@ -322,7 +322,7 @@ fn more_stacks_than_servers_take_are_one_in_the_end() {
 
 /// A run that has ended is pushed once. A run that still continues is pushed repeatedly, until an interrupt.
 #[test]
-fn a_trace_is_pushed_as_long_as_it_grows() {
+fn a_growing_trace_is_pushed_repeatedly() {
     let folder = folder();
     let home = folder.path();
     let server = StubServer::start(vec![ok(), ok()]);

@@ -53,7 +53,7 @@ fn refused(
 }
 
 #[test]
-fn a_server_of_a_known_authority_takes_a_profile() {
+fn a_server_of_a_trusted_authority_gets_a_profile() {
     let (folder, authority) = prepared();
     for (args, file) in [
         (&["--cacert", CACERT][..], None),
@@ -74,7 +74,7 @@ fn a_server_of_a_known_authority_takes_a_profile() {
 }
 
 #[test]
-fn what_is_not_trusted_gets_nothing() {
+fn an_untrusted_server_gets_nothing() {
     let (folder, authority) = prepared();
     let home = folder.path();
     let nothing = |received: Vec<Received>| assert_eq!(received, [Received::default()]);
@@ -130,7 +130,7 @@ fn what_is_not_trusted_gets_nothing() {
 }
 
 #[test]
-fn a_server_that_stalls_is_left_after_its_time() {
+fn a_stalled_server_times_out() {
     let (folder, authority) = prepared();
     let args = ["--cacert", CACERT, "--timeout", "100ms"];
     // The server stalls after the request, or before the TLS handshake.
@@ -147,7 +147,7 @@ fn a_server_that_stalls_is_left_after_its_time() {
 }
 
 #[test]
-fn a_server_that_sends_elsewhere_is_not_followed() {
+fn redirects_are_not_followed() {
     let (folder, authority) = prepared();
     let elsewhere = StubServer::encrypted(vec![ok()], authority.server("localhost"));
     let to = format!("Location: {}/other", url(&elsewhere));

@@ -102,7 +102,7 @@ fn statements_come_from_files_and_standard_input() {
 }
 
 #[test]
-fn dumps_are_asked_by_their_names() {
+fn dumps_are_queried_by_their_names() {
     let folder = folder();
     let here = folder.path();
     let count = |dump: &str| {

@@ -40,7 +40,7 @@ pub(crate) fn faults(name: &str, report: &Value) -> Vec<String> {
         .collect()
 }
 
-fn hold(name: &str, args: &[&str]) {
+fn assert_matches_schema(name: &str, args: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
     crate::support::prepare(folder.path());
     let args = [args, &["--format", "json"]].concat();
@@ -61,7 +61,7 @@ const BEFORE: &str = "testdata/before.hprof.gz";
 /// Checks all reports in the recorded outputs of commands. A new command also has a recorded output, so its report is
 /// checked, too.
 #[test]
-fn recorded_reports_hold() {
+fn recorded_reports_match_their_schemas() {
     let mut checked = 0;
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cmd");
     for case in fs::read_dir(cases).expect("a folder").flatten() {
@@ -92,155 +92,155 @@ fn recorded_reports_hold() {
 }
 
 #[test]
-fn histo_holds() {
-    hold("histo", &["histo", BEFORE]);
-    hold("histo", &["histo", BEFORE, "--retained"]);
-    hold("histo", &["histo", "cut.hprof"]);
+fn histo_matches_its_schema() {
+    assert_matches_schema("histo", &["histo", BEFORE]);
+    assert_matches_schema("histo", &["histo", BEFORE, "--retained"]);
+    assert_matches_schema("histo", &["histo", "cut.hprof"]);
 }
 
 #[test]
-fn query_holds() {
+fn query_matches_its_schema() {
     let all = "select * from objects limit 20";
-    hold("query", &["query", BEFORE, all]);
+    assert_matches_schema("query", &["query", BEFORE, all]);
     let computed = "select count(*) as n, 0.5, null, via from refs group by via";
-    hold("query", &["query", SAMPLED, computed, "--max-rows", "3"]);
-    hold(
+    assert_matches_schema("query", &["query", SAMPLED, computed, "--max-rows", "3"]);
+    assert_matches_schema(
         "query",
         &["query", "cut.hprof", "select * from strings where 0"],
     );
     let both = "select count(*) from after.objects, before.threads";
-    hold("query", &["query", BEFORE, "testdata/after.hprof.gz", both]);
-    hold("query", &["query", BEFORE, ".tables"]);
+    assert_matches_schema("query", &["query", BEFORE, "testdata/after.hprof.gz", both]);
+    assert_matches_schema("query", &["query", BEFORE, ".tables"]);
 }
 
 #[test]
-fn diff_holds() {
-    hold("diff", &["diff", BEFORE, "testdata/after.hprof.gz"]);
-    hold("diff", &[BEFORE, BEFORE, "cut.hprof"]);
+fn diff_matches_its_schema() {
+    assert_matches_schema("diff", &["diff", BEFORE, "testdata/after.hprof.gz"]);
+    assert_matches_schema("diff", &[BEFORE, BEFORE, "cut.hprof"]);
 }
 
 #[test]
-fn one_dump_holds() {
-    hold("heap", &[BEFORE]);
-    hold("heap", &["diff", SAMPLED, "--top", "2"]);
-    hold("heap", &["cut.hprof", "--include", "Shop"]);
+fn one_dump_matches_its_schema() {
+    assert_matches_schema("heap", &[BEFORE]);
+    assert_matches_schema("heap", &["diff", SAMPLED, "--top", "2"]);
+    assert_matches_schema("heap", &["cut.hprof", "--include", "Shop"]);
 }
 
 #[test]
-fn sites_holds() {
-    hold("sites", &["sites", SAMPLED]);
-    hold(
+fn sites_matches_its_schema() {
+    assert_matches_schema("sites", &["sites", SAMPLED]);
+    assert_matches_schema(
         "sites",
         &["sites", SAMPLED, "--top", "2", "--focus", "Orders"],
     );
 }
 
 #[test]
-fn sites_by_class_and_what_was_allocated_hold() {
-    hold("sites", &["sites", SAMPLED, "--by", "class"]);
-    hold("allocated", &["sites", SAMPLED, "--allocated"]);
+fn sites_by_class_and_allocations_match_their_schemas() {
+    assert_matches_schema("sites", &["sites", SAMPLED, "--by", "class"]);
+    assert_matches_schema("allocated", &["sites", SAMPLED, "--allocated"]);
     let focused = ["sites", SAMPLED, "--allocated", "--focus", "Orders"];
-    hold("allocated", &[&focused[..], &["--top", "1"]].concat());
+    assert_matches_schema("allocated", &[&focused[..], &["--top", "1"]].concat());
 }
 
 #[test]
-fn recordings_hold() {
+fn recordings_match_their_schema() {
     for recording in ["testdata/recorded.jfr.gz", "live.jfr", "cut.jfr"] {
-        hold("recording", &["sites", recording]);
+        assert_matches_schema("recording", &["sites", recording]);
         let focused = ["sites", recording, "--allocated", "--focus", "main"];
-        hold("recording", &[&focused[..], &["--top", "1"]].concat());
-        hold("recording", &["sites", recording, "--by", "class"]);
+        assert_matches_schema("recording", &[&focused[..], &["--top", "1"]].concat());
+        assert_matches_schema("recording", &["sites", recording, "--by", "class"]);
     }
 }
 
 #[test]
-fn dumps_with_the_agent_hold() {
+fn dumps_with_the_agent_match_their_schema() {
     let before = "testdata/sampled-before.hprof.gz";
-    hold("diff", &[before, SAMPLED]);
-    hold("histo", &["histo", SAMPLED, "--retained"]);
-    hold("histo", &["histo", SAMPLED]);
-    hold("top", &["top", SAMPLED]);
-    hold("threads", &["threads", SAMPLED]);
-    hold("show", &["show", SAMPLED, "/SampleRef/"]);
-    hold("paths", &["paths", SAMPLED, "/Orders/"]);
+    assert_matches_schema("diff", &[before, SAMPLED]);
+    assert_matches_schema("histo", &["histo", SAMPLED, "--retained"]);
+    assert_matches_schema("histo", &["histo", SAMPLED]);
+    assert_matches_schema("top", &["top", SAMPLED]);
+    assert_matches_schema("threads", &["threads", SAMPLED]);
+    assert_matches_schema("show", &["show", SAMPLED, "/SampleRef/"]);
+    assert_matches_schema("paths", &["paths", SAMPLED, "/Orders/"]);
 }
 
 #[test]
-fn top_holds() {
-    hold("top", &["top", BEFORE]);
-    hold("top", &["top", "cut.hprof", "--top", "1000"]);
-    hold("top", &["top", BEFORE, "--under", "java.lang.Thread"]);
+fn top_matches_its_schema() {
+    assert_matches_schema("top", &["top", BEFORE]);
+    assert_matches_schema("top", &["top", "cut.hprof", "--top", "1000"]);
+    assert_matches_schema("top", &["top", BEFORE, "--under", "java.lang.Thread"]);
 }
 
 #[test]
-fn paths_holds() {
+fn paths_matches_its_schema() {
     for selector in ["java.lang.String", "class java.lang.Thread", "/./", "/Ref/"] {
-        hold("paths", &["paths", BEFORE, selector]);
-        hold("paths", &["paths", "cut.hprof", selector, "--refs", "all"]);
+        assert_matches_schema("paths", &["paths", BEFORE, selector]);
+        assert_matches_schema("paths", &["paths", "cut.hprof", selector, "--refs", "all"]);
     }
 }
 
 #[test]
-fn threads_holds() {
-    hold("threads", &["threads", BEFORE]);
-    hold("threads", &["threads", "cut.hprof"]);
+fn threads_matches_its_schema() {
+    assert_matches_schema("threads", &["threads", BEFORE]);
+    assert_matches_schema("threads", &["threads", "cut.hprof"]);
 }
 
 #[test]
-fn show_holds() {
+fn show_matches_its_schema() {
     for selector in ["/./", "/\\[\\]/", "class java.lang.Thread", "/Reference/"] {
-        hold("show", &["show", BEFORE, selector, "--top", "50"]);
-        hold("show", &["show", "cut.hprof", selector]);
+        assert_matches_schema("show", &["show", BEFORE, selector, "--top", "50"]);
+        assert_matches_schema("show", &["show", "cut.hprof", selector]);
     }
 }
 
 #[test]
-fn sizeof_holds() {
+fn sizeof_matches_its_schema() {
     for selector in ["/./", "class java.lang.Thread", "java.lang.Integer"] {
-        hold("sizeof", &["sizeof", BEFORE, selector, "--skip-flyweights"]);
-        hold(
+        assert_matches_schema("sizeof", &["sizeof", BEFORE, selector, "--skip-flyweights"]);
+        assert_matches_schema(
             "sizeof",
             &["sizeof", "cut.hprof", selector, "--exclude", "List"],
         );
-        hold("sizeof", &["sizeof", SAMPLED, selector, "--stop-at", "Map"]);
-        hold("sizeof", &["sizeof", BEFORE, selector, "--tree"]);
-        hold("sizeof", &["sizeof", BEFORE, selector, "--skip-final"]);
+        assert_matches_schema("sizeof", &["sizeof", SAMPLED, selector, "--stop-at", "Map"]);
+        assert_matches_schema("sizeof", &["sizeof", BEFORE, selector, "--tree"]);
+        assert_matches_schema("sizeof", &["sizeof", BEFORE, selector, "--skip-final"]);
     }
 }
 
 #[test]
-fn waste_holds() {
-    hold("waste", &["waste", BEFORE]);
-    hold("waste", &["waste", "cut.hprof", "--top", "0"]);
-    hold(
+fn waste_matches_its_schema() {
+    assert_matches_schema("waste", &["waste", BEFORE]);
+    assert_matches_schema("waste", &["waste", "cut.hprof", "--top", "0"]);
+    assert_matches_schema(
         "waste",
         &["waste", BEFORE, "testdata/after.hprof.gz", "--top", "100"],
     );
-    hold("waste", &["waste", SAMPLED]);
+    assert_matches_schema("waste", &["waste", SAMPLED]);
 }
 
 #[test]
-fn traces_hold() {
-    hold("trace-info", &["trace", "info", "shop.db"]);
-    hold("trace-top", &["trace", "top", "imported.db"]);
+fn traces_match_their_schemas() {
+    assert_matches_schema("trace-info", &["trace", "info", "shop.db"]);
+    assert_matches_schema("trace-top", &["trace", "top", "imported.db"]);
     for trace in ["shop.db", "young.db"] {
-        hold("trace-top", &["trace", "top", trace]);
-        hold("trace-top", &["trace", "top", trace, "--by", "class"]);
-        hold("trace-top", &["trace", "top", trace, "--window", "0"]);
-        hold(
+        assert_matches_schema("trace-top", &["trace", "top", trace]);
+        assert_matches_schema("trace-top", &["trace", "top", trace, "--by", "class"]);
+        assert_matches_schema("trace-top", &["trace", "top", trace, "--window", "0"]);
+        assert_matches_schema(
             "trace-samples",
             &["trace", "samples", trace, "--by", "bytes"],
         );
         for garbage in ["recent", "chosen"] {
             let of_threads = ["--garbage", garbage, "--thread", "http", "--focus", "."];
             let args = [&["trace", "samples", trace][..], &of_threads].concat();
-            hold("trace-samples", &args);
+            assert_matches_schema("trace-samples", &args);
         }
     }
 }
 
 #[test]
-fn a_snapshot_is_described_alike_everywhere() {
+fn the_schema_of_a_snapshot_is_the_same_everywhere() {
     let snapshot = schema("histo")["$defs"]["SnapshotInfo"].clone();
     assert!(snapshot.is_object());
     for name in [

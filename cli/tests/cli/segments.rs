@@ -210,7 +210,7 @@ fn every_command_reads_a_dump_with_its_segments() {
 }
 
 #[test]
-fn a_cached_summary_is_of_the_dump_and_its_segments() {
+fn a_cached_summary_covers_the_dump_and_its_segments() {
     let place = Place::new();
     let gate = ["a.hprof", "b.hprof", "--fail-on-growth", "12MiB"];
     place.ends(1, &gate);

@@ -63,7 +63,7 @@ fn text(row: &Row, name: &str) -> String {
 }
 
 #[test]
-fn an_export_holds_what_reports_say() {
+fn an_export_contains_the_data_of_reports() {
     let folder = folder();
     let here = folder.path();
     for dump in [DUMP, SAMPLED] {
@@ -211,7 +211,7 @@ fn an_export_is_the_same_each_time_and_replaces_the_last() {
 }
 
 #[test]
-fn a_query_writes_parquet_with_types_of_its_rows() {
+fn a_query_writes_parquet_with_typed_columns() {
     let folder = folder();
     let here = folder.path();
     let sql = "select id, class, reachable, count(*) over () * 1 as n, 0.5 * length as half,
@@ -248,7 +248,7 @@ fn a_query_writes_parquet_with_types_of_its_rows() {
 
 /// The dump has names and strings with control sequences for terminals.
 #[test]
-fn nothing_of_a_dump_steers_a_terminal() {
+fn names_in_a_dump_cannot_control_a_terminal() {
     use testdata::writer::{FieldType, HeapBuilder, Options, Root};
     let folder = folder();
     let here = folder.path();

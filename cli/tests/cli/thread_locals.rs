@@ -61,7 +61,7 @@ fn run(folder: &Path, code: i32, args: &[&str]) -> String {
 }
 
 #[test]
-fn a_thread_local_leads_to_its_values() {
+fn the_values_of_a_thread_local_are_shown() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("a.hprof"), dump()).expect("a dump");
     let run = |code, args: &[&str]| run(folder.path(), code, args);

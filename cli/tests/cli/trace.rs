@@ -82,7 +82,7 @@ fn tables_have_all_rows() {
 }
 
 #[test]
-fn slices_are_profiles() {
+fn slices_are_exported_as_profiles() {
     let folder = folder();
     let home = folder.path();
     let args = [
@@ -200,7 +200,7 @@ fn an_imported_recording_has_all_of_it() {
 }
 
 #[test]
-fn a_log_that_was_not_merged_is_not_given_to_another_trace() {
+fn an_unmerged_log_is_not_applied_to_another_trace() {
     let folder = folder();
     let home = folder.path();
     fs::write(home.join("t.db-wal"), "left by a JVM that was killed").expect("a file");
@@ -211,7 +211,7 @@ fn a_log_that_was_not_merged_is_not_given_to_another_trace() {
 }
 
 #[test]
-fn what_is_old_goes() {
+fn old_data_is_pruned() {
     let folder = folder();
     let home = folder.path();
     // The old name of the command works, too.

@@ -257,7 +257,7 @@ fn the_documented_workflows_run() {
 }
 
 #[test]
-fn the_action_decides_on_dumps_of_two_programs_where_it_is_asked_to() {
+fn the_action_compares_two_programs_on_request() {
     let inputs = "before: before.hprof\nafter: after.hprof\n";
     for (more, says) in [
         ("", "Compare the dumps: not decided"),
@@ -280,7 +280,7 @@ fn the_action_decides_on_dumps_of_two_programs_where_it_is_asked_to() {
 }
 
 #[test]
-fn the_action_installs_alone() {
+fn the_action_can_install_without_comparing() {
     let server = Server::new(["before.hprof.gz", "after.hprof.gz"]);
     assert_eq!(server.act(&Yaml::BadValue), Ok(()));
     let installed = server.at("temp/heapdiff/bin");

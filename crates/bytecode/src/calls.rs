@@ -123,7 +123,7 @@ impl<'a> After<'a> {
     /// Returns the hook `told` with the class of the object that a call returns. Returns `None` if the call does not
     /// return a reference. Also returns `None` if the hook is [`Told::Array`], but neither the call's return type nor
     /// its owner is an array class.
-    pub(crate) fn of(told: Told, call: &Call<'a>, class: u16) -> Option<Self> {
+    pub(crate) fn for_call(told: Told, call: &Call<'a>, class: u16) -> Option<Self> {
         let returned = returned(call.descriptor.0)?;
         let (class, cast) = match told {
             Told::Object(class) => (ClassName::named(class.as_bytes()), None),
@@ -132,7 +132,7 @@ impl<'a> After<'a> {
                 (ClassName::named(call.owner.0), Some(class))
             }
             Told::Array => return None,
-            Told::Returned { .. } => (ClassName::named(inner(returned)), None),
+            Told::Returned { .. } => (ClassName::named(strip_descriptor(returned)), None),
         };
         Some(Self { told, class, cast })
     }
@@ -146,7 +146,7 @@ fn returned(descriptor: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns `name` if the type is `Lname;`. An array type is returned unchanged.
-fn inner(kind: &[u8]) -> &[u8] {
+fn strip_descriptor(kind: &[u8]) -> &[u8] {
     match kind {
         [b'L', name @ .., b';'] => name,
         _ => kind,
@@ -201,16 +201,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_that_are_returned() {
+    fn return_types_are_parsed() {
         assert_eq!(returned(b"()[I"), Some(&b"[I"[..]));
-        assert_eq!(returned(b"(I)La/B;").map(inner), Some(&b"a/B"[..]));
+        assert_eq!(
+            returned(b"(I)La/B;").map(strip_descriptor),
+            Some(&b"a/B"[..])
+        );
         for none in [&b"()V"[..], b"()I", b"(I)", b"", b"()L"] {
             assert_eq!(returned(none), None);
         }
     }
 
     #[test]
-    fn bootstraps_that_end_early_are_not_there() {
+    fn truncated_bootstrap_methods_are_ignored() {
         let bytes = [0, 3, 0, 7, 0, 0, 0, 8, 0, 2, 0, 9, 0, 10, 0, 11, 0, 1, 0];
         let read = Bootstraps::read(&bytes);
         assert_eq!(read.places.len(), 2);

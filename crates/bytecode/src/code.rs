@@ -65,7 +65,7 @@ pub(crate) fn padding(at: usize) -> usize {
 }
 
 impl<'a> Instructions<'a> {
-    pub(crate) fn of(code: Cursor<'a>) -> Self {
+    pub(crate) fn new(code: Cursor<'a>) -> Self {
         Instructions {
             cursor: code,
             base: code.offset(),

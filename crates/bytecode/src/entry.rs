@@ -119,9 +119,9 @@ pub(crate) fn each_method<'a>(
                 changes.push((method, code));
                 entered.methods.push((name, descriptor));
             }
-            Ok(None) => added.back_to(before),
+            Ok(None) => added.rollback(before),
             Err(reason) => {
-                added.back_to(before);
+                added.rollback(before);
                 entered.left_alone.push(LeftAlone {
                     method: name,
                     descriptor,
@@ -139,7 +139,7 @@ pub(crate) fn each_method<'a>(
 fn code(parts: &Parts<'_>, entry: &Entry<'_>, added: &mut Additions) -> Result<Vec<u8>, Reason> {
     let (code, deepest) = call(entry, added)?;
     let mut news = Vec::new();
-    for instruction in Instructions::of(parts.code) {
+    for instruction in Instructions::new(parts.code) {
         let instruction = instruction?;
         if instruction.opcode == NEW {
             news.push(instruction.at);

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_fault_is_told_as_what_it_is() {
+    fn each_fault_has_its_own_message() {
         let (low, high) = (3, 1);
         let told = [
             (Fault::Magic, "a class file must begin with 0xCAFEBABE"),

@@ -66,15 +66,15 @@ impl<'h> Constants<'h> {
         }
     }
 
-    /// Returns the current state. [`Constants::back_to`] restores it.
-    pub(crate) fn before(&self) -> Before {
+    /// Returns the current state. [`Constants::rollback`] restores it.
+    pub(crate) fn checkpoint(&self) -> Before {
         Before(self.named, self.added.mark())
     }
 
-    /// Removes all constants that were added since `before`.
-    pub(crate) fn back_to(&mut self, before: Before) {
+    /// Removes all constants that were added since `checkpoint`.
+    pub(crate) fn rollback(&mut self, before: Before) {
         self.named = before.0;
-        self.added.back_to(before.1);
+        self.added.rollback(before.1);
     }
 
     fn hook(&mut self, hook: Hook) -> Result<u16, Full> {

@@ -17,7 +17,7 @@
 //! and their length. It returns `count * length`, which is the number of arrays of the next level. One method serves
 //! any number of dimensions, and the objects and bytes of each class are exact.
 //!
-//! Some calls allocate without bytecode. If [`Sites::told`] requests it, a hook is called after such a call:
+//! Some calls allocate without bytecode. If [`Sites::hook_after`] requests it, a hook is called after such a call:
 //! `object(site)`, `array(length, site)`, or another method of the hook class that receives the returned reference,
 //! `(Ljava/lang/Object;I)V`. This takes two more stack slots. No jump leads to the inserted code, and no uninitialised
 //! object is passed to a hook.

@@ -132,7 +132,7 @@ impl<'a> Longer<'_, 'a> {
         let parts = self.parts;
         let mut moved = Moved::new(parts.length, self.branches);
         let mut next = self.inserted.iter().peekable();
-        for instruction in Instructions::of(parts.code) {
+        for instruction in Instructions::new(parts.code) {
             let instruction = instruction?;
             let (before, after) = match next.next_if(|i| i.at == instruction.at) {
                 Some(i) if i.after => (0, i.end - i.start),
@@ -153,7 +153,7 @@ impl<'a> Longer<'_, 'a> {
         out.extend(length.to_be_bytes());
         let start = out.len();
         let mut next = self.inserted.iter().peekable();
-        for instruction in Instructions::of(parts.code) {
+        for instruction in Instructions::new(parts.code) {
             let instruction = instruction?;
             let inserted = next.next_if(|i| i.at == instruction.at);
             let part = |i: &Inserted| self.code.get(i.start..i.end).unwrap_or_default();

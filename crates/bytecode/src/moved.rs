@@ -81,17 +81,17 @@ impl Moved {
             Branches::ToInserted => &self.start,
             Branches::PastInserted => &self.itself,
         };
-        Self::look(table, self.inside(old), old, told_at)
+        Self::look_up_offset(table, self.new_offset(old), old, told_at)
     }
 
     /// Returns the new offset at which a source line starts. If code is inserted there, the line starts before the
     /// inserted code.
     pub(crate) fn line(&self, old: u16, told_at: usize) -> Result<u16, Damage> {
         let old = i64::from(old);
-        Self::look(&self.start, self.inside(old), old, told_at)
+        Self::look_up_offset(&self.start, self.new_offset(old), old, told_at)
     }
 
-    fn inside(&self, old: i64) -> Option<usize> {
+    fn new_offset(&self, old: i64) -> Option<usize> {
         let end = self.start.len() - 1;
         usize::try_from(old).ok().filter(|&old| old < end)
     }
@@ -99,19 +99,24 @@ impl Moved {
     /// Returns the new offset of the start or the end of a range. Code that is inserted before an instruction belongs
     /// to the instruction, so the returned offset is before the inserted code. The end of the code is a valid bound,
     /// too.
-    pub(crate) fn bound(&self, old: usize, told_at: usize) -> Result<u16, Damage> {
+    pub(crate) fn new_range_bound(&self, old: usize, told_at: usize) -> Result<u16, Damage> {
         let told = i64::try_from(old).unwrap_or(i64::MAX);
-        Self::look(&self.start, Some(old), told, told_at)
+        Self::look_up_offset(&self.start, Some(old), told, told_at)
     }
 
     /// Returns the new offset of the instruction itself.
     pub(crate) fn instruction(&self, old: u16, told_at: usize) -> Result<u16, Damage> {
         let known = usize::from(old);
         let known = Some(known).filter(|&old| old < self.itself.len() - 1);
-        Self::look(&self.itself, known, i64::from(old), told_at)
+        Self::look_up_offset(&self.itself, known, i64::from(old), told_at)
     }
 
-    fn look(table: &[u32], old: Option<usize>, told: i64, at: usize) -> Result<u16, Damage> {
+    fn look_up_offset(
+        table: &[u32],
+        old: Option<usize>,
+        told: i64,
+        at: usize,
+    ) -> Result<u16, Damage> {
         let new = old.and_then(|old| table.get(old)).copied();
         let new = new.and_then(|new| u16::try_from(new).ok());
         new.ok_or_else(|| Fault::Target(told).at(at))

@@ -103,14 +103,14 @@ impl<'a> Pool<'a> {
     pub(crate) fn utf8(&self, index: u16) -> Result<&'a [u8], Damage> {
         match self.constants.get(usize::from(index)) {
             Some(Constant::Utf8(text)) => Ok(text),
-            _ => Err(self.not(index, "a text")),
+            _ => Err(self.wrong_constant(index, "a text")),
         }
     }
 
     pub(crate) fn class(&self, index: u16) -> Result<&'a [u8], Damage> {
         match self.constants.get(usize::from(index)) {
             Some(Constant::Class(name)) => self.utf8(*name),
-            _ => Err(self.not(index, "a class")),
+            _ => Err(self.wrong_constant(index, "a class")),
         }
     }
 
@@ -164,7 +164,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    fn not(&self, index: u16, wanted: &'static str) -> Damage {
+    fn wrong_constant(&self, index: u16, wanted: &'static str) -> Damage {
         Fault::Constant { index, wanted }.at(self.offset)
     }
 }
@@ -195,7 +195,7 @@ impl Additions {
         Mark(self.bytes.len(), self.next)
     }
 
-    pub(crate) fn back_to(&mut self, mark: Mark) {
+    pub(crate) fn rollback(&mut self, mark: Mark) {
         self.bytes.truncate(mark.0);
         self.next = mark.1;
     }

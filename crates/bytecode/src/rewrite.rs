@@ -35,7 +35,7 @@ pub trait Sites {
 
     /// Returns the hook to call after `call`. The hook is called only if the call's site gets a number. The default
     /// implementation returns no hook.
-    fn told(&mut self, call: &Call<'_>) -> Option<Told> {
+    fn hook_after(&mut self, call: &Call<'_>) -> Option<Told> {
         let _ = call;
         None
     }
@@ -124,7 +124,7 @@ pub fn rewrite<'a>(
         if !sites.wants(file.name, name, descriptor) {
             continue;
         }
-        let before = constants.before();
+        let before = constants.checkpoint();
         let counted = rewritten.sites.len();
         let dropped = rewritten.dropped.len();
         let mut of = OfMethod {
@@ -136,9 +136,9 @@ pub fn rewrite<'a>(
         };
         match of.code() {
             Ok(Some(code)) => changes.push((method, code)),
-            Ok(None) => constants.back_to(before),
+            Ok(None) => constants.rollback(before),
             Err(reason) => {
-                constants.back_to(before);
+                constants.rollback(before);
                 rewritten.sites.truncate(counted);
                 rewritten.dropped.truncate(dropped);
                 rewritten.left_alone.push(LeftAlone {
@@ -175,11 +175,11 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
     fn code(&mut self) -> Result<Option<Vec<u8>>, Reason> {
         let parts = Parts::read(self.method.code, &self.file.pool)?;
         let mut allocations = Vec::new();
-        for instruction in Instructions::of(parts.code) {
+        for instruction in Instructions::new(parts.code) {
             let instruction = instruction?;
             let after = match instruction.opcode {
                 NEW | NEWARRAY | ANEWARRAY | MULTIANEWARRAY => None,
-                INVOKEVIRTUAL..=INVOKEDYNAMIC => match self.told(&instruction) {
+                INVOKEVIRTUAL..=INVOKEDYNAMIC => match self.hook_after(&instruction) {
                     None => continue,
                     told => told,
                 },
@@ -251,10 +251,10 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
     }
 
     /// Returns the hook to call after an instruction. Returns `None` if the instruction is not a call with a hook.
-    fn told(&mut self, instruction: &Instruction<'a>) -> Option<After<'a>> {
+    fn hook_after(&mut self, instruction: &Instruction<'a>) -> Option<After<'a>> {
         let by = [self.file.name, self.method.name, self.method.descriptor];
         let (call, class) = called(&self.file.pool, &self.file.bootstraps, by, instruction)?;
-        After::of(self.sites.told(&call)?, &call, class)
+        After::for_call(self.sites.hook_after(&call)?, &call, class)
     }
 
     fn dropped(&mut self, attributes: Vec<&'a [u8]>) {

@@ -13,7 +13,7 @@ pub(crate) fn exceptions(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8
         let (start, end) = (cursor.u16(WHAT)?, cursor.u16(WHAT)?);
         let handler = cursor.u16(WHAT)?;
         out.extend(moved.target(start.into(), offset)?.to_be_bytes());
-        out.extend(moved.bound(end.into(), offset)?.to_be_bytes());
+        out.extend(moved.new_range_bound(end.into(), offset)?.to_be_bytes());
         out.extend(moved.target(handler.into(), offset)?.to_be_bytes());
         out.extend(cursor.take(2, WHAT)?);
     }
@@ -92,8 +92,8 @@ pub(crate) fn variables(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Dam
 fn range(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(), Damage> {
     let offset = cursor.offset();
     let (start, length) = (cursor.u16(VARIABLES)?, cursor.u16(VARIABLES)?);
-    let new = moved.bound(start.into(), offset)?;
-    let end = moved.bound(usize::from(start) + usize::from(length), offset)?;
+    let new = moved.new_range_bound(start.into(), offset)?;
+    let end = moved.new_range_bound(usize::from(start) + usize::from(length), offset)?;
     out.extend(new.to_be_bytes());
     // In the old code, the end is not before the start. New offsets have the same order, so the difference cannot be
     // negative.

@@ -196,7 +196,7 @@ const RETURN: [u8; 1] = [0xb1];
 const NOP: [u8; 1] = [0];
 
 #[test]
-fn calls_are_what_is_told() {
+fn inserted_calls_match_the_allocations() {
     assert_eq!(NODE, 5);
     let code = Assembled::new(&[
         &POPPED,
@@ -285,7 +285,7 @@ fn numbers_of_each_size_are_pushed() {
 }
 
 #[test]
-fn a_switch_gets_the_padding_of_its_new_place() {
+fn a_switch_is_padded_for_its_new_position() {
     for before in 0..4 {
         for counted in 1..5 {
             // The method creates `counted` objects. Rewriting inserts four bytes of code before the first `new`, and
@@ -332,7 +332,7 @@ fn a_switch_gets_the_padding_of_its_new_place() {
 }
 
 #[test]
-fn jumps_lead_to_the_call_and_fit_or_the_method_stays() {
+fn jumps_reach_the_call_or_the_method_is_unchanged() {
     // Two jumps. The `goto` jumps over the code that creates one object, to the code that creates another. The `goto_w`
     // jumps over the code that creates an object, to the `return`.
     let code: &[&[u8]] = &[
@@ -390,7 +390,7 @@ fn a_method_has_64_kilobytes_at_most() {
 }
 
 #[test]
-fn limits_of_stack_locals_and_pool_leave_methods_alone() {
+fn methods_at_stack_local_or_pool_limits_are_unchanged() {
     let array: &[&[u8]] = &[&[0x06, 0xbc, 10, 0x57], &RETURN];
     let mut code = Assembled::new(array);
     code.stack = 65_534;
@@ -414,7 +414,7 @@ fn limits_of_stack_locals_and_pool_leave_methods_alone() {
 }
 
 #[test]
-fn levels_that_are_not_counted_are_still_multiplied() {
+fn uncounted_array_dimensions_are_still_multiplied() {
     let code = Assembled::new(&[&[0x05, 0x06, 0x07, 0xc5, 0, 7, 3, 0x57], &RETURN]);
     let bytes = code.bytes();
     let code_with = |pick: fn(&Site<'_>) -> bool| {
@@ -438,7 +438,7 @@ fn levels_that_are_not_counted_are_still_multiplied() {
 }
 
 #[test]
-fn frames_of_each_kind_move() {
+fn stack_map_frames_of_each_kind_are_moved() {
     // The method begins with a `new` at offset 0. `nop`s at offsets 4, 5, ... follow, to which stack map frames can
     // refer.
     let code = |frames: &[&[u8]]| {
@@ -504,7 +504,7 @@ fn damaged_frames_leave_the_method_alone() {
 }
 
 #[test]
-fn tables_move_and_unknown_attributes_go() {
+fn tables_are_moved_and_unknown_attributes_removed() {
     let ranges = u16s(&[2, 0, 4, 1, 1, 0, 4, 5, 1, 1, 1]);
     let mut code = Assembled::new(&[&POPPED, &POPPED, &RETURN])
         .with(LINES, u16s(&[3, 0, 1, 4, 2, 8, 3]))
@@ -529,7 +529,7 @@ fn tables_move_and_unknown_attributes_go() {
 }
 
 #[test]
-fn type_annotations_move_with_what_they_are_of() {
+fn type_annotations_move_with_their_targets() {
     // One annotation value of each kind. Some values are nested.
     let values: &[u8] = &[
         0, 1, 0, 3, 0, 1, b'I', 0, 1, 0, 1, b'e', 0, 1, 0, 1, 0, 1, b'[', 0, 2, b'@', 0, 1, 0, 1,
@@ -600,7 +600,7 @@ fn damaged_code_leaves_the_method_alone() {
 }
 
 #[test]
-fn a_class_that_is_not_whole_is_an_error() {
+fn an_incomplete_class_is_an_error() {
     let whole = Assembled::new(&[&POPPED, &RETURN]).bytes();
     for end in 0..whole.len() {
         let error = rewrite(&whole[..end], &HOOKS, &mut all()).unwrap_err();
@@ -632,7 +632,7 @@ fn a_class_that_is_not_whole_is_an_error() {
 }
 
 #[test]
-fn what_is_not_wanted_stays() {
+fn unwanted_methods_are_unchanged() {
     struct Unwanted;
     impl Sites for Unwanted {
         fn wants(&mut self, class: Name<'_>, method: Name<'_>, descriptor: Name<'_>) -> bool {
@@ -660,7 +660,7 @@ fn what_is_not_wanted_stays() {
 
 /// A class from 1998, which has no frames. Its `finally` block is a subroutine that is called twice and allocates.
 #[test]
-fn subroutines_of_old_classes_run_and_count() {
+fn subroutines_of_old_classes_are_instrumented() {
     let mut code = Assembled::new(&[
         &[0xa8, 0, 7],                      // 0: jsr 7
         &[0xa8, 0, 4],                      // 3: jsr 7
@@ -760,7 +760,7 @@ fn a_call_on_entry_is_made_once() {
 
 /// One jump leads to an instruction that sets a field. Another jump leads to a call of a method.
 #[test]
-fn calls_within_a_method_are_before_fields_and_after_calls() {
+fn calls_are_inserted_before_fields_and_after_calls() {
     let class = Assembled::new(&[
         &[0xa7, 0, 3],       // 0: goto 3
         &[0xb5, 0, 11],      // 3: putfield

@@ -66,7 +66,7 @@ fn code<'a, 'p>(
     let parts = Parts::read(method.code, &file.pool)?;
     let (mut inserted, mut written, mut news) = (Vec::new(), Vec::new(), Vec::new());
     let mut deepest = 0;
-    for instruction in Instructions::of(parts.code) {
+    for instruction in Instructions::new(parts.code) {
         let instruction = instruction?;
         let (does, index) = match *instruction.bytes {
             [NEW, ..] => {

@@ -168,7 +168,7 @@ fn places(class: &[u8]) -> impl Fn(&str, u16) -> usize {
 }
 
 #[test]
-fn generated_methods_are_as_asm_makes_them() {
+fn generated_methods_equal_those_of_asm() {
     let jdks = Jdk::all_for_scenarios();
     let asm = Asm::found(&jdks);
     let methods = setting("HEAPDIFF_GENERATED", METHODS);

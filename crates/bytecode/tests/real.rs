@@ -242,7 +242,7 @@ fn program(from: &Path, into: &Path, numbers: &mut Numbers) {
 }
 
 #[test]
-fn a_program_counts_what_it_says_and_sees_no_other_difference() {
+fn a_rewritten_program_counts_right_and_behaves_the_same() {
     for jdk in jdks() {
         let (hits, _) = hits(&jdk);
         let plain = jdk

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_leaves_its_folder() {
+    fn label_values_cannot_leave_their_folder() {
         assert_eq!(escaped("shop-1.example"), "shop-1.example");
         assert_eq!(escaped("../../etc"), "%2E.%2F..%2Fetc");
         assert_eq!(escaped("a=b/c\n"), "a%3Db%2Fc%0A");

@@ -86,7 +86,7 @@ pub(crate) fn add(trace: &Trace, fleet: &Path, labels: &Labels) -> Result<Added,
         add_run(trace, &run, &sites, fleet, labels, &mut added)?;
     }
     trace.release()?;
-    added.odd = trace.odd();
+    added.odd = trace.invalid_number_count();
     Ok(added)
 }
 
@@ -132,8 +132,8 @@ fn add_run(
                     live: *live,
                 };
                 while let Some((_, s)) = happened.next_if(|(at, _)| span.ticks.contains(at)) {
-                    hour.allocated = hour.allocated.plus(s.allocated);
-                    hour.collected = hour.collected.plus(s.collected);
+                    hour.allocated = hour.allocated.saturating_add(s.allocated);
+                    hour.collected = hour.collected.saturating_add(s.collected);
                     hour.live = Live {
                         amount: s.live,
                         variance: s.variance,
@@ -147,7 +147,7 @@ fn add_run(
                 }
             }
         }
-        keep(table, added)?;
+        finish_table(table, added)?;
 
         let mut table = Table::begin(fleet, "runs", &partition, &run.uid, &run_columns())?;
         for span in &hours {
@@ -158,12 +158,12 @@ fn add_run(
                 &collections,
             ))?;
         }
-        keep(table, added)?;
+        finish_table(table, added)?;
     }
     Ok(())
 }
 
-fn keep(table: Table, added: &mut Added) -> Result<(), FleetError> {
+fn finish_table(table: Table, added: &mut Added) -> Result<(), FleetError> {
     let (file, rows) = table.finish()?;
     added.rows += rows;
     added.files.push(file);
@@ -172,7 +172,7 @@ fn keep(table: Table, added: &mut Added) -> Result<(), FleetError> {
 
 /// Returns the time at which a tick ends: the start of the run plus the uptime. So changes of the wall clock during the
 /// run do not matter.
-const fn moment(run: &Run, tick: &Tick) -> u64 {
+const fn tick_end_time(run: &Run, tick: &Tick) -> u64 {
     run.started_ms.saturating_add(tick.uptime_ms)
 }
 
@@ -181,7 +181,7 @@ fn spans(run: &Run, ticks: &[Tick], range: std::ops::Range<usize>, length: u64) 
     let mut spans: Vec<Span> = Vec::new();
     for at in range {
         // A tick that ends exactly with the hour belongs to that hour.
-        let start_ms = moment(run, &ticks[at]).saturating_sub(1) / length * length;
+        let start_ms = tick_end_time(run, &ticks[at]).saturating_sub(1) / length * length;
         match spans.last_mut() {
             Some(span) if span.start_ms == start_ms => span.ticks.end = at + 1,
             _ => spans.push(Span {

@@ -75,7 +75,7 @@ fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn figures_are_those_of_the_trace() {
+fn figures_equal_those_of_the_trace() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     synthetic::write(&path, &scene()).unwrap();
@@ -134,7 +134,7 @@ fn figures_are_those_of_the_trace() {
 }
 
 #[test]
-fn a_site_is_the_same_everywhere_and_adding_again_replaces() {
+fn sites_have_stable_ids_and_adding_again_replaces() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("1.db"), folder.path().join("2.db"));
     // The sites are in reverse order, so the same sites have different row ids in the two databases.

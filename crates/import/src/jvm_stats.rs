@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn collectors_of_the_whole_heap() {
+    fn collectors_of_full_gcs_are_recognized() {
         for (name, major) in [
             ("G1New", false),
             ("DefNew", false),

@@ -66,7 +66,7 @@ impl<'a> Import<'a> {
     /// # Errors
     /// Returns [`ImportError::TooManyTicks`] if the ticks are too short for the length of the recording.
     pub fn new(recording: &'a Recording, tick: Option<Duration>) -> Result<Self, ImportError> {
-        let ticks = Ticks::of(recording, tick)?;
+        let ticks = Ticks::from_recording(recording, tick)?;
         Ok(Self { recording, ticks })
     }
 
@@ -94,7 +94,7 @@ impl<'a> Import<'a> {
             retain: Duration::from_secs(u32::MAX.into()),
             max_bytes: u64::MAX,
         };
-        let slices = Slices::of(recording, ticks);
+        let slices = Slices::from_recording(recording, ticks);
         let mut writer = Writer::create(path, &self.run(origin), limits)?;
         let mut stats = JvmStats::new(recording, ticks);
         let mut rows = slices.activity.iter().peekable();
@@ -174,7 +174,7 @@ fn notes(recording: &Recording, files: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let old = recording.of(Event::Old).count() as u64;
     if old > 0 {
-        let looks = recording.looks().len() as u64;
+        let looks = recording.search_times().len() as u64;
         let looks = counted(looks, "time");
         notes.push(format!(
             "live objects were tracked by the JVM (jdk.OldObjectSample) and recorded {looks}"

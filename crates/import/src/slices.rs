@@ -22,7 +22,10 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    pub(super) fn of(recording: &Recording, length: Option<Duration>) -> Result<Self, ImportError> {
+    pub(super) fn from_recording(
+        recording: &Recording,
+        length: Option<Duration>,
+    ) -> Result<Self, ImportError> {
         let span_ms = recording.to_ns.saturating_sub(recording.from_ns) / NS_PER_MS + 1;
         let length_ms = match length {
             Some(length) => i64::try_from(length.as_millis().max(1)).unwrap_or(i64::MAX),
@@ -59,7 +62,7 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    pub(super) fn of(recording: &Recording, ticks: &Ticks) -> Self {
+    pub(super) fn from_recording(recording: &Recording, ticks: &Ticks) -> Self {
         let mut allocated: BTreeMap<(i64, RecordedSite), EstimatedAmount> = BTreeMap::new();
         // If the recording has both kinds of events, only the samples are used, because they already cover all
         // allocations.
@@ -135,7 +138,11 @@ struct Alive {
 fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), Alive> {
     let old = recording.of(Event::Old).next().is_some();
     let mut looks: BTreeMap<i64, Vec<&Sample>> = BTreeMap::new();
-    for sample in recording.samples.iter().filter(|s| s.event.is_of_live()) {
+    for sample in recording
+        .samples
+        .iter()
+        .filter(|s| s.event.describes_live_object())
+    {
         match (old, sample.event) {
             (true, Event::Old) => looks.entry(sample.time_ns).or_default().push(sample),
             // async-profiler searches for live objects only once, at the end of the recording, and this search takes
@@ -227,10 +234,11 @@ mod tests {
     }
 
     #[test]
-    fn ticks_cover_the_time_and_are_not_too_many() {
+    fn ticks_cover_the_time_and_their_number_is_limited() {
         let of = |seconds, length: Option<u64>| {
             let length = length.map(Duration::from_millis);
-            Ticks::of(&recording(Vec::new(), seconds), length).map(|t| (t.length_ms, t.count))
+            Ticks::from_recording(&recording(Vec::new(), seconds), length)
+                .map(|t| (t.length_ms, t.count))
         };
         assert_eq!(of(10, None).unwrap(), (1000, 11));
         assert_eq!(of(10, Some(250)).unwrap(), (250, 41));
@@ -238,12 +246,12 @@ mod tests {
         assert!(length % 1000 == 0 && count <= TICKS, "{length} {count}");
         assert!(length * count >= 100_000_000);
         assert!(of(100_000, Some(1)).is_err());
-        let ticks = Ticks::of(&recording(Vec::new(), 10), None).unwrap();
+        let ticks = Ticks::from_recording(&recording(Vec::new(), 10), None).unwrap();
         assert_eq!((ticks.at(-5), ticks.at(i64::MAX)), (0, 10));
     }
 
     #[test]
-    fn what_is_alive_is_what_the_next_look_found() {
+    fn live_objects_are_those_of_the_next_search() {
         // The object of the first site stays alive. The object of the second site is dead at the second search. The
         // object of the third site is allocated between the two searches.
         let samples = vec![
@@ -253,8 +261,8 @@ mod tests {
             old(3, 4.5, 3.5),
         ];
         let recording = recording(samples, 6);
-        let ticks = Ticks::of(&recording, None).unwrap();
-        let slices = Slices::of(&recording, &ticks);
+        let ticks = Ticks::from_recording(&recording, None).unwrap();
+        let slices = Slices::from_recording(&recording, &ticks);
         let rows: Vec<_> = slices
             .activity
             .iter()
@@ -267,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_what_was_allocated_has_what_is_alive() {
+    fn an_allocation_row_contains_its_live_objects() {
         let mut samples = vec![old(1, 4.5, 0.5)];
         for second in [0, 2] {
             samples.push(Sample {
@@ -277,8 +285,8 @@ mod tests {
             });
         }
         let recording = recording(samples, 5);
-        let ticks = Ticks::of(&recording, None).unwrap();
-        let rows = Slices::of(&recording, &ticks).activity;
+        let ticks = Ticks::from_recording(&recording, None).unwrap();
+        let rows = Slices::from_recording(&recording, &ticks).activity;
         let rows: Vec<_> = rows
             .iter()
             .map(|(tick, a)| (*tick, a.allocated.bytes as u64, a.live.samples))
@@ -287,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn two_looks_within_a_tick_are_one() {
+    fn two_searches_within_a_tick_count_as_one() {
         let samples = vec![
             old(1, 1.2, 0.5),
             old(1, 1.4, 0.5),
@@ -295,7 +303,7 @@ mod tests {
             old(1, 2.8, 0.5),
         ];
         let recording = recording(samples, 3);
-        let ticks = Ticks::of(&recording, Some(Duration::from_secs(2))).unwrap();
+        let ticks = Ticks::from_recording(&recording, Some(Duration::from_secs(2))).unwrap();
         let live = alive(&recording, &ticks);
         // The recorder searched for live objects only in the first two ticks. The result of its last search stays valid
         // until the end.

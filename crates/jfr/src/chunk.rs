@@ -169,7 +169,10 @@ impl<'a> Chunk<'a> {
         let mut cursor = chunk.cursor.part(metadata.body, metadata.end);
         chunk.types = Types::read(&mut cursor)?;
         chunk.layouts = Layouts::new(&chunk.types);
-        let kinds: Vec<TypeIndex> = kinds.iter().filter_map(|k| chunk.types.named(k)).collect();
+        let kinds: Vec<TypeIndex> = kinds
+            .iter()
+            .filter_map(|k| chunk.types.find_by_name(k))
+            .collect();
         for checkpoint in checkpoints {
             if let Err(damage) = chunk.checkpoint(checkpoint, &kinds) {
                 chunk.damage.push(damage);
@@ -362,7 +365,7 @@ impl<'a> Chunk<'a> {
             return text.decoded(most);
         };
         let mut values = Vec::new();
-        let index = self.types.named("java.lang.String")?;
+        let index = self.types.find_by_name("java.lang.String")?;
         match (self.constant(index, key, &mut values), values.first()) {
             // Follow only one reference. A constant that refers to another constant is treated as missing.
             (true, Some(Value::Text(text))) => text.decoded(most),

@@ -50,10 +50,10 @@ impl Chunks {
         if file.metadata()?.is_dir() {
             return Err(io::Error::other("is a directory").into());
         }
-        Self::of(BufReader::new(file))
+        Self::new(BufReader::new(file))
     }
 
-    pub(crate) fn of(mut packed: impl BufRead + 'static) -> Result<Self, JfrError> {
+    pub(crate) fn new(mut packed: impl BufRead + 'static) -> Result<Self, JfrError> {
         let is_packed = packed.fill_buf()?.starts_with(GZIP);
         let input: Box<dyn Read> = if is_packed {
             Box::new(MultiGzDecoder::new(packed))

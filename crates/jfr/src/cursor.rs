@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_too_early_says_where() {
+    fn truncated_data_reports_its_position() {
         let mut c = cursor(&[0x80, 0x80]);
         let damage = c.varint("a number").unwrap_err();
         assert_eq!(damage, Fault::Short("a number").at(1002));

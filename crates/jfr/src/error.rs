@@ -9,7 +9,7 @@ pub enum JfrError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The first bytes of the file are not those of a recording.
-    #[error("not a JFR recording: it begins with {}", shown(.0))]
+    #[error("not a JFR recording: it begins with {}", format_first_bytes(.0))]
     NotARecording(Vec<u8>),
     /// No chunk could be read.
     #[error("no part of the recording can be read: {0}")]
@@ -31,7 +31,7 @@ pub struct Damage {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the error messages describe the variants")]
 pub enum Fault {
-    #[error("expected the start of a chunk, found {}", shown(.0))]
+    #[error("expected the start of a chunk, found {}", format_first_bytes(.0))]
     Magic(Vec<u8>),
     #[error("a chunk has the format {major}.{minor}; heapdiff reads formats 1 and 2")]
     Version { major: u16, minor: u16 },
@@ -73,7 +73,7 @@ impl Fault {
 }
 
 /// Formats the first bytes of a file for an error message.
-fn shown(bytes: &[u8]) -> String {
+fn format_first_bytes(bytes: &[u8]) -> String {
     match bytes {
         [] => "nothing (the file is empty)".to_owned(),
         _ => format!("\"{}\"", bytes.escape_ascii()),
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_fault_is_told_as_what_it_is() {
+    fn each_fault_has_its_own_message() {
         let told = [
             (
                 Fault::Magic(Vec::new()),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_at_all_is_told() {
+    fn unreadable_recordings_are_reported() {
         let other = JfrError::NotARecording(b"PK".to_vec()).to_string();
         assert_eq!(other, "not a JFR recording: it begins with \"PK\"");
         let unreadable = JfrError::Unreadable(Fault::Open.at(7)).to_string();

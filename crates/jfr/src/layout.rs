@@ -29,7 +29,7 @@ pub(crate) enum Plain {
 }
 
 impl Plain {
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "boolean" => Self::Boolean,
             "byte" => Self::Byte,
@@ -95,7 +95,7 @@ pub(crate) struct Array {
 
 /// Returns how a recording stores the constants of a type: as plain values, or as records with fields.
 pub(crate) fn item_of(types: &Types, index: TypeIndex) -> Item {
-    let plain = types.get(index).and_then(|t| Plain::named(&t.name));
+    let plain = types.get(index).and_then(|t| Plain::from_name(&t.name));
     plain.map_or(Item::Record(index), Item::Plain)
 }
 
@@ -122,7 +122,7 @@ impl Layouts {
             if place.is_some() {
                 continue;
             }
-            let layout = written_out(types, index, at)?;
+            let layout = flatten_fields(types, index, at)?;
             self.fields += layout.len();
             if self.fields > MOST_FIELDS_IN_ALL {
                 let (what, most) = ("fields in all types", MOST_FIELDS_IN_ALL as u64);
@@ -239,7 +239,7 @@ fn value<'a>(item: Item, cursor: &mut Cursor<'a>) -> Result<Value<'a>, Damage> {
 }
 
 /// Returns the plain fields of a type. The fields of inline types replace the field that contains them.
-fn written_out(types: &Types, index: TypeIndex, at: u64) -> Result<Layout, Damage> {
+fn flatten_fields(types: &Types, index: TypeIndex, at: u64) -> Result<Layout, Damage> {
     let limit = |what, most: usize| {
         let most = most as u64;
         Fault::Limit { what, most }.at(at)
@@ -268,7 +268,7 @@ fn written_out(types: &Types, index: TypeIndex, at: u64) -> Result<Layout, Damag
         };
         let unknown = || Fault::UnknownType(field.id).at(at);
         let of = types.by_id(field.id).ok_or_else(unknown)?;
-        let plain = types.get(of).and_then(|t| Plain::named(&t.name));
+        let plain = types.get(of).and_then(|t| Plain::from_name(&t.name));
         let item = match (field.pooled, plain) {
             (true, _) => Item::Constant(of),
             (false, Some(plain)) => Item::Plain(plain),

@@ -139,7 +139,7 @@ impl Names {
                 class: self.text(frame.class),
                 method: self.text(frame.method),
                 file: None,
-                line: Line::of_number(frame.line),
+                line: Line::from_number(frame.line),
             };
             let all = match originals.frames(&recorded) {
                 None => vec![frame],
@@ -225,7 +225,7 @@ impl Keys {
     }
 
     /// Returns the name of the constant that a field refers to.
-    pub(crate) fn named(
+    pub(crate) fn find_by_name(
         &mut self,
         chunk: &Chunk<'_>,
         names: &mut Names,
@@ -250,10 +250,10 @@ impl Keys {
         field: &str,
     ) -> NameId {
         let name = |keys: &mut Self, names: &mut Names, class: &Record<'_, '_>| {
-            let raw = keys.named(chunk, names, class, "name");
+            let raw = keys.find_by_name(chunk, names, class, "name");
             names.class(raw)
         };
-        self.called(chunk, names, record, field, |k| &mut k.classes, name)
+        self.constant_name(chunk, names, record, field, |k| &mut k.classes, name)
     }
 
     /// Returns the name of the thread that a field refers to.
@@ -265,19 +265,19 @@ impl Keys {
         field: &str,
     ) -> NameId {
         let name = |keys: &mut Self, names: &mut Names, thread: &Record<'_, '_>| {
-            let java = keys.named(chunk, names, thread, "javaName");
+            let java = keys.find_by_name(chunk, names, thread, "javaName");
             if java == NameId::default() {
-                keys.named(chunk, names, thread, "osName")
+                keys.find_by_name(chunk, names, thread, "osName")
             } else {
                 java
             }
         };
-        self.called(chunk, names, record, field, |k| &mut k.threads, name)
+        self.constant_name(chunk, names, record, field, |k| &mut k.threads, name)
     }
 
     /// Returns the name of the constant that a field refers to. The function `name` computes it once. Then it is cached
     /// in `known`.
-    fn called(
+    fn constant_name(
         &mut self,
         chunk: &Chunk<'_>,
         names: &mut Names,
@@ -365,7 +365,7 @@ impl Keys {
                         let method = Record::new(index, &values);
                         found = (
                             self.class(chunk, names, &method, "type"),
-                            self.named(chunk, names, &method, "name"),
+                            self.find_by_name(chunk, names, &method, "name"),
                         );
                     }
                     self.methods.insert(key, found);
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_become_those_that_were_inlined() {
+    fn frames_are_replaced_by_inlined_frames() {
         let mut names = Names::default();
         let (a, b, run) = (names.name("a"), names.name("b"), names.name("run"));
         let mut frame = |class, line| {
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_do_not_change() {
+    fn ids_of_names_do_not_change() {
         let mut names = Names::default();
         assert_eq!(names.name(""), NameId(0));
         let a = names.name("a");

@@ -100,13 +100,13 @@ impl Event {
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|e| e.name() == name)
     }
 
     /// Returns true if the event describes a live object, not an allocation.
     #[must_use]
-    pub const fn is_of_live(self) -> bool {
+    pub const fn describes_live_object(self) -> bool {
         matches!(self, Self::Old | Self::Live)
     }
 }
@@ -287,7 +287,7 @@ impl Recording {
     /// Returns the errors of [`Recording::open`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, JfrError> {
         let mut recording = Self::default();
-        recording.read(Chunks::of(std::io::Cursor::new(bytes))?)?;
+        recording.read(Chunks::new(std::io::Cursor::new(bytes))?)?;
         Ok(recording)
     }
 
@@ -304,7 +304,7 @@ impl Recording {
 
     /// Returns the times at which the JVM searched for live objects, oldest first.
     #[must_use]
-    pub fn looks(&self) -> Vec<i64> {
+    pub fn search_times(&self) -> Vec<i64> {
         let live = self.samples.iter().filter(|s| s.event == Event::Old);
         let mut times: Vec<i64> = live.map(|s| s.time_ns).collect();
         times.dedup();
@@ -353,11 +353,11 @@ impl Recording {
         self.chunks += 1;
         let mut keys = Keys::default();
         let mut named_interval = None;
-        let mut is_async = chunk.types.named(Event::Live.name()).is_some();
-        let wanted = |name: &str| Event::named(name).is_some() || OTHERS.contains(&name);
+        let mut is_async = chunk.types.find_by_name(Event::Live.name()).is_some();
+        let wanted = |name: &str| Event::from_name(name).is_some() || OTHERS.contains(&name);
         chunk.events(wanted, |chunk, record| {
             let name = chunk.name(record.index);
-            match Event::named(name) {
+            match Event::from_name(name) {
                 Some(event) => self.sample(chunk, &mut keys, event, &record),
                 None if name == SETTING => {
                     if &*record.text(chunk, "name", 16).unwrap_or_default() == "alloc" {
@@ -389,7 +389,7 @@ impl Recording {
     ) -> Result<(), Damage> {
         let names = &mut self.names;
         let time_ns = chunk.header.time_ns(record.int(chunk, "startTime"));
-        let allocated_ns = if event.is_of_live() {
+        let allocated_ns = if event.describes_live_object() {
             chunk.header.time_ns(record.int(chunk, "allocationTime"))
         } else {
             time_ns
@@ -414,7 +414,7 @@ impl Recording {
                     Some(_) => record.size(chunk, "objectSize"),
                     None => {
                         self.lacks_sizes = true;
-                        least(names.text(class), elements)
+                        min_object_size(names.text(class), elements)
                     }
                 };
                 (size, 0)
@@ -456,13 +456,13 @@ impl Recording {
                 self.collections.push(Collection {
                     gc_id: record.int(chunk, "gcId"),
                     time_ns: chunk.header.time_ns(end),
-                    name: keys.named(chunk, names, record, "name"),
-                    cause: keys.named(chunk, names, record, "cause"),
+                    name: keys.find_by_name(chunk, names, record, "name"),
+                    cause: keys.find_by_name(chunk, names, record, "cause"),
                     sum_of_pauses_ns: chunk.header.span_ns(pauses),
                 });
             }
             "jdk.GCHeapSummary" => {
-                let when = keys.named(chunk, names, record, "when");
+                let when = keys.find_by_name(chunk, names, record, "when");
                 self.heap.push(HeapSummary {
                     gc_id: record.int(chunk, "gcId"),
                     time_ns,
@@ -501,7 +501,7 @@ impl Recording {
 }
 
 /// Returns the minimum size of an object in bytes.
-fn least(class: &str, elements: u64) -> u64 {
+fn min_object_size(class: &str, elements: u64) -> u64 {
     let width = match class.strip_suffix("[]") {
         None => return 16,
         Some("boolean" | "byte") => 1,

@@ -52,7 +52,7 @@ impl Types {
         self.by_id.get(&id).copied()
     }
 
-    pub(crate) fn named(&self, name: &str) -> Option<TypeIndex> {
+    pub(crate) fn find_by_name(&self, name: &str) -> Option<TypeIndex> {
         let at = self.list.iter().position(|t| &*t.name == name)?;
         Some(TypeIndex(u32::try_from(at).ok()?))
     }

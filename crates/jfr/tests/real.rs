@@ -57,7 +57,7 @@ fn recorded(jdk: &Jdk) {
             ["Recorded.leak", "Recorded.main"]
         );
     }
-    assert_eq!(recording.looks().len(), 1);
+    assert_eq!(recording.search_times().len(), 1);
     // The program allocates 8 x 300 x 30 arrays of 100 to 129 ints, and 8 x 300 arrays of 3000 bytes. The total may be
     // wrong by the weight of one sample. A weight is the number of bytes that a thread allocated since its last sample.
     // So the first weight includes the JVM's startup, and either of two alternating sites can get most of the weight.

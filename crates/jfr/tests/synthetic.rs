@@ -62,7 +62,7 @@ fn chunks_that_two_dumps_share_count_once() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused() {
+fn files_that_are_not_recordings_are_refused() {
     let refused = |bytes: &[u8]| match Recording::from_bytes(bytes.to_vec()) {
         Ok(recording) => panic!("{recording:?}"),
         Err(error) => error,
@@ -106,7 +106,7 @@ fn a_chunk_that_the_jvm_still_wrote_to_is_read() {
 }
 
 #[test]
-fn every_cut_leaves_what_is_before_it() {
+fn a_truncated_recording_is_read_up_to_the_cut() {
     let first = live_objects(0).finish();
     let bytes = [first.clone(), live_objects(1).finish()].concat();
     for cut in 0..bytes.len() {
@@ -153,7 +153,7 @@ fn hostile(describe: impl FnOnce(&mut Chunk), event: &[u8]) -> Recording {
 }
 
 #[test]
-fn types_within_themselves_are_refused() {
+fn recursive_types_are_refused() {
     let recording = hostile(
         |chunk| {
             chunk.describe("a.Loop", &[plain("self", "a.Loop"), plain("n", "int")]);
@@ -167,7 +167,7 @@ fn types_within_themselves_are_refused() {
 }
 
 #[test]
-fn types_that_multiply_come_to_an_end() {
+fn exponentially_nested_types_are_refused() {
     let names = ["a.A", "a.B", "a.C", "a.D", "a.E", "a.F"];
     let recording = hostile(
         |chunk| {
@@ -222,7 +222,7 @@ fn an_array_is_as_long_as_its_bytes() {
 }
 
 #[test]
-fn events_of_no_bytes_end_a_chunk() {
+fn empty_events_end_a_chunk() {
     let mut chunk = live_objects(0).finish();
     // Set the size of the first event to zero, encoded in four bytes.
     chunk[68..72].copy_from_slice(&[0x80, 0x80, 0x80, 0]);
@@ -233,7 +233,7 @@ fn events_of_no_bytes_end_a_chunk() {
 }
 
 #[test]
-fn constants_that_refer_to_each_other_are_not_followed() {
+fn cyclic_constants_are_not_followed() {
     let mut chunk = Chunk::new(0);
     chunk.describe("jdk.types.Symbol", &[plain("string", "java.lang.String")]);
     chunk.describe("java.lang.Class", &[pooled("name", "jdk.types.Symbol")]);

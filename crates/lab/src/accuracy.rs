@@ -150,7 +150,7 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
     if subjects.iter().any(|subject| subject.libraries()) {
         fetch_libraries()?;
     }
-    let (heapdiff, agent) = options.tested.products(options.smoke)?;
+    let (heapdiff, agent) = options.tested.build_products(options.smoke)?;
     let scratch = run::target_dir().join("accuracy");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let tools = Tools {
@@ -179,7 +179,7 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
     }
     let judge = |jdk: &Jdk, subject: &Subject| judge::judge(jdk, subject, &tools);
     let judgements = run_all(&jdks, &subjects, workers, judge);
-    let totals = Totals::of(&judgements);
+    let totals = Totals::from_judgements(&judgements);
     let flags: String = options.flag.iter().map(|flag| format!(" {flag}")).collect();
     let with = format!(
         "with the agent ({sampling}), the collector {collector}{flags}",

@@ -23,7 +23,7 @@ pub(crate) use self::report::machine;
 
 /// Returns one dump of the mixed heap, which is generated if the file does not exist yet.
 pub(crate) fn dump(scale: f64, scratch: &Path) -> Result<PathBuf> {
-    dumps::single(scale, scratch)
+    dumps::make_mixed_dump(scale, scratch)
 }
 
 /// Returns other programs that read dumps. If no folder is given, missing programs are installed.
@@ -162,14 +162,14 @@ fn compare(options: &Options, scratch: &Path) -> Result<String> {
     let scale = options.scale();
     if let (Some(before), Some(after)) = (&options.dump, &options.dump2) {
         let pair = [before.clone(), after.clone()];
-        let outcomes = pair_of_dumps(options, &pair, scratch)?;
+        let outcomes = bench_pair(options, &pair, scratch)?;
         return report::comparison("given dumps", &pair, options.runs, &outcomes);
     }
     let mut heaps = Vec::new();
     let mut tables = String::new();
     for &heap in options.heaps() {
-        let pair = dumps::pair(heap, scale, scratch)?;
-        let outcomes = pair_of_dumps(options, &pair, scratch)?;
+        let pair = dumps::make_dump_pair(heap, scale, scratch)?;
+        let outcomes = bench_pair(options, &pair, scratch)?;
         if options.smoke {
             smoke::check(&outcomes)?;
         }
@@ -182,14 +182,14 @@ fn compare(options: &Options, scratch: &Path) -> Result<String> {
 }
 
 /// Runs every command on one pair of dumps.
-fn pair_of_dumps(options: &Options, pair: &[PathBuf; 2], scratch: &Path) -> Result<Vec<Outcome>> {
+fn bench_pair(options: &Options, pair: &[PathBuf; 2], scratch: &Path) -> Result<Vec<Outcome>> {
     let [before, after] = pair;
     let mut jobs = Vec::new();
     if !options.peers_only {
         let heapdiff = heapdiff(options)?;
         jobs.extend(plan::heapdiff(&heapdiff, before, after, scratch));
         plan::keep_summaries(&heapdiff, before, after, options.limit())?;
-        jobs.extend(plan::kept(&heapdiff, before, after, scratch));
+        jobs.extend(plan::cached_comparisons(&heapdiff, before, after, scratch));
         plan::write_index(&heapdiff, before, options.limit())?;
         jobs.extend(plan::indexed(&heapdiff, before, scratch));
     }
@@ -208,7 +208,9 @@ fn pair_of_dumps(options: &Options, pair: &[PathBuf; 2], scratch: &Path) -> Resu
     let mut outcomes = interleaved(jobs, options.runs, &files, options.limit())?;
     if options.cold {
         for outcome in outcomes.iter_mut().filter(|o| o.failure.is_none()) {
-            files.iter().try_for_each(|file| forget(file))?;
+            files
+                .iter()
+                .try_for_each(|file| drop_from_page_cache(file))?;
             let measured = outcome.job.measure(options.limit())?;
             println!("  cold {}: {measured}", outcome.job.name);
             outcome.cold = Some(measured);
@@ -224,7 +226,7 @@ fn threads(options: &Options, scratch: &Path) -> Result<String> {
     let counts: Vec<usize> = (0..).map(|n| 1 << n).take_while(|&n| n <= cores).collect();
     let mut rows = Vec::new();
     for &heap in options.heaps() {
-        let [before, after] = dumps::pair(heap, options.scale(), scratch)?;
+        let [before, after] = dumps::make_dump_pair(heap, options.scale(), scratch)?;
         let jobs = counts
             .iter()
             .flat_map(|&n| plan::with_threads(&heapdiff, &before, &after, scratch, n))
@@ -240,7 +242,7 @@ fn linear(options: &Options, scratch: &Path) -> Result<String> {
     let heapdiff = heapdiff(options)?;
     let mut rows = Vec::new();
     for factor in [1.0, 2.0, 4.0, 10.0] {
-        let dump = dumps::single(options.scale() * factor, scratch)?;
+        let dump = dumps::make_mixed_dump(options.scale() * factor, scratch)?;
         let job = plan::top(&heapdiff, &dump, scratch);
         let outcomes = interleaved(vec![job], options.runs, &[&dump], options.limit())?;
         if let Some(failure) = outcomes.iter().find_map(|outcome| outcome.failure.as_ref()) {
@@ -264,7 +266,7 @@ fn heapdiff(options: &Options) -> Result<PathBuf> {
     if let Some(given) = &options.heapdiff {
         return Ok(given.clone());
     }
-    Ok(run::Products::for_figures(options.smoke)?.heapdiff())
+    Ok(run::Products::build_for_measurement(options.smoke)?.heapdiff())
 }
 
 /// Runs all jobs one after the other, `runs` times, so that a change of the machine's speed affects all of them. A job
@@ -311,7 +313,7 @@ fn warm_up(file: &Path) -> Result<()> {
 }
 
 /// Drops a file from the page cache, except for pages in use.
-fn forget(file: &Path) -> Result<()> {
+fn drop_from_page_cache(file: &Path) -> Result<()> {
     let open = fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     open.sync_all()?;
     nix::fcntl::posix_fadvise(

@@ -51,7 +51,7 @@ pub(crate) fn beside(options: &Options) -> Result<()> {
         java::archive(&artifact, &scratch)?;
     }
     let profiler = async_profiler::ensure(&run::target_dir().join("overhead"))?;
-    let (heapdiff, agent) = options.tested.products(false)?;
+    let (heapdiff, agent) = options.tested.build_products(false)?;
     for jdk in java::jdks(&options.jdk)? {
         let bench = Bench {
             jdk,

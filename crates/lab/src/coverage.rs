@@ -100,7 +100,7 @@ impl Options {
 /// Makes the runs that the options select, and prints the table.
 pub(crate) fn coverage(options: &Options) -> Result<()> {
     let settings = options.settings()?;
-    let (heapdiff, agent) = options.tested.products(options.smoke)?;
+    let (heapdiff, agent) = options.tested.build_products(options.smoke)?;
     let scratch = run::target_dir().join("coverage");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let (repeats, size) = if options.smoke {

@@ -35,10 +35,10 @@ pub struct Options {
     /// Test only this collector, such as G1; may be repeated
     #[arg(long, value_name = "NAME")]
     collector: Vec<String>,
-    /// Dumps of each JVM and collector, for `many`
+    /// Dumps of each JVM and collector, for `dump_repeatedly`
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
-    /// Kill a process during every Nth dump, for `many`
+    /// Kill a process during every Nth dump, for `dump_repeatedly`
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..))]
     kill_every: u32,
     /// Megabytes of live objects, for `pauses`; may be repeated
@@ -103,14 +103,14 @@ pub(crate) fn forks(options: &Options) -> Result<()> {
         &options.parts
     };
     if parts.contains(&Part::Same) {
-        same(&jdks)?;
+        run_agent_tests(&jdks)?;
     }
     let scratch = run::target_dir().join("forks");
     fs::create_dir_all(&scratch).with_context(|| scratch.display().to_string())?;
     let scratch = tempfile::tempdir_in(fs::canonicalize(scratch)?)?;
     let (heapdiff, agent) = match parts {
         [Part::Same] => return Ok(()),
-        _ => options.tested.products(false)?,
+        _ => options.tested.build_products(false)?,
     };
     let tools = Tools {
         heapdiff,
@@ -149,7 +149,7 @@ impl Options {
                 let is_wanted = |wanted: &String| wanted.eq_ignore_ascii_case(name);
                 if self.collector.is_empty() || self.collector.iter().any(is_wanted) {
                     let (count, kills) = (self.count, self.kill_every);
-                    let row = many::many(jdk, (name, flags), tools, count, kills)?;
+                    let row = many::dump_repeatedly(jdk, (name, flags), tools, count, kills)?;
                     table.add(&row)?;
                 }
             }
@@ -199,7 +199,7 @@ impl Options {
 }
 
 /// Runs the agent's tests of forked dumps with each JVM.
-fn same(jdks: &[Jdk]) -> Result<()> {
+fn run_agent_tests(jdks: &[Jdk]) -> Result<()> {
     let homes: Vec<&Path> = jdks.iter().map(Jdk::home).collect();
     let homes = std::env::join_paths(homes)?;
     run::run(

@@ -84,7 +84,7 @@ impl Measurement {
             Self::Accuracy(options) => accuracy::accuracy(options),
             Self::Coverage(options) => coverage::coverage(options),
             Self::Counting(options) => counting::counting(options),
-            Self::Real(options) => real::real(options),
+            Self::Real(options) => real::run_programs(options),
             Self::Rewrite(options) => rewrite::rewrite(options),
             Self::Forks(options) => forks::forks(options),
             Self::Soak(options) => soak::soak(options),

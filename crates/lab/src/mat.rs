@@ -51,13 +51,21 @@ impl Told {
 
 impl Suspects {
     /// Compares the suspects with the right answers: fields as `Class.field`, and classes that accumulate.
-    pub(crate) fn told(&self, holders: &[&str], accumulates: &dyn Fn(&str) -> bool) -> Told {
+    pub(crate) fn compare_with_answers(
+        &self,
+        holders: &[&str],
+        accumulates: &dyn Fn(&str) -> bool,
+    ) -> Told {
         let fields: Vec<(&str, &str)> = holders.iter().filter_map(|h| h.rsplit_once('.')).collect();
         let place =
             |is_right: &dyn Fn(&Suspect) -> bool| self.0.iter().position(is_right).map(|at| at + 1);
         let names = |class: &str| accumulates(class) || fields.iter().any(|(of, _)| *of == class);
         Told {
-            field: place(&|s| fields.iter().any(|(class, field)| s.shows(class, field))),
+            field: place(&|s| {
+                fields
+                    .iter()
+                    .any(|(class, field)| s.goes_through_field(class, field))
+            }),
             class: place(&|s| s.names(&names)),
         }
     }
@@ -120,8 +128,8 @@ mod tests {
 
     const HOLDER: &str = "com.acme.Registry.open";
 
-    fn told(suspects: Vec<Suspect>, holder: &str, class: &str) -> Told {
-        Suspects(suspects).told(&[holder], &|of| of == class)
+    fn compare_with_answers(suspects: Vec<Suspect>, holder: &str, class: &str) -> Told {
+        Suspects(suspects).compare_with_answers(&[holder], &|of| of == class)
     }
 
     #[test]
@@ -134,20 +142,23 @@ mod tests {
                 "",
             )
         };
-        let found = told(vec![other(), right()], HOLDER, "com.acme.Ticket");
+        let found = compare_with_answers(vec![other(), right()], HOLDER, "com.acme.Ticket");
         assert_eq!((found.field, found.class), (Some(2), Some(2)));
         assert!(found.names_field() && found.names_class());
         // If another field of the same class is expected, MAT's answer is right only by its class.
-        let found = told(vec![right()], "com.acme.Registry.closed", "-");
+        let found = compare_with_answers(vec![right()], "com.acme.Registry.closed", "-");
         assert_eq!((found.field, found.class), (None, Some(1)));
         assert!(!found.names_field() && found.names_class());
-        let fourth = told(vec![other(), other(), other(), right()], HOLDER, "-");
+        let fourth = compare_with_answers(vec![other(), other(), other(), right()], HOLDER, "-");
         assert!(fourth.field == Some(4) && !fourth.names_field() && !fourth.names_class());
-        assert_eq!(told(Vec::new(), HOLDER, "-"), Told::default());
+        assert_eq!(
+            compare_with_answers(Vec::new(), HOLDER, "-"),
+            Told::default()
+        );
     }
 
     #[test]
-    fn what_is_shown_is_told_by_keywords() {
+    fn suspects_are_shown_by_their_keywords() {
         let text = "12 instances of \"com.acme.Ticket\" occupy much.\nKeywords\ncom.acme.Ticket\ncom.acme.Desk\n";
         let shown = Suspects(vec![suspect(text, "", ""), suspect("Much.", "", "")]).to_string();
         assert_eq!(shown, "1. com.acme.Ticket, com.acme.Desk; 2. Much.");

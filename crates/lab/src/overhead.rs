@@ -117,7 +117,7 @@ pub(crate) fn overhead(options: &Options) -> Result<()> {
             let mut tools = tools::all(&jdk, &agent, profiler.as_ref().ok(), &scratch);
             let asked = |tool: &Tool| {
                 options.only.is_empty()
-                    || tool.is_base()
+                    || tool.is_baseline()
                     || options
                         .only
                         .iter()
@@ -125,7 +125,7 @@ pub(crate) fn overhead(options: &Options) -> Result<()> {
             };
             tools.retain(asked);
             if options.smoke {
-                tools.retain(|tool| tool.is_base() || tool.ours);
+                tools.retain(|tool| tool.is_baseline() || tool.ours);
             }
             let outcomes = measure(&jdk, program, tools, options, &scratch)?;
             if options.smoke {
@@ -212,7 +212,7 @@ fn check(outcomes: &[Outcome]) -> Result<()> {
         let outcome = outcomes.iter().find(|outcome| of(&outcome.tool))?;
         figures::median(outcome.rounds.iter().map(Figures::cpu_micros))
     };
-    let (Some(none), Some(ours)) = (cpu(Tool::is_base), cpu(|tool| tool.ours)) else {
+    let (Some(none), Some(ours)) = (cpu(Tool::is_baseline), cpu(|tool| tool.ours)) else {
         bail!("no figures");
     };
     ensure!(
@@ -227,5 +227,5 @@ fn agent(options: &Options) -> Result<PathBuf> {
     if let Some(given) = &options.agent {
         return Ok(given.clone());
     }
-    Ok(run::Products::for_figures(options.smoke)?.agent())
+    Ok(run::Products::build_for_measurement(options.smoke)?.agent())
 }

@@ -53,7 +53,7 @@ pub struct Options {
 }
 
 /// Runs the programs. Fails if the first suspect of a report is not the expected one.
-pub(crate) fn real(options: &Options) -> Result<()> {
+pub(crate) fn run_programs(options: &Options) -> Result<()> {
     let all = || PROGRAMS.iter().chain(RECENT);
     let is_chosen = |name: &str| options.name.as_deref().is_none_or(|chosen| chosen == name);
     let chosen: Vec<&Program> = all().filter(|p| is_chosen(p.name)).collect();
@@ -65,7 +65,7 @@ pub(crate) fn real(options: &Options) -> Result<()> {
         names.collect::<Vec<_>>().join(", ")
     );
     let jdks = java::jdks(options.jdk.as_slice())?;
-    let products = options.tested.products(false)?;
+    let products = options.tested.build_products(false)?;
     let mut page = match &*options.collector {
         G1 => String::from(HEAD),
         other => HEAD.replacen(
@@ -361,7 +361,7 @@ fn row(program: &Program, jdk: &Jdk, suspects: &Value, alone: Option<usize>) -> 
         series("retained_bytes", &mebibytes),
         covered("sampled_bytes"),
         covered("growth_bytes"),
-        own_frame(program, suspect).map_or("", without_package),
+        innermost_program_frame(program, suspect).map_or("", without_package),
     )
 }
 
@@ -381,7 +381,7 @@ fn without_package(frame: &str) -> &str {
 }
 
 /// Returns the innermost frame of the program in the stack that allocated the most bytes.
-fn own_frame<'a>(program: &Program, suspect: &'a Value) -> Option<&'a str> {
+fn innermost_program_frame<'a>(program: &Program, suspect: &'a Value) -> Option<&'a str> {
     // If no stack of the held objects is known, take the stack that allocated most objects of the class.
     let first = suspect["stacks"]
         .get(0)
@@ -407,7 +407,7 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
             suspect["verdict"]
         ));
     }
-    if own_frame(program, suspect).is_none() {
+    if innermost_program_frame(program, suspect).is_none() {
         return Some(format!(
             "the stack of the first suspect has no frame of {}",
             program.allocator
@@ -434,7 +434,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_right_holder_has_a_place() {
+    fn the_rank_of_the_right_holder_is_found() {
         let program = &PROGRAMS[0];
         let suspects = serde_json::json!([{ "holder": "a.B.c" }, { "holder": program.holders[0] }]);
         assert_eq!(place(program, &suspects), Some(2));

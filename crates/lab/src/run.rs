@@ -27,18 +27,18 @@ pub fn cargo() -> Command {
 
 /// Runs a command until it ends, with its output on the terminal.
 pub fn run(command: &mut Command) -> Result<()> {
-    println!("==> {}", shown(command));
+    println!("==> {}", command_text(command));
     let status = command
         .status()
-        .with_context(|| format!("cannot start {}", shown(command)))?;
+        .with_context(|| format!("cannot start {}", command_text(command)))?;
     if !status.success() {
-        bail!("{} failed: {status}", shown(command));
+        bail!("{} failed: {status}", command_text(command));
     }
     Ok(())
 }
 
 /// Returns the command line as text for messages.
-pub fn shown(command: &Command) -> String {
+pub fn command_text(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
     std::iter::once(name)
@@ -73,7 +73,7 @@ impl Products {
     /// Builds with the profile of the tests, so that nothing needs to be built if the tests ran before. Builds the
     /// whole workspace with its examples. If only a part is built, cargo selects other features and rebuilds shared
     /// crates.
-    pub fn as_tested() -> Result<Self> {
+    pub fn build_test_profile() -> Result<Self> {
         // Build the tests too, because cargo then selects the same features as for a test run.
         let all = ["--workspace", "--lib", "--bins", "--examples", "--tests"];
         run(cargo().args(["build", "--release", "--locked"]).args(all))?;
@@ -86,9 +86,9 @@ impl Products {
     }
 
     /// Builds with the profile for measurements, or with the profile of the tests if the run is only a smoke test.
-    pub fn for_figures(smoke: bool) -> Result<Self> {
+    pub fn build_for_measurement(smoke: bool) -> Result<Self> {
         if smoke {
-            Self::as_tested()
+            Self::build_test_profile()
         } else {
             Self::build()
         }
@@ -128,12 +128,12 @@ pub struct Tested {
 
 impl Tested {
     /// Returns the program and the agent's library. Builds them if they are not given.
-    pub fn products(&self, smoke: bool) -> Result<(PathBuf, PathBuf)> {
+    pub fn build_products(&self, smoke: bool) -> Result<(PathBuf, PathBuf)> {
         if let (Some(heapdiff), Some(agent)) = (&self.heapdiff, &self.agent) {
             // The JVM requires an absolute path.
             return Ok((std::path::absolute(heapdiff)?, std::path::absolute(agent)?));
         }
-        let built = Products::for_figures(smoke)?;
+        let built = Products::build_for_measurement(smoke)?;
         Ok((built.heapdiff(), built.agent()))
     }
 }

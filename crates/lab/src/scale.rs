@@ -56,7 +56,7 @@ pub(crate) fn scale(options: &Options) -> Result<()> {
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let heapdiff = match &options.heapdiff {
         Some(given) => given.clone(),
-        None => run::Products::for_figures(false)?.heapdiff(),
+        None => run::Products::build_for_measurement(false)?.heapdiff(),
     };
     let base = bench::dump(options.scale, &scratch)?;
     let bytes = fs::metadata(&base)?.len().max(1);
@@ -70,7 +70,7 @@ pub(crate) fn scale(options: &Options) -> Result<()> {
     let limit = Duration::from_secs(options.timeout);
     let bounded = ["--max-memory", &options.max_memory];
     let asked = |command: &'static str, dump: &Path, more: &[&str]| -> Result<Answer> {
-        let answer = ask(&heapdiff, command, dump, more, limit)?;
+        let answer = run_command(&heapdiff, command, dump, more, limit)?;
         println!("{command} {}: {}", dump.display(), answer.took);
         Ok(answer)
     };
@@ -94,7 +94,7 @@ pub(crate) fn scale(options: &Options) -> Result<()> {
         if command == "histo" {
             let base = totals(&asked(command, &base, &[])?.report)?;
             let parts = [(&base, 1), (&totals(&small.report)?, tenth.1)];
-            same(&parts, &totals(&large.report)?, whole.1)?;
+            check_linear_totals(&parts, &totals(&large.report)?, whole.1)?;
         } else {
             retained(&small.report, &large.report)?;
         }
@@ -138,7 +138,7 @@ impl Answer {
     }
 }
 
-fn ask(
+fn run_command(
     heapdiff: &Path,
     command: &str,
     dump: &Path,
@@ -186,7 +186,7 @@ fn totals(report: &Value) -> Result<Totals> {
 }
 
 /// Fails if the totals of a class do not grow linearly with the number of copies.
-fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> {
+fn check_linear_totals(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> {
     let [(one, _), (some, count)] = *parts;
     let mut wrong = Vec::new();
     for (class, figures) in whole {

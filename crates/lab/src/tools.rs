@@ -95,7 +95,7 @@ pub fn install(package: &str) -> Result<()> {
     if !Path::new("/etc/debian_version").is_file() || !is_root() {
         bail!("{by_hand} (on Debian and Ubuntu)");
     }
-    if !CONSENT.load(Ordering::Relaxed) && !agrees(package)? {
+    if !CONSENT.load(Ordering::Relaxed) && !ask_to_install(package)? {
         bail!("{by_hand} (or run this task with --yes)");
     }
     run(Command::new("apt-get").args(["update", "-q"]))?;
@@ -105,7 +105,7 @@ pub fn install(package: &str) -> Result<()> {
 }
 
 /// Asks the user. Without a terminal the answer is no.
-fn agrees(package: &str) -> Result<bool> {
+fn ask_to_install(package: &str) -> Result<bool> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return Ok(false);
     }

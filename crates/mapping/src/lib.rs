@@ -51,7 +51,7 @@ impl NameMapping for Mapping {
             element.split_at(SPUN.iter().filter_map(|mark| element.find(mark)).min()?)
         };
         let original = &self.classes.get(host)?.original;
-        self.set_fits();
+        self.set_used();
         Some(format!("{original}{rest}{}", &name[element.len()..]))
     }
 
@@ -101,7 +101,7 @@ impl NameMapping for Mapping {
         self.fits.load(Ordering::Relaxed)
     }
 
-    fn set_fits(&self) {
+    fn set_used(&self) {
         self.fits.store(true, Ordering::Relaxed);
     }
 }
@@ -110,7 +110,7 @@ impl Mapping {
     fn members(&self, class: &str) -> Option<&Members> {
         let class = self.classes.get(class)?;
         let lines = self.text.get(class.lines.clone())?;
-        Some(class.members.get_or_init(|| Members::of(lines)))
+        Some(class.members.get_or_init(|| Members::parse(lines)))
     }
 
     /// Returns the source file of the method of `frame`, a frame in the dump. `class` is the original name of the class

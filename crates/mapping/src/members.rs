@@ -51,7 +51,7 @@ const PRIMITIVES: [&str; 8] = [
 
 impl Members {
     /// Parses the member lines of a class.
-    pub(crate) fn of(lines: &[u8]) -> Self {
+    pub(crate) fn parse(lines: &[u8]) -> Self {
         let mut this = Self::default();
         for record in ProguardMapping::new(lines).iter().filter_map(Result::ok) {
             match record {

@@ -76,7 +76,7 @@ fn texts(mapping: &Mapping, class: &str, method: &str, line: Option<u32>) -> Vec
 }
 
 #[test]
-fn classes_with_arrays_inner_classes_and_what_is_spun_from_them() {
+fn classes_arrays_inner_and_generated_classes_are_renamed() {
     let mapping = mapping(PROGUARD);
     assert!(!mapping.fits());
     for (name, original) in [
@@ -181,7 +181,7 @@ fn frames_of_r8() {
 
 /// With a real R8 mapping, the restored frames equal those that R8's own retrace tool prints.
 #[test]
-fn frames_are_those_that_r8_retraces() {
+fn frames_equal_those_of_r8_retrace() {
     let mapping = mapping(include_str!("../../../testdata/shrunk/mapping-r8.txt"));
     let shop = "com.acme.shop.Shop";
     let main = |line: usize| format!("{shop}.main(Shop.java:{line})");
@@ -245,7 +245,7 @@ fn frames_are_those_that_r8_retraces() {
 }
 
 #[test]
-fn a_source_file_that_was_kept_stays() {
+fn a_preserved_source_file_name_stays() {
     let text = "com.acme.Tools -> a:\n    1:1:void com.acme.Other.go():3:3 -> b\n    1:1:void run():9 -> b\n";
     let kit = frame("a", "b", Some("Kit.kt"), Some(1));
     let frames = mapping(text).frames(&kit).unwrap();
@@ -254,7 +254,7 @@ fn a_source_file_that_was_kept_stays() {
 }
 
 #[test]
-fn several_mappings_are_one_and_the_first_counts() {
+fn several_mappings_are_merged_and_the_first_wins() {
     let texts =
         || ["x.A -> a:\n    int n -> a", "x.B -> b:\ny.A -> a:\n"].map(|t| t.as_bytes().to_vec());
     let both = Mapping::new(texts()).unwrap();
@@ -266,7 +266,7 @@ fn several_mappings_are_one_and_the_first_counts() {
 }
 
 #[test]
-fn what_is_no_mapping_is_refused_with_its_line() {
+fn invalid_mappings_are_refused_with_their_line() {
     for (text, message) in [
         (
             "",
@@ -304,7 +304,7 @@ fn what_is_no_mapping_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_mark_and_ends_of_lines_of_other_systems() {
+fn a_byte_order_mark_and_crlf_are_accepted() {
     let text = "\u{feff}x.A -> a:\r\n    int n -> b\r\n# comment\r\nx.B -> c:";
     let mapping = mapping(text);
     assert_eq!(mapping.class("a").as_deref(), Some("x.A"));
@@ -328,7 +328,7 @@ fn lines() -> impl Strategy<Value = Vec<String>> {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(lines in lines(), bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0..500_usize) {
+    fn no_input_causes_a_panic(lines in lines(), bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0..500_usize) {
         let mut text = lines.join("\n").into_bytes();
         let _ = Mapping::new([bytes.clone()]);
         for text in [text.clone(), { text.splice(at.min(text.len())..at.min(text.len()), bytes); text }] {
@@ -347,7 +347,7 @@ proptest! {
     /// Compares frames with those of the `proguard` crate, which implements mappings independently. Frames whose line
     /// the mapping does not contain are left out.
     #[test]
-    fn frames_are_those_of_another_implementation(
+    fn frames_equal_those_of_another_implementation(
         ranges in prop::collection::vec((1..40_usize, 0..5_usize, 1..99_usize, 0..5_usize, any::<bool>()), 1..8),
         line in 1..50_u32,
     ) {

@@ -38,7 +38,7 @@ fn selected(snapshot: &Snapshot, selector: &str) -> Option<Selected> {
 }
 
 /// Returns the names of classes and fields in a dump, and the text of its frames.
-fn told(snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
+fn class_and_frame_names(snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
     let classes = snapshot.classes().iter().map(|(_, class)| {
         let fields = class.fields.iter().map(|f| &*f.name);
         let statics = class.statics.iter().map(|f| &*f.name);
@@ -58,7 +58,7 @@ fn told(snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
+fn names_come_from_the_mapping_with_and_without_an_index() {
     let packed =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/sampled-after.hprof.gz");
     let folder = tempfile::tempdir().unwrap();
@@ -69,7 +69,10 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
     let has = |(classes, frames): &(Vec<String>, Vec<String>), name: &str| {
         classes.iter().chain(frames).any(|line| line.contains(name))
     };
-    let (before, after) = (told(&plain), told(&mapped));
+    let (before, after) = (
+        class_and_frame_names(&plain),
+        class_and_frame_names(&mapped),
+    );
     for (name, was) in [
         ("com.acme.book.Ledger count entries", "Orders taken open"),
         ("com.acme.book.Entry sums", "Orders$Order amounts"),
@@ -92,8 +95,8 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
     }
     // The mapping says that other methods were inlined into the outermost method, so one frame becomes several. The
     // local variables stay with the frame of the outermost method.
-    let locals = |told: &(Vec<String>, Vec<String>)| -> Vec<String> {
-        let counts = told
+    let locals = |class_and_frame_names: &(Vec<String>, Vec<String>)| -> Vec<String> {
+        let counts = class_and_frame_names
             .1
             .iter()
             .map(|f| f.rsplit(' ').next().unwrap().to_owned());
@@ -130,8 +133,8 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
     let file = folder.path().join("orders.hdx");
     fs::write(&file, bytes).unwrap();
     let from_index = |mapped| Snapshot::from_index(&dump, &file, &options(mapped)).unwrap();
-    assert_eq!(told(&from_index(true)), after);
-    assert_eq!(told(&from_index(false)), before);
+    assert_eq!(class_and_frame_names(&from_index(true)), after);
+    assert_eq!(class_and_frame_names(&from_index(false)), before);
     let names = |histogram: &Histogram| {
         let classes = histogram.classes().iter().map(|(_, c)| c.name.to_string());
         let mut names: Vec<String> = classes

@@ -51,7 +51,7 @@ const fn comparable() -> bool {
 
 impl Report {
     /// Adds a reason why the dumps cannot be compared, before the other warnings.
-    pub fn doubt(&mut self, why: String) {
+    pub fn add_warning(&mut self, why: String) {
         self.comparable = false;
         self.warnings.insert(0, why);
     }
@@ -229,7 +229,7 @@ pub enum Verdict {
 impl Verdict {
     /// True for leaks and growth. False for caches that fill up and for programs that warm up.
     #[must_use]
-    pub const fn is_grave(self) -> bool {
+    pub const fn is_leak_or_growth(self) -> bool {
         matches!(self, Self::Leak | Self::Growth)
     }
 }
@@ -330,7 +330,7 @@ pub struct Suspect {
 impl Suspect {
     /// True if the suspect is from the analysis of a single dump. Such an analysis is a comparison with an empty heap.
     #[must_use]
-    pub const fn is_of_one_dump(&self) -> bool {
+    pub const fn is_from_single_dump(&self) -> bool {
         self.retained_bytes.len() == 1
     }
 
@@ -428,7 +428,7 @@ pub struct History {
     pub survival_permille: u64,
     /// False if it is not known which objects were collected. This is the case under generational ZGC before a full GC,
     /// and in a recording. Reports of earlier versions lack the key.
-    #[serde(default = "is_known")]
+    #[serde(default = "default_survival_known")]
     #[schemars(extend("optional" = true))]
     pub survival_known: bool,
     /// Live figures over time. The time is divided into at most 60 parts with equally many ticks; each figure is the
@@ -437,7 +437,7 @@ pub struct History {
 }
 
 /// Returns the value of `survival_known` for reports of versions that did not write the key.
-const fn is_known() -> bool {
+const fn default_survival_known() -> bool {
     true
 }
 
@@ -518,7 +518,7 @@ pub struct Stack {
     /// until they were collected (fewer than 16 are expected at the present interval or rate). Or the stack defined a
     /// class. Or the stack is a stack trace in the dump, not one of the agent. Reports of earlier versions lack the
     /// key.
-    #[serde(default = "is_known")]
+    #[serde(default = "default_survival_known")]
     #[schemars(extend("optional" = true))]
     pub survival_known: bool,
     /// Names of the threads that allocated, the most samples first, at most 8.

@@ -138,7 +138,7 @@ impl Endpoint {
     /// interface.
     pub fn push(&mut self, series: &Series<'_>) -> Result<(), PushError> {
         if self.interface != Interface::Ingest {
-            let missing = match self.tried(&push(series)) {
+            let missing = match self.send_with_retries(&push(series)) {
                 Err(
                     error @ PushError::Refused {
                         status: 404 | 405 | 415 | 501,
@@ -151,7 +151,7 @@ impl Endpoint {
                     return Ok(());
                 }
             };
-            return match self.tried(&ingest(series)) {
+            return match self.send_with_retries(&ingest(series)) {
                 // The server supports neither interface. The error of the first interface is more useful, so report
                 // that error.
                 Err(PushError::Refused {
@@ -164,16 +164,16 @@ impl Endpoint {
                 }
             };
         }
-        self.tried(&ingest(series))
+        self.send_with_retries(&ingest(series))
     }
 
     /// Sends a request until it succeeds, fails permanently, or has used up its attempts.
-    fn tried(&self, request: &Request) -> Result<(), PushError> {
+    fn send_with_retries(&self, request: &Request) -> Result<(), PushError> {
         let mut pause = self.patience.pause;
         for _ in 1..self.patience.tries {
-            let (error, asked) = match self.once(request) {
+            let (error, asked) = match self.send_once(request) {
                 Ok(()) => return Ok(()),
-                Err((error, _)) if !error.may_pass() => return Err(error),
+                Err((error, _)) if !error.is_retryable() => return Err(error),
                 Err(failed) => failed,
             };
             // The server cannot be reached, and another attempt a moment later would fail in the same way.
@@ -183,12 +183,12 @@ impl Endpoint {
             thread::sleep(asked.unwrap_or(pause).min(LONGEST_PAUSE));
             pause = pause.saturating_mul(2);
         }
-        self.once(request).map_err(|(error, _)| error)
+        self.send_once(request).map_err(|(error, _)| error)
     }
 
     /// Sends a request once. If the server requests a pause before the next attempt, the pause is returned with the
     /// error.
-    fn once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
+    fn send_once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
         let url = format!("{}{}", self.base, request.path);
         // Messages do not contain the query part of the URL, because users cannot change it.
         let shown = url.split('?').next().unwrap_or(&url).to_owned();
@@ -203,7 +203,7 @@ impl Endpoint {
             .send(&request.body[..])
             .map_err(|error| (self.failure(error, &shown), None))?;
         let asked = retry_after(&response);
-        judged(&mut response, shown).map_err(|error| (error, asked))
+        check_response(&mut response, shown).map_err(|error| (error, asked))
     }
 
     fn failure(&self, error: Error, url: &str) -> PushError {
@@ -219,9 +219,10 @@ impl Endpoint {
             },
             Error::HostNotFound => unreachable("the host name is unknown"),
             Error::ConnectionFailed => unreachable("no connection"),
-            Error::ConnectProxyFailed(why) => {
-                unreachable(&format!("the proxy refused the connection: {}", said(&why)))
-            }
+            Error::ConnectProxyFailed(why) => unreachable(&format!(
+                "the proxy refused the connection: {}",
+                sanitized_excerpt(&why)
+            )),
             Error::InvalidProxyUrl => unreachable(
                 "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY does not contain the address of a proxy",
             ),
@@ -233,15 +234,15 @@ impl Endpoint {
             Error::Rustls(why) => untrusted(url, &why),
             Error::Io(error) => match error.get_ref().and_then(|e| e.downcast_ref()) {
                 Some::<&rustls::Error>(why) => untrusted(url, why),
-                None => unreachable(&in_words(&error)),
+                None => unreachable(&system_message(&error)),
             },
             Error::Protocol(_) | Error::LargeResponseHeader(..) | Error::Http(_) => {
                 PushError::Foreign {
                     url,
-                    why: said(&error.to_string()),
+                    why: sanitized_excerpt(&error.to_string()),
                 }
             }
-            other => unreachable(&said(&other.to_string())),
+            other => unreachable(&sanitized_excerpt(&other.to_string())),
         }
     }
 }
@@ -250,8 +251,8 @@ impl Endpoint {
 fn untrusted(url: String, why: &rustls::Error) -> PushError {
     PushError::Tls {
         url,
-        why: said(&why.to_string()),
-        fault: TlsFault::of(why),
+        why: sanitized_excerpt(&why.to_string()),
+        fault: TlsFault::from_error(why),
     }
 }
 
@@ -269,7 +270,10 @@ fn roots(url: &str, file: Option<&Path>) -> Result<Vec<Certificate<'static>>, Pu
     if !roots.is_empty() {
         return Ok(roots);
     }
-    let why = found.errors.first().map(|why| said(&why.to_string()));
+    let why = found
+        .errors
+        .first()
+        .map(|why| sanitized_excerpt(&why.to_string()));
     if let Some(file) = file {
         return Err(PushError::Authorities {
             file: file.to_owned(),
@@ -322,8 +326,8 @@ fn without_user(url: &str) -> String {
     };
     let end = rest.find('/').unwrap_or(rest.len());
     match rest[..end].rfind('@') {
-        Some(at) => format!("{scheme}...@{}", said(&rest[at + 1..])),
-        None => said(url),
+        Some(at) => format!("{scheme}...@{}", sanitized_excerpt(&rest[at + 1..])),
+        None => sanitized_excerpt(url),
     }
 }
 
@@ -337,7 +341,7 @@ fn is_this_machine(base: &str) -> bool {
 }
 
 /// Converts an answer to a result.
-fn judged(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
+fn check_response(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
     let status = response.status();
     let text = |name| {
         let value = response.headers().get(name);
@@ -347,7 +351,10 @@ fn judged(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
     };
     if status.is_redirection() {
         let to = text(header::LOCATION).unwrap_or_default();
-        return Err(PushError::Redirect { url, to: said(&to) });
+        return Err(PushError::Redirect {
+            url,
+            to: sanitized_excerpt(&to),
+        });
     }
     let is_page = text(header::CONTENT_TYPE).is_some_and(|t| t.starts_with("text/html"));
     let mut body = Vec::new();
@@ -374,7 +381,7 @@ fn judged(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
         Ok(_) => Ok(()),
         Err(error) => Err(PushError::Foreign {
             url,
-            why: in_words(&error),
+            why: system_message(&error),
         }),
     }
 }
@@ -395,12 +402,12 @@ fn reason(body: &[u8], status: StatusCode) -> String {
     match text.trim() {
         "" => status.canonical_reason().unwrap_or_default().to_owned(),
         _ if is_page => status.canonical_reason().unwrap_or_default().to_owned(),
-        text => said(text),
+        text => sanitized_excerpt(text),
     }
 }
 
 /// Returns the first part of an untrusted text, on one line and without control characters.
-fn said(text: &str) -> String {
+fn sanitized_excerpt(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = text.chars().take(MOST_SAID).collect();
     if shown.len() < text.len() {
@@ -411,7 +418,7 @@ fn said(text: &str) -> String {
 }
 
 /// Returns the message of a system error without Rust's "(os error 2)".
-fn in_words(error: &std::io::Error) -> String {
+fn system_message(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(at) => text[..at].to_owned(),

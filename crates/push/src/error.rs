@@ -101,7 +101,7 @@ pub enum TlsFault {
 }
 
 impl TlsFault {
-    pub(crate) fn of(error: &rustls::Error) -> Self {
+    pub(crate) fn from_error(error: &rustls::Error) -> Self {
         use rustls::CertificateError as Bad;
         let rustls::Error::InvalidCertificate(bad) = error else {
             return Self::Other;
@@ -122,7 +122,7 @@ impl TlsFault {
 impl PushError {
     /// Returns true if the same request may succeed later.
     #[must_use]
-    pub const fn may_pass(&self) -> bool {
+    pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Timeout { .. } => true,
             Self::Refused { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504),

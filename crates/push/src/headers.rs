@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_what_requests_can_have() {
+    fn invalid_headers_are_refused() {
         let header = Header::parse("X-Scope-OrgID: acme:eu ", "--header").unwrap();
         assert_eq!(header.name, "x-scope-orgid");
         assert_eq!(header.value, "acme:eu");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_a_header_a_line() {
+    fn a_file_has_one_header_per_line() {
         let text = "# from the vault\nAuthorization: Bearer a\r\n\n  X-Scope-OrgID: b\n";
         let names: Vec<String> = headers(text, "f")
             .unwrap()

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn pushes_are_as_documented() {
+    fn push_requests_are_as_documented() {
         let labels = labels();
         let request = push(&series("shop", &labels));
         let body: Value = serde_json::from_slice(&request.body).unwrap();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_has_the_same_number() {
+    fn equal_series_have_the_same_id() {
         let labels = labels();
         let one = series("shop", &labels);
         let later = Series {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_get_out_of_a_query() {
+    fn names_are_escaped_in_a_query_string() {
         let labels = labels();
         let request = ingest(&series("com.acme.Shop --port=1{", &labels));
         assert_eq!(

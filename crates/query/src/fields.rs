@@ -78,18 +78,18 @@ pub(crate) fn field_columns(sql: &str, count: usize) -> Vec<Option<String>> {
             _ => Some(at),
         };
         if let Some(column) = at.and_then(|at| columns.get_mut(at)) {
-            *column = called(item);
+            *column = field_call_name(item);
         }
     }
     columns
 }
 
 /// If a result column is a call of `field()`, returns the name of the field. The column may have an alias.
-fn called(item: &[Token<'_>]) -> Option<String> {
+fn field_call_name(item: &[Token<'_>]) -> Option<String> {
     let [function, Token::Sign("("), rest @ ..] = item else {
         return None;
     };
-    let end = outside_end(rest)?;
+    let end = closing_parenthesis(rest)?;
     let is_named = match &rest[end + 1..] {
         [] | [Token::Word(_) | Token::Double(_)] => true,
         [keyword, _] => keyword.is("as"),
@@ -105,7 +105,7 @@ fn called(item: &[Token<'_>]) -> Option<String> {
 }
 
 /// Returns the index of the closing parenthesis. The opening one stands just before `tokens`.
-fn outside_end(tokens: &[Token<'_>]) -> Option<usize> {
+fn closing_parenthesis(tokens: &[Token<'_>]) -> Option<usize> {
     let mut depth = 1_usize;
     tokens.iter().position(|token| {
         match token {

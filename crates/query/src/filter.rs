@@ -44,18 +44,18 @@ impl Op {
             .map_or('?', |(_, code)| code)
     }
 
-    pub(crate) fn of_code(code: char) -> Option<Self> {
+    pub(crate) fn from_code(code: char) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|(_, c)| *c == code).map(|(op, _)| op)
     }
 
     /// Returns true for operators on sizes.
-    pub(crate) const fn is_of_sizes(self) -> bool {
+    pub(crate) const fn is_for_sizes(self) -> bool {
         matches!(self, Self::Eq | Self::Gt | Self::Ge | Self::Lt | Self::Le)
     }
 
     /// Returns true for operators on names.
-    pub(crate) const fn is_of_names(self) -> bool {
+    pub(crate) const fn is_for_names(self) -> bool {
         matches!(
             self,
             Self::Eq | Self::In | Self::Like | Self::Glob | Self::Regexp
@@ -63,7 +63,7 @@ impl Op {
     }
 
     /// Returns true for operators on ids.
-    pub(crate) const fn is_of_ids(self) -> bool {
+    pub(crate) const fn is_for_ids(self) -> bool {
         matches!(self, Self::Eq | Self::In)
     }
 }
@@ -119,11 +119,11 @@ pub(crate) struct ClassSet(Vec<bool>);
 
 impl ClassSet {
     /// Returns the classes whose names satisfy a comparison. Returns `None` if only SQLite can evaluate the comparison.
-    pub(crate) fn of_names(heap: &Heap, op: Op, value: &Scalar) -> Option<Self> {
+    pub(crate) fn from_names(heap: &Heap, op: Op, value: &Scalar) -> Option<Self> {
         let text = match value {
             Scalar::Text(text) => text,
             Scalar::List(list) => {
-                return Self::of_any(heap, list, |v| Self::of_names(heap, Op::Eq, v));
+                return Self::union_of(heap, list, |v| Self::from_names(heap, Op::Eq, v));
             }
             _ => return None,
         };
@@ -141,10 +141,12 @@ impl ClassSet {
     }
 
     /// Returns the classes whose ids equal the value, or are in the list of values.
-    pub(crate) fn of_id(heap: &Heap, value: &Scalar) -> Option<Self> {
+    pub(crate) fn from_id(heap: &Heap, value: &Scalar) -> Option<Self> {
         let id = match *value {
             Scalar::Int(id) => id,
-            Scalar::List(ref list) => return Self::of_any(heap, list, |v| Self::of_id(heap, v)),
+            Scalar::List(ref list) => {
+                return Self::union_of(heap, list, |v| Self::from_id(heap, v));
+            }
             _ => return None,
         };
         let classes = heap.snapshot().classes();
@@ -154,7 +156,11 @@ impl ClassSet {
 
     /// Returns the union of the class sets of all values in `list`, except nulls. Returns `None` if the class set of
     /// one value cannot be computed.
-    fn of_any(heap: &Heap, list: &[Scalar], set: impl Fn(&Scalar) -> Option<Self>) -> Option<Self> {
+    fn union_of(
+        heap: &Heap,
+        list: &[Scalar],
+        set: impl Fn(&Scalar) -> Option<Self>,
+    ) -> Option<Self> {
         let mut any = Self(vec![false; heap.snapshot().classes().len()]);
         for value in list.iter().filter(|v| **v != Scalar::Null) {
             for (own, other) in any.0.iter_mut().zip(set(value)?.0) {
@@ -232,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_narrow() {
+    fn comparisons_narrow_a_span() {
         let narrowed = |list: &[(Op, i64)]| {
             let mut span = Span::ALL;
             for &(op, value) in list {
@@ -253,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_at_least_what_sqlite_does() {
+    fn patterns_match_at_least_all_that_sqlite_matches() {
         let is = |op, text, name| pattern(op, text).unwrap().is_match(name);
         assert!(is(Op::Like, "com.ACME.%", "com.acme.Foo"));
         assert!(!is(Op::Like, "com.acme.%", "comxacme.Foo"));

@@ -55,7 +55,7 @@ pub(crate) fn add(
             let Some(dumps) = &dumps else {
                 return Ok(SqlValue::Null);
             };
-            Ok(field(asked(dumps, context, 2)?, context, &kinds))
+            Ok(field(dump_argument(dumps, context, 2)?, context, &kinds))
         })?;
     }
     for arguments in [1, 2] {
@@ -64,7 +64,7 @@ pub(crate) fn add(
             let (Some(dumps), ValueRef::Integer(id)) = (&dumps, context.get_raw(0)) else {
                 return Ok(None);
             };
-            let heap = asked(dumps, context, 1)?;
+            let heap = dump_argument(dumps, context, 1)?;
             Ok(text(heap, ObjectId(id.cast_unsigned())))
         })?;
     }
@@ -72,7 +72,7 @@ pub(crate) fn add(
 }
 
 /// Returns the dump that an argument names, or the first dump if the argument is missing.
-fn asked<'d>(
+fn dump_argument<'d>(
     dumps: &'d Dumps,
     context: &Context<'_>,
     argument: usize,

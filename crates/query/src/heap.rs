@@ -39,7 +39,7 @@ impl Heap {
     #[must_use]
     pub fn new(snapshot: impl Into<Arc<Snapshot>>) -> Self {
         let snapshot = snapshot.into();
-        let own = AgentObjects::of(&snapshot);
+        let own = AgentObjects::find(&snapshot);
         Self {
             snapshot,
             own,
@@ -118,7 +118,7 @@ impl Heap {
     pub(crate) fn totals(&self) -> &[ClassTotal] {
         self.totals.get_or_init(|| {
             let mut totals = self.snapshot.histogram();
-            self.own.take_from(&self.snapshot, &mut totals);
+            self.own.subtract_from(&self.snapshot, &mut totals);
             totals
         })
     }
@@ -140,8 +140,8 @@ impl Heap {
 
     pub(crate) fn unwritten(&self) -> &[Link] {
         self.unwritten.get_or_init(|| {
-            let mut links = self.snapshot.parts().implicit_links();
-            links.retain(|link| self.shows(link));
+            let mut links = self.snapshot.parts().implicit_references();
+            links.retain(|link| self.is_link_visible(link));
             links
         })
     }
@@ -194,7 +194,7 @@ impl Heap {
     }
 
     /// Returns true if neither end of a reference is an object of the agent.
-    pub(crate) fn shows(&self, link: &Link) -> bool {
+    pub(crate) fn is_link_visible(&self, link: &Link) -> bool {
         let own = |object| self.own.contains(object);
         self.own.is_empty() || !own(link.from) && !link.to.is_some_and(own)
     }
@@ -218,7 +218,7 @@ impl Heap {
             let read = self
                 .snapshot
                 .parts()
-                .links(part, 0, LINKS, &|l| self.shows(l));
+                .links(part, 0, LINKS, &|l| self.is_link_visible(l));
             let whole = read.next.is_none().then(|| {
                 let mut list = read.list;
                 list.sort_by_key(|l| l.from);
@@ -232,7 +232,7 @@ impl Heap {
             let own = list[first..].iter().take_while(|l| l.from == object);
             return own.copied().collect();
         }
-        let wanted = |l: &Link| l.from == object && self.shows(l);
+        let wanted = |l: &Link| l.from == object && self.is_link_visible(l);
         self.snapshot
             .parts()
             .links(part, 0, usize::MAX, &wanted)
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_used_last_are_at_hand() {
+    fn the_parts_used_last_are_cached() {
         let mut recent = Recent::new();
         for part in 0..PARTS as u32 {
             recent.put(part, part * 2);

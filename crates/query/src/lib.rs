@@ -31,4 +31,4 @@ pub use export::{Export, rows_of};
 pub use heap::Heap;
 pub use heapdiff_tables::{Outcome, ResultColumn, Sink};
 pub use schema::Table;
-pub use sql::{Limits, check, check_over, run, run_over};
+pub use sql::{Limits, check, check_for_dumps, run, run_on_dumps};

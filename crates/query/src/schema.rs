@@ -429,7 +429,7 @@ pub(crate) const fn declared(kind: Kind) -> &'static str {
 }
 
 /// Returns the kind of column that a declared type stands for.
-pub(crate) fn of_declared(declaration: &str) -> Option<Kind> {
+pub(crate) fn kind_from_declaration(declaration: &str) -> Option<Kind> {
     let mut all = [Bool, Int, Id, Kind::Double, Text].into_iter();
     all.find(|&kind| declared(kind) == declaration)
 }

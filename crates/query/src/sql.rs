@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::fields::{FieldKinds, field_columns};
 use crate::functions;
 use crate::heap::Heap;
-use crate::schema::{Table, of_declared};
+use crate::schema::{Table, kind_from_declaration};
 use crate::{oql, sums, vtab};
 
 /// Maximum number of bytes of a string or row that a query creates.
@@ -52,14 +52,14 @@ impl Limits {
 /// # Errors
 /// Returns an error if it is not a single SELECT over known tables and columns.
 pub fn check(sql: &str) -> Result<Vec<ResultColumn>> {
-    check_over(&[], sql)
+    check_for_dumps(&[], sql)
 }
 
 /// Checks a statement over dumps with these names before they are read.
 ///
 /// # Errors
 /// Returns the errors of [`check`], and an error if a dump's name is invalid.
-pub fn check_over(names: &[String], sql: &str) -> Result<Vec<ResultColumn>> {
+pub fn check_for_dumps(names: &[String], sql: &str) -> Result<Vec<ResultColumn>> {
     check_names(names)?;
     let kinds = FieldKinds::default();
     let connection = connect((names, None), &kinds, &[], Limits::default(), &Stop::NEVER)?;
@@ -82,14 +82,19 @@ pub fn check_over(names: &[String], sql: &str) -> Result<Vec<ResultColumn>> {
 /// # Errors
 /// Returns the errors of [`check`], and an error if the statement fails while it runs.
 pub fn run(heap: &Arc<Heap>, sql: &str, limits: Limits, sink: &mut dyn Sink) -> Result<Outcome> {
-    run_over(&Dumps::one(heap.clone()), sql, limits, sink)
+    run_on_dumps(&Dumps::one(heap.clone()), sql, limits, sink)
 }
 
 /// Runs a statement over dumps.
 ///
 /// # Errors
-/// Returns the errors of [`check_over`], and an error if the statement fails while it runs.
-pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -> Result<Outcome> {
+/// Returns the errors of [`check_for_dumps`], and an error if the statement fails while it runs.
+pub fn run_on_dumps(
+    dumps: &Dumps,
+    sql: &str,
+    limits: Limits,
+    sink: &mut dyn Sink,
+) -> Result<Outcome> {
     let sql = &*describe::statement(sql, dumps.names())?;
     let faster = sums::from_sums(sql);
     let unlisted: &[Table] = match faster {
@@ -102,7 +107,7 @@ pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -
     let connection = connect(own, &kinds, unlisted, limits, &stop)?;
     let _watchdog = Watchdog::start(connection.get_interrupt_handle(), stop.clone(), limits)?;
     let reason = |e| stop.error(limits).unwrap_or(e);
-    let failed = |e| reason(of_sqlite(e, sql, limits));
+    let failed = |e| reason(from_sqlite_error(e, sql, limits));
     let mut statement = prepare(&connection, sql, limits, dumps.names()).map_err(reason)?;
     let columns = columns_of(&statement);
     // If the statement sums over `objects`, run a statement over `object_sums` instead, which has the same result and
@@ -162,7 +167,7 @@ fn columns_of(statement: &Statement<'_>) -> Vec<ResultColumn> {
     columns
         .map(|column| ResultColumn {
             name: column.name().to_owned(),
-            kind: column.decl_type().and_then(of_declared),
+            kind: column.decl_type().and_then(kind_from_declaration),
         })
         .collect()
 }
@@ -176,7 +181,7 @@ fn connect(
     limits: Limits,
     stop: &Stop,
 ) -> Result<Connection> {
-    let failed = |e| of_sqlite(e, "", limits);
+    let failed = |e| from_sqlite_error(e, "", limits);
     let mut connection = Connection::open_in_memory().map_err(failed)?;
     for name in names {
         // A name is one word, see `check_names`, so it needs no quotes.
@@ -249,7 +254,7 @@ fn prepare<'c>(
     names: &[String],
 ) -> Result<Statement<'c>> {
     let statement = connection.prepare(sql).map_err(|e| {
-        let mut error = of_sqlite(e, sql, limits);
+        let mut error = from_sqlite_error(e, sql, limits);
         if let Error::Sql {
             message,
             hint: Some(hint),
@@ -272,7 +277,7 @@ fn prepare<'c>(
 }
 
 /// Converts an error of SQLite to an error that helps the author of the statement.
-fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
+fn from_sqlite_error(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
     use rusqlite::Error as E;
     let code = error.sqlite_error_code();
     if code == Some(ErrorCode::AuthorizationForStatementDenied) {
@@ -286,7 +291,7 @@ fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
     match error {
         E::SqlInputError { msg, .. } if msg.ends_with("may not be modified") => Error::Denied,
         E::SqlInputError { msg, offset, .. } => {
-            misunderstood(msg, usize::try_from(offset).unwrap_or(0), sql)
+            syntax_error(msg, usize::try_from(offset).unwrap_or(0), sql)
         }
         E::MultipleStatement => Error::Count("several"),
         E::SqliteFailure(_, Some(message)) if message.ends_with("may not be modified") => {
@@ -296,7 +301,7 @@ fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
         E::SqliteFailure(_, Some(message)) => match message.strip_prefix("no such table: ") {
             Some(name) => {
                 let at = sql.find(name).unwrap_or(0);
-                misunderstood(message, at, sql)
+                syntax_error(message, at, sql)
             }
             None => Error::Run(message),
         },
@@ -305,7 +310,7 @@ fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
 }
 
 /// Returns the error for a mistake at a byte offset of the statement.
-fn misunderstood(message: String, at: usize, sql: &str) -> Error {
+fn syntax_error(message: String, at: usize, sql: &str) -> Error {
     let before = String::from_utf8_lossy(&sql.as_bytes()[..at.min(sql.len())]);
     let line = before.matches('\n').count();
     let start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -36,7 +36,7 @@ impl<'s> Token<'s> {
     }
 
     /// Returns the word of `words` that the token equals, if any.
-    fn among<'w>(self, words: &[&'w str]) -> Option<&'w str> {
+    fn find_in_words<'w>(self, words: &[&'w str]) -> Option<&'w str> {
         words.iter().copied().find(|word| self.is(word))
     }
 
@@ -52,7 +52,7 @@ impl<'s> Token<'s> {
 /// with only counts, sums, averages, minima and maxima of [`SUMMED`] columns, grouped by [`GROUPS`] columns.
 pub(crate) fn from_sums(sql: &str) -> Option<String> {
     let tokens = tokens(sql)?;
-    let parts = Parts::of(&tokens)?;
+    let parts = Parts::from_tokens(&tokens)?;
     let grouped = parts.grouped()?;
     let aliases = aliases(parts.select)?;
     let words = Words {
@@ -128,7 +128,7 @@ struct Parts<'t, 's> {
 }
 
 impl<'t, 's> Parts<'t, 's> {
-    fn of(tokens: &'t [Token<'s>]) -> Option<Self> {
+    fn from_tokens(tokens: &'t [Token<'s>]) -> Option<Self> {
         let tokens = match tokens.split_last() {
             Some((Token::Other(";"), rest)) => rest,
             _ => tokens,
@@ -139,7 +139,7 @@ impl<'t, 's> Parts<'t, 's> {
         }
         // Returns the tokens up to the first word of a clause.
         let mut until = |words: &[&str]| {
-            let end = rest.iter().position(|t| t.among(words).is_some());
+            let end = rest.iter().position(|t| t.find_in_words(words).is_some());
             let (part, left) = rest.split_at(end.unwrap_or(rest.len()));
             rest = left;
             part
@@ -162,7 +162,7 @@ impl<'t, 's> Parts<'t, 's> {
                 return None;
             }
             let body = &rest[words.len()..];
-            let end = body.iter().position(|t| t.among(later).is_some());
+            let end = body.iter().position(|t| t.find_in_words(later).is_some());
             let (part, left) = body.split_at(end.unwrap_or(body.len()));
             rest = left;
             (!part.is_empty()).then_some(part)
@@ -191,13 +191,13 @@ impl<'t, 's> Parts<'t, 's> {
                 continue;
             }
             grouped.push(match token {
-                Token::Word(_) => token.among(&GROUPS)?,
+                Token::Word(_) => token.find_in_words(&GROUPS)?,
                 Token::Other(number) => {
                     let place: usize = number.parse().ok()?;
                     match items(self.select).nth(place.checked_sub(1)?)? {
-                        [only] => only.among(&GROUPS)?,
+                        [only] => only.find_in_words(&GROUPS)?,
                         [only, keyword, Token::Word(_)] if keyword.is("as") => {
-                            only.among(&GROUPS)?
+                            only.find_in_words(&GROUPS)?
                         }
                         _ => return None,
                     }
@@ -225,7 +225,7 @@ fn items<'t, 's>(tokens: &'t [Token<'s>]) -> impl Iterator<Item = &'t [Token<'s>
 fn aliases<'s>(select: &[Token<'s>]) -> Option<Vec<&'s str>> {
     let pairs = select.windows(2).filter(|pair| pair[0].is("as"));
     let names = pairs.map(|pair| match pair[1] {
-        Token::Word(name) if pair[1].among(&GROUPS).is_none() => Some(name),
+        Token::Word(name) if pair[1].find_in_words(&GROUPS).is_none() => Some(name),
         _ => None,
     });
     names.collect()
@@ -280,10 +280,10 @@ impl Faster {
                     let before = at == 0 || sign(at - 1, ",");
                     let after = part.get(at + 1).is_none_or(|next| {
                         *next == Token::Other(",")
-                            || next.among(&["asc", "desc", "nulls"]).is_some()
+                            || next.find_in_words(&["asc", "desc", "nulls"]).is_some()
                     });
-                    let is_known = token.among(&WORDS).is_some()
-                        || token.among(words.grouped).is_some()
+                    let is_known = token.find_in_words(&WORDS).is_some()
+                        || token.find_in_words(words.grouped).is_some()
                         || is_alias && (!is_column(word) || is_order && before && after);
                     if !is_known || sign(at + 1, ".") {
                         return None;
@@ -311,7 +311,7 @@ fn sum(function: &str, of: Token<'_>) -> Option<String> {
     if is("count") && of == Token::Other("*") {
         return Some("coalesce(sum(objects), 0)".to_owned());
     }
-    let column = of.among(&SUMMED)?;
+    let column = of.find_in_words(&SUMMED)?;
     Some(match () {
         () if is("count") => format!("coalesce(sum({column}_count), 0)"),
         () if is("sum") => format!("sum({column}_sum)"),
@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_asked_of_sums() {
+    fn sums_are_read_from_the_table_of_sums() {
         for (sql, faster) in [
             (
                 "select class, count(*) as n, sum(shallow_bytes) from objects group by class order by n",
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_left() {
+    fn other_statements_are_unchanged() {
         for sql in [
             "select class, count(*) from objects",
             "select class from objects",

@@ -110,7 +110,7 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
             };
             // The tables compare names byte by byte. If the statement uses another collation, leave the comparison to
             // SQLite.
-            let exact = !op.is_of_names() || info.collation(at)? == "BINARY";
+            let exact = !op.is_for_names() || info.collation(at)? == "BINARY";
             if !table::accepts(*table, column, op) || !exact {
                 continue;
             }
@@ -189,7 +189,7 @@ unsafe impl VTabCursor for HeapCursor<'_> {
                 column = column * 10 + digit as usize;
                 continue;
             }
-            let Some(op) = Op::of_code(c) else {
+            let Some(op) = Op::from_code(c) else {
                 return Err(failed(
                     "SQLite passed a query plan that heapdiff did not make",
                 ));

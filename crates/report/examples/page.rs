@@ -12,7 +12,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [suspects, stacks, file] = &args[..] else {
         return Err("usage: page SUSPECTS STACKS FILE".into());
     };
-    let (mut report, allocated) = synthetic::large(suspects.parse()?, stacks.parse()?);
+    let (mut report, allocated) =
+        synthetic::largest_page_report(suspects.parse()?, stacks.parse()?);
     // Only a few suspects have a history, and only a few have a stack without frames.
     if let [first, second, ..] = &mut report.suspects[..] {
         first.history = Some(History {

@@ -7,10 +7,11 @@
 use heapdiff_units::counted;
 use serde_json::{Map, Value, json};
 
-use crate::printable::shortened;
+use crate::printable::shorten_middle;
 use crate::report::Report;
 
-/// The JSON key of an object that contains, for each shortened list, the number of elements that were removed from it.
+/// The JSON key of an object that contains, for each shorten_middle list, the number of elements that were removed from
+/// it.
 const LEFT_OUT: &str = "left_out";
 
 /// The limits to which a report is cut.
@@ -64,7 +65,7 @@ pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> 
         };
         let mut kept = cutting.value(report, "", 0);
         for &(list, count) in more {
-            cutting.leave_out(list, count);
+            cutting.record_omitted(list, count);
         }
         if let (Value::Object(kept), false) = (&mut kept, cutting.left_out.is_empty()) {
             kept.insert(LEFT_OUT.to_owned(), Value::Object(cutting.left_out));
@@ -84,7 +85,7 @@ pub fn text(text: &str, room: usize) -> String {
     let mut left = room.saturating_sub(size(&more(u64::MAX)));
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        let line = format!("{}\n", shortened(line, LINE));
+        let line = format!("{}\n", shorten_middle(line, LINE));
         match left.checked_sub(size(&line)) {
             Some(rest) => left = rest,
             None => {
@@ -143,10 +144,10 @@ impl Cutting<'_> {
     /// follows the structs of the report, so its depth needs no limit.
     fn value(&mut self, value: &Value, path: &str, depth: usize) -> Value {
         match value {
-            Value::String(text) => shortened(text, self.cut.text).into(),
+            Value::String(text) => shorten_middle(text, self.cut.text).into(),
             Value::Array(list) => {
                 let kept = list.len().min(self.limit(list, path, depth));
-                self.leave_out(path, (list.len() - kept) as u64);
+                self.record_omitted(path, (list.len() - kept) as u64);
                 let list = list.iter().take(kept);
                 list.map(|value| self.value(value, path, depth + 1))
                     .collect()
@@ -179,7 +180,7 @@ impl Cutting<'_> {
         }
     }
 
-    fn leave_out(&mut self, list: &str, count: u64) {
+    fn record_omitted(&mut self, list: &str, count: u64) {
         if count > 0 {
             let before = self.left_out.get(list).and_then(Value::as_u64);
             let count = before.unwrap_or(0).saturating_add(count);
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_stays_whole() {
+    fn small_reports_are_not_truncated() {
         let small = report(2, 10);
         assert_eq!(data(&small, &[], 100_000), Some(small));
     }
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_counted() {
+    fn omitted_entries_are_counted() {
         let kept = data(&report(30, 50), &[("suspects", 5)], 10_000).unwrap();
         let listed = kept["suspects"].as_array().unwrap();
         let missing = kept[LEFT_OUT]["suspects"].as_u64().unwrap();

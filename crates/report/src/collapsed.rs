@@ -28,14 +28,14 @@ pub fn render(stacks: &Stacks, columns: Columns, out: &mut dyn Write) -> io::Res
             Columns::Growth if line.growth() <= 0 => {}
             Columns::Growth => writeln!(out, "{} {}", text(stacks, line), line.growth())?,
             Columns::Both if line.before.bytes == 0 && line.after.bytes == 0 => {}
-            Columns::Both => writeln!(out, "{}", both(stacks, line))?,
+            Columns::Both => writeln!(out, "{}", two_dump_line(stacks, line))?,
         }
     }
     Ok(())
 }
 
 /// Returns the line of a stack, with its live bytes in both dumps.
-pub(crate) fn both(stacks: &Stacks, line: &StackLine) -> String {
+pub(crate) fn two_dump_line(stacks: &Stacks, line: &StackLine) -> String {
     let text = text(stacks, line);
     format!("{text} {} {}", line.before.bytes, line.after.bytes)
 }
@@ -59,7 +59,7 @@ mod tests {
     use crate::tests::allocated;
 
     #[test]
-    fn lines_are_whole_whatever_names_hold() {
+    fn names_cannot_break_lines() {
         let all = allocated(&[
             (
                 "a.Main.main(M.java:1) a.Foo.add (lambda)(F.java:3)",

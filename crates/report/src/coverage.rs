@@ -4,7 +4,7 @@ use heapdiff_diff::sentence::{Alive, Samples, Whole};
 use heapdiff_diff::{Stack, Suspect};
 use heapdiff_units::Size;
 
-use crate::text::is_noted;
+use crate::text::is_worth_mentioning;
 
 /// Returns one sentence that says how many bytes the samples represent, and what limits the samples have.
 pub(crate) fn sentence(suspect: &Suspect) -> String {
@@ -23,7 +23,7 @@ pub(crate) fn sentence(suspect: &Suspect) -> String {
 /// Returns the figure with which the bytes of the samples are compared: the growth, or the retained size in the report
 /// of one dump.
 const fn whole(suspect: &Suspect) -> Whole {
-    if suspect.is_of_one_dump() {
+    if suspect.is_from_single_dump() {
         Whole::Retained
     } else {
         Whole::Growth
@@ -39,9 +39,9 @@ pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
     let more = coverage.sampled_bytes.saturating_sub(all);
     [
         (lost > 0, Samples::Lost { size: Size(lost) }),
-        (is_noted(more, all), Samples::MoreThan(whole)),
+        (is_worth_mentioning(more, all), Samples::MoreThan(whole)),
         (
-            is_noted(uncovered, all),
+            is_worth_mentioning(uncovered, all),
             Samples::Uncovered {
                 size: Size(uncovered),
                 whole,
@@ -73,7 +73,7 @@ mod tests {
     use crate::synthetic;
 
     #[test]
-    fn samples_can_show_more_than_there_is() {
+    fn samples_can_exceed_the_growth() {
         let sentence = |sampled_bytes, mut suspect: Suspect| {
             suspect.coverage.samples = 9;
             suspect.coverage.sampled_bytes = sampled_bytes;

@@ -262,7 +262,7 @@ impl Document {
     }
 
     /// Adds the number of items that are not listed. `what` is the name of one item.
-    pub(crate) fn rest(&mut self, number: u64, what: &str) {
+    pub(crate) fn add_unlisted_count(&mut self, number: u64, what: &str) {
         if number > 0 {
             let rest = counted(number, what);
             self.note(format!("and {rest} (--top N shows more)"));
@@ -270,10 +270,10 @@ impl Document {
     }
 
     /// Adds an empty line and the number of items that are not listed. Used for items that take several lines.
-    pub(crate) fn rest_of_blocks(&mut self, number: u64, what: &str) {
+    pub(crate) fn add_unlisted_blocks(&mut self, number: u64, what: &str) {
         if number > 0 {
             self.gap();
-            self.rest(number, what);
+            self.add_unlisted_count(number, what);
         }
     }
 }

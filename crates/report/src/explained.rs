@@ -30,7 +30,7 @@ pub(crate) fn sentence(report: &Report) -> Option<String> {
 
 /// Returns the sentence that replaces the list of suspects if there are none; `None` if the heap grew by more than the
 /// noise limit.
-pub(crate) fn nothing(report: &Report) -> Option<String> {
+pub(crate) fn no_suspects_sentence(report: &Report) -> Option<String> {
     let has_growth = report.unexplained_bytes() > 0;
     (!has_growth).then(|| Verdict::NoGrowth.to_string())
 }
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_the_figures_show() {
+    fn the_sentence_matches_the_figures() {
         let is = |text: &str| Some(text.to_owned());
         assert_eq!(
             of(10 << 20, 9 << 20),

@@ -72,7 +72,7 @@ impl<'a> From<&'a DiffReport> for Findings<'a> {
                 .map(|(s, rule)| (Finding::new(s, 0), &**rule))
                 .collect(),
             warnings: &data.warnings,
-            undecided: report.undecided(),
+            undecided: report.unchecked_gates_reason(),
             tripped: tripped.collect(),
             snapshots: &data.snapshots,
             source_root: report.view.source_root.as_deref(),
@@ -103,7 +103,7 @@ impl<'a> Finding<'a> {
     pub(crate) fn new(suspect: &'a Suspect, reachable: u64) -> Self {
         let (class, holder) = (&*suspect.class, &*suspect.holder);
         let (level, about) = match suspect.verdict {
-            _ if suspect.is_of_one_dump() => (
+            _ if suspect.is_from_single_dump() => (
                 Level::Note,
                 "A field retains a large part of the heap, which can be intended",
             ),
@@ -123,7 +123,7 @@ impl<'a> Finding<'a> {
         };
         let objects = series(&suspect.objects, " -> ", grouped);
         let retained = series(&suspect.retained_bytes, " -> ", size);
-        let figures = if suspect.is_of_one_dump() {
+        let figures = if suspect.is_from_single_dump() {
             let part = crate::kept::part(suspect.retained(), reachable);
             format!("{holder} retains {retained}, {part} of the heap: {objects} objects of {class}")
         } else {
@@ -153,7 +153,8 @@ impl<'a> Finding<'a> {
         let through = self.through.map(|through| &*through.frame);
         // If stacks differ only in the line of one method, their common frame has no line. Such a frame is not used
         // here.
-        let through = through.filter(|frame| Place::of(frame).is_some_and(|p| p.line.is_some()));
+        let through =
+            through.filter(|frame| Place::from_frame(frame).is_some_and(|p| p.line.is_some()));
         through.or_else(|| self.stacks.iter().find_map(own))
     }
 
@@ -193,7 +194,7 @@ pub(crate) struct Place {
 impl Place {
     /// Returns the place of a frame in the sources; `None` if the frame does not name a file. For example, the class
     /// `a.b.C` and the file `C.java` give `a/b/C.java`.
-    pub(crate) fn of(frame: &str) -> Option<Self> {
+    pub(crate) fn from_frame(frame: &str) -> Option<Self> {
         let parts = FrameParts::parse(frame);
         let file = parts.file.filter(|file| is_file(file))?;
         let function = parts.function.split(" (").next().unwrap_or_default();
@@ -225,7 +226,7 @@ impl Place {
 impl Place {
     /// Returns the place with `root` in front of its path. `root` is the folder of the repository that contains the
     /// sources.
-    pub(crate) fn below(self, root: Option<&str>) -> Self {
+    pub(crate) fn with_root(self, root: Option<&str>) -> Self {
         let root = root.map(|root| root.trim_end_matches('/'));
         match root.filter(|root| !root.is_empty()) {
             Some(root) => Self {
@@ -251,7 +252,7 @@ mod tests {
     use crate::synthetic::{heap, suspect};
 
     #[test]
-    fn rules_and_figures_say_what_they_are_of() {
+    fn rules_and_figures_have_descriptions() {
         let of = |verdict, detector: Option<&'static str>| {
             let mut suspect = suspect(1, "a.B.c", verdict, 4096);
             suspect.detector = detector.map(Into::into);
@@ -296,7 +297,7 @@ mod tests {
 
     #[test]
     fn frames_have_places_in_the_source() {
-        let place = |frame| Place::of(frame).map(|p| (p.file, p.line));
+        let place = |frame| Place::from_frame(frame).map(|p| (p.file, p.line));
         let at = |file: &str, line| Some((file.to_owned(), line));
         for (frame, expected) in [
             (

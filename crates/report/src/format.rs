@@ -89,20 +89,20 @@ impl Format {
 
     /// True if people read the lists of this format from start to end. Such lists must be short.
     #[must_use]
-    pub const fn is_read_whole(self) -> bool {
+    pub const fn is_read_by_people(self) -> bool {
         matches!(self, Self::Text | Self::Md)
     }
 
     /// True if the format shows all allocating stacks and nothing else.
     #[must_use]
-    pub const fn is_of_stacks(self) -> bool {
+    pub const fn has_only_stacks(self) -> bool {
         matches!(self, Self::Collapsed | Self::Pprof | Self::Svg)
     }
 
     /// True if the format needs all allocating stacks.
     #[must_use]
     pub const fn shows_stacks(self) -> bool {
-        self.is_of_stacks() || matches!(self, Self::Html)
+        self.has_only_stacks() || matches!(self, Self::Html)
     }
 
     /// True if the format shows stacks as a tree, which may begin at the root or at the leaves.
@@ -113,7 +113,7 @@ impl Format {
 
     /// True if the format has rows and nothing else.
     #[must_use]
-    pub const fn is_of_rows(self) -> bool {
+    pub const fn has_only_rows(self) -> bool {
         matches!(self, Self::Csv | Self::Parquet)
     }
 

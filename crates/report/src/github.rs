@@ -73,8 +73,8 @@ impl Annotations {
     }
 
     fn finding(&mut self, finding: &Finding<'_>, root: Option<&str>) {
-        let place = finding.frame().and_then(Place::of);
-        let place = place.map(|place| place.below(root));
+        let place = finding.frame().and_then(Place::from_frame);
+        let place = place.map(|place| place.with_root(root));
         let title = format!("{}: {}", finding.rule.id, finding.holder);
         self.add(finding.level, place, &title, &finding.message());
     }
@@ -116,7 +116,7 @@ mod tests {
     use crate::tests::{diff_report, heap_report};
     use crate::view::DiffReport;
 
-    fn told(report: &DiffReport) -> String {
+    fn rendered(report: &DiffReport) -> String {
         let mut out = Vec::new();
         render(&report.into(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -133,7 +133,7 @@ mod tests {
         let suspects = suspects.map(|verdict| suspect(1, "com.acme.Web.open", verdict, 4096));
         let mut report = diff_report(report(suspects.to_vec(), 0));
         report.view.source_root = Some("app/src/main/java".to_owned());
-        let text = told(&report);
+        let text = rendered(&report);
         let heads: Vec<&str> = text
             .lines()
             .map(|l| l.split("::").nth(1).unwrap())
@@ -157,7 +157,7 @@ mod tests {
         }
         report.data.suspects[0].stacks.clear();
         report.data.suspects.truncate(1);
-        let text = told(&report);
+        let text = rendered(&report);
         assert!(
             !text.contains("file=") && !text.contains("allocated at"),
             "{text}"
@@ -167,13 +167,13 @@ mod tests {
     #[test]
     fn gates_and_warnings_come_first() {
         let mut report = diff_report(report(Vec::new(), 0));
-        assert_eq!(told(&report), "");
+        assert_eq!(rendered(&report), "");
         report.more.outcomes = vec![Gate {
             name: "--fail-on-growth 1MiB".to_owned(),
             tripped: Some("50 % more".to_owned()),
         }];
         report.data.warnings.push("a\nb".to_owned());
-        let text = told(&report);
+        let text = rendered(&report);
         assert!(
             text.starts_with(
                 "::error title=gate tripped::50 %25 more\n::warning title=heapdiff::a"
@@ -184,10 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn names_end_no_command_and_no_more_are_written_than_are_shown() {
+    fn names_cannot_end_a_command_and_output_is_limited() {
         let hostile = format!("a\n::error::{HOSTILE}\r%,:");
         let many = (1..=12).map(|i| suspect(i, &hostile, Verdict::Leak, 4096));
-        let text = told(&diff_report(report(many.collect(), 0)));
+        let text = rendered(&diff_report(report(many.collect(), 0)));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), SHOWN + 1);
         assert!(
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_most_is_a_notice() {
+    fn the_largest_holder_is_a_notice() {
         let mut out = Vec::new();
         render(&(&heap_report(heap(2))).into(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();

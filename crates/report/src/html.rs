@@ -27,7 +27,7 @@ use sha2::{Digest, Sha256};
 use crate::coverage;
 use crate::printable::printable;
 use crate::stacks::{Names, Stacks, Step};
-use crate::text::{HolderPath, in_threads, interval};
+use crate::text::{HolderPath, interval, thread_phrase};
 use crate::view::DiffReport;
 
 pub(crate) use heap::render as render_heap;
@@ -114,7 +114,7 @@ struct SuspectSentences {
 impl Sentences {
     fn new(report: &Report, has_more: bool) -> Self {
         let is_empty = report.suspects.is_empty() && !has_more;
-        let none = crate::explained::nothing(report).filter(|_| is_empty);
+        let none = crate::explained::no_suspects_sentence(report).filter(|_| is_empty);
         let suspect = |suspect: &Suspect| {
             let (path, holder) = path_of(suspect);
             SuspectSentences {
@@ -171,7 +171,7 @@ fn figures(stack: &Stack) -> String {
     let mut text = format!("{bytes}, {}", coverage::stack(stack));
     let threads: Vec<String> = stack.threads.iter().map(self::text).collect();
     if let Some((first, others)) = threads.split_first() {
-        let _ = write!(text, ", {}", in_threads(first, others));
+        let _ = write!(text, ", {}", thread_phrase(first, others));
     }
     text
 }
@@ -182,7 +182,7 @@ fn text(name: impl AsRef<str>) -> String {
 }
 
 /// Returns the time from the first dump to this one, as text. Empty for the first dump.
-fn taken(dump: &SnapshotInfo, report: &Report) -> String {
+fn time_since_first(dump: &SnapshotInfo, report: &Report) -> String {
     let first = report.snapshots.first().map_or(0, |s| s.taken_ms);
     match dump.taken_ms.checked_sub(first) {
         Some(0) | None => String::new(),
@@ -248,7 +248,7 @@ pub fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
     if has_more {
         cut.push("Suspects that grew less are not shown; --top N shows more.".to_owned());
     }
-    let embedded = within_budget(report, &mut cut);
+    let embedded = cut_to_budget(report, &mut cut);
     let (allocated, focus) = (view.allocated.as_ref(), view.focus.as_ref());
     let stacks = allocated.map(|a| Stacks::new(a, focus, Names::Functions));
     let flame = allocated.zip(stacks.as_ref());
@@ -338,7 +338,7 @@ fn first<T>(list: &[T], mut left: usize, size: impl Fn(&T) -> usize) -> &[T] {
 }
 
 /// Cuts the report to the size limits, the stacks of suspects first. For each cut, adds a sentence to `cut`.
-fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
+fn cut_to_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     let fits = |stacks: usize| {
         let suspects = report.suspects.iter();
         suspects.map(|s| suspect_bytes(s, stacks)).sum::<usize>() <= SUSPECT_BYTES
@@ -474,7 +474,7 @@ mod tests {
 
     use super::*;
     use crate::HEADLINES;
-    use crate::synthetic::{HOSTILE, large, report};
+    use crate::synthetic::{HOSTILE, largest_page_report, report};
     use crate::tests::{allocated, diff_report, suspect};
 
     fn rendered(report: &Report, allocated: Option<&Allocated>) -> String {
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_the_same_after_it_was_json() {
+    fn a_report_is_unchanged_by_a_json_round_trip() {
         let report = report(vec![suspect(1, HOSTILE, Verdict::Leak, 4096)], 3);
         let text = serde_json::to_string(&report).unwrap();
         let back: Report = serde_json::from_str(&text).unwrap();
@@ -537,8 +537,8 @@ mod tests {
     }
 
     #[test]
-    fn large_reports_are_cut_and_say_so() {
-        let (report, all) = large(1000, 100_000);
+    fn large_reports_are_truncated_with_a_note() {
+        let (report, all) = largest_page_report(1000, 100_000);
         let page = rendered(&report, Some(&all));
         assert!(page.len() < 10_000_000, "{}", page.len());
         for said in [
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_and_what_sizes_rest_on_is_told_where_it_is_so() {
+    fn omissions_and_assumptions_are_reported() {
         let all = allocated(&[("a.Main.main", "a.B", [1, 5])]);
         let plain = report(vec![suspect(1, "a.B.c", Verdict::Leak, 4096)], 3);
         let told = |report: &Report, known: usize, more_suspects: bool| {
@@ -613,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_the_first_suspects_are_above_all() {
+    fn the_page_begins_with_the_first_suspects() {
         let answers = |suspects: Vec<Suspect>| -> Vec<String> {
             let page = rendered(&report(suspects, 3), None);
             let parts = page.split("<p class=\"answer\">").skip(1);

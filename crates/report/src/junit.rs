@@ -30,7 +30,7 @@ pub struct Gate {
 /// # Errors
 /// Returns an error if the stream fails.
 pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
-    let (undecided, more) = (report.undecided(), &report.more);
+    let (undecided, more) = (report.unchecked_gates_reason(), &report.more);
     let mut results = quick_junit::Report::new("heapdiff");
     let mut suite = TestSuite::new("heapdiff");
     for (i, snapshot) in report.snapshots.iter().enumerate() {
@@ -55,7 +55,7 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
         suite.add_test_case(case);
     }
     for suspect in &report.suspects {
-        suite.add_test_case(found(suspect, report));
+        suite.add_test_case(suspect_case(suspect, report));
     }
     for (suspect, rule) in &more.known {
         let mut status = TestCaseStatus::skipped();
@@ -91,7 +91,7 @@ fn failure(kind: &str, message: &str, body: &str) -> TestCaseStatus {
 /// test case is reported as an error; otherwise it is skipped.
 fn inputs(report: &DiffReport) -> TestCase {
     let why = printable(report.warnings.first().map_or("", |w| w)).into_owned();
-    let status = match report.undecided() {
+    let status = match report.unchecked_gates_reason() {
         Some(_) => error(&why),
         None => {
             let mut status = TestCaseStatus::skipped();
@@ -112,17 +112,17 @@ fn error(message: &str) -> TestCaseStatus {
     status
 }
 
-fn found(suspect: &Suspect, report: &DiffReport) -> TestCase {
+fn suspect_case(suspect: &Suspect, report: &DiffReport) -> TestCase {
     let message = format!(
         "{} grew by {}",
         printable(&suspect.holder),
         Size(suspect.growth.retained_bytes.max(0).unsigned_abs())
     );
     let body = described(suspect);
-    if report.undecided().is_none() && report.more.gates.trips(suspect) {
+    if report.unchecked_gates_reason().is_none() && report.more.gates.fails_gate(suspect) {
         return case(suspect, failure(verdict(suspect), &message, &body));
     }
-    let mut case = if suspect.verdict.is_grave() {
+    let mut case = if suspect.verdict.is_leak_or_growth() {
         let mut status = TestCaseStatus::skipped();
         status.set_message(format!("{message}; no gate checks it"));
         case(suspect, status)
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_end_as_the_run_does() {
+    fn cases_have_the_result_of_the_run() {
         let verdicts = [Verdict::Leak, Verdict::Cache, Verdict::Growth];
         let suspects = (1..)
             .zip(verdicts)
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_gate_looks_at_and_what_cannot_be_compared_is_told_where_it_is_so() {
+    fn unchecked_suspects_and_incomparable_dumps_are_reported() {
         let told = |verdict: Verdict, fails: bool, doubt: bool, stacks: bool| {
             let mut suspect = suspect(1, "a.B.c", verdict, 4096);
             if stacks {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_get_out() {
+    fn names_are_escaped() {
         let mut hostile = suspect(1, HOSTILE, Verdict::Leak, 4096);
         hostile.stacks[0]
             .frames

@@ -70,7 +70,7 @@ const LOADS_CLASS: [&str; 6] = [
 ///
 /// The dump does not contain the error's message. If the thread was loading a class, the metadata space may have been
 /// full and not the heap.
-pub(crate) fn died(died: &Died) -> String {
+pub(crate) fn error_sentence(died: &Died) -> String {
     let thread = died.thread.as_deref().unwrap_or("(unnamed)");
     let mut text = format!(
         "the JVM wrote this dump for an OutOfMemoryError: an allocation failed in thread {thread}"
@@ -105,7 +105,7 @@ mod tests {
     use heapdiff_diff::ThreadHold;
 
     #[test]
-    fn how_much_is_kept_is_told() {
+    fn the_retained_share_is_reported() {
         let mut report = heap(1);
         let whole = Some(false);
         let told = "2.0 MiB of 4.0 MiB (50.0 %) accumulated in 1 place of at least 81.9 KiB";
@@ -135,27 +135,27 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_that_died_is_told_by_name() {
+    fn the_thread_that_ran_out_of_memory_is_named() {
         let mut dead = Died {
             thread: Some("worker-3".to_owned()),
             frames: Vec::new(),
         };
         let told = "the JVM wrote this dump for an OutOfMemoryError: an allocation failed in thread worker-3";
-        assert_eq!(died(&dead), told);
+        assert_eq!(error_sentence(&dead), told);
         dead.frames = vec!["a.B.run(B.java:7)".to_owned()];
-        assert_eq!(died(&dead), told);
+        assert_eq!(error_sentence(&dead), told);
         dead.frames = vec!["java.lang.ClassLoader.defineClass1(Native Method)".to_owned()];
         let loading = format!(
             "{told} while java.lang.ClassLoader.defineClass1 loaded a class: the memory for class metadata (Metaspace) may have been full instead of the heap. The message of the error in the JVM's output shows which of the two was full"
         );
-        assert_eq!(died(&dead), loading);
+        assert_eq!(error_sentence(&dead), loading);
         dead.frames.clear();
         dead.thread = None;
-        assert!(died(&dead).ends_with("in thread (unnamed)"));
+        assert!(error_sentence(&dead).ends_with("in thread (unnamed)"));
     }
 
     #[test]
-    fn what_a_local_variable_holds_is_told_where_one_does() {
+    fn the_content_of_a_local_variable_is_shown() {
         let mut thread = HeapThread {
             retained_bytes: 4096,
             ..HeapThread::default()

@@ -46,7 +46,7 @@ use heapdiff_model::diff;
 use heapdiff_units::Size;
 
 pub use format::Format;
-pub use printable::{printable, shortened};
+pub use printable::{printable, shorten_middle};
 pub use render::render;
 pub use report::{Condition, Report, growth};
 pub use rows::PendingQuery;
@@ -66,7 +66,7 @@ pub const UNDECIDED: &str = "gates were not checked, because the dumps cannot be
 pub fn verdict(suspect: &Suspect) -> &'static str {
     match suspect.verdict {
         // One dump shows only that the suspect's content is large. That is no evidence of a leak.
-        _ if suspect.is_of_one_dump() => "large",
+        _ if suspect.is_from_single_dump() => "large",
         Verdict::Leak => "leak",
         Verdict::Growth => "growth",
         Verdict::Cache => "cache",

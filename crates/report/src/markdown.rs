@@ -15,7 +15,7 @@ use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 
 use crate::document::Column::{Figure, Name, Word};
 use crate::document::Table;
-use crate::printable::{printable, shortened};
+use crate::printable::{printable, shorten_middle};
 use crate::report::growth;
 use crate::view::DiffReport;
 use crate::{coverage, kept, series, size, verdict};
@@ -40,7 +40,7 @@ const PATHS: usize = 8;
 /// # Errors
 /// Returns an error if the stream fails.
 pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
-    let (undecided, more) = (report.undecided(), &report.more);
+    let (undecided, more) = (report.unchecked_gates_reason(), &report.more);
     let has_more = !more.more_suspects.is_empty();
     let mut text = Comment("## Heap growth\n\n".to_owned());
     for (suspect, headline) in crate::headlines(report) {
@@ -64,7 +64,7 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
     }
     if report.suspects.is_empty()
         && !has_more
-        && let Some(nothing) = crate::explained::nothing(report)
+        && let Some(nothing) = crate::explained::no_suspects_sentence(report)
     {
         paragraph(&nothing, &mut text.0);
     }
@@ -111,7 +111,7 @@ fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
     let Some(first) = suspects.first() else {
         return;
     };
-    let [verdict, size] = if first.is_of_one_dump() {
+    let [verdict, size] = if first.is_from_single_dump() {
         [("retained", Figure), ("of the heap", Figure)]
     } else {
         [("verdict", Word), ("grew by", Figure)]
@@ -137,7 +137,7 @@ fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
 /// Returns two cells of the suspect table. In a comparison, these are the verdict and the growth. In the report of one
 /// dump, they are the retained size and its share of the reachable bytes.
 fn figures(suspect: &Suspect, reachable: u64) -> [String; 2] {
-    if !suspect.is_of_one_dump() {
+    if !suspect.is_from_single_dump() {
         let grown = signed_size(suspect.growth.retained_bytes);
         return [verdict(suspect).to_owned(), grown];
     }
@@ -188,7 +188,7 @@ fn all_details(suspects: &[Suspect], text: &mut Comment) {
 fn details(suspect: &Suspect) -> String {
     let text = &mut String::new();
     let holder = html(&suspect.holder);
-    let (verdict, bytes) = if suspect.is_of_one_dump() {
+    let (verdict, bytes) = if suspect.is_from_single_dump() {
         (String::new(), size(suspect.retained()))
     } else {
         let verdict = format!("{}: ", verdict(suspect));
@@ -241,7 +241,10 @@ fn details(suspect: &Suspect) -> String {
         let _ = writeln!(text, "Likely fix: {}.\n", prose(&cut(fix)));
     }
     if !suspect.next.is_empty() {
-        block(suspect.next.iter().map(|c| named(c)).collect(), text);
+        block(
+            suspect.next.iter().map(|c| name_on_one_line(c)).collect(),
+            text,
+        );
     }
     text.push_str("</details>\n\n");
     std::mem::take(text)
@@ -273,14 +276,18 @@ fn allocated_in(suspect: &Suspect, text: &mut String) {
 
 fn frame(shown: &Shown<'_>) -> String {
     match shown {
-        Shown::Frame(frame) => named(frame),
+        Shown::Frame(frame) => name_on_one_line(frame),
         Shown::Folded(folded) => folded.to_string(),
     }
 }
 
 /// Writes the first steps of a path.
 fn steps(path: &[String], text: &mut String) {
-    let mut lines: Vec<String> = path.iter().take(STEPS).map(|step| named(step)).collect();
+    let mut lines: Vec<String> = path
+        .iter()
+        .take(STEPS)
+        .map(|step| name_on_one_line(step))
+        .collect();
     if path.len() > STEPS {
         lines.push(format!("… and {} more", path.len() - STEPS));
     }
@@ -327,12 +334,12 @@ fn paragraph(sentence: &str, text: &mut String) {
 
 /// Removes the middle of a sentence that is too long.
 fn cut(sentence: &str) -> String {
-    shortened(sentence, SENTENCE).into_owned()
+    shorten_middle(sentence, SENTENCE).into_owned()
 }
 
 /// Returns a name on one line. The middle of a long name is removed.
-fn named(name: &str) -> String {
-    shortened(&printable(name), NAME).into_owned()
+fn name_on_one_line(name: &str) -> String {
+    shorten_middle(&printable(name), NAME).into_owned()
 }
 
 /// Returns the length of the longest sequence of adjacent backticks.
@@ -343,7 +350,7 @@ fn ticks(text: &str) -> usize {
 
 /// Returns a code span. Its fence has more backticks than any sequence of backticks in the name.
 fn code(name: &str) -> String {
-    let name = named(name);
+    let name = name_on_one_line(name);
     let fence = "`".repeat(ticks(&name) + 1);
     match name.starts_with(['`', ' ']) || name.ends_with(['`', ' ']) {
         true => format!("{fence} {name} {fence}"),
@@ -381,7 +388,7 @@ fn block(lines: Vec<String>, text: &mut String) {
 /// Escapes a name for HTML.
 fn html(name: &str) -> String {
     let mut text = String::new();
-    for c in named(name).chars() {
+    for c in name_on_one_line(name).chars() {
         match c {
             '&' => text += "&amp;",
             '<' => text += "&lt;",
@@ -416,7 +423,7 @@ mod tests {
     use heapdiff_diff::Verdict;
 
     use super::*;
-    use crate::synthetic::{HOSTILE, large, report};
+    use crate::synthetic::{HOSTILE, largest_page_report, report};
     use crate::tests::{diff_report, suspect};
     use crate::view::DiffView;
 
@@ -470,8 +477,8 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_has_room_for_it() {
-        let (mut report, _) = large(10, 1);
+    fn a_comment_has_room_for_a_large_report() {
+        let (mut report, _) = largest_page_report(10, 1);
         report.classes.truncate(15);
         for suspect in &mut report.suspects {
             suspect.path = vec![format!("com.acme.{}.field", "x".repeat(500)); 30];
@@ -484,9 +491,9 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_has_room_for_whatever_a_report_holds() {
+    fn a_comment_has_room_for_any_report() {
         let huge = "é`|@<".repeat(400);
-        let (mut report, _) = large(500, 1);
+        let (mut report, _) = largest_page_report(500, 1);
         report.classes.truncate(1000);
         for suspect in &mut report.suspects {
             suspect.holder.clone_from(&huge);
@@ -534,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_and_what_is_left_out_is_told_where_it_is_so() {
+    fn changes_and_omissions_are_reported() {
         let told = |report: &Report, more: DiffView| {
             let mut out = Vec::new();
             let mut report = diff_report(report.clone());
@@ -589,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_are_told_as_far_as_samples_speak() {
+    fn stacks_are_shown_as_far_as_samples_cover_them() {
         let told = |change: &dyn Fn(&mut Suspect)| {
             let mut suspect = suspect(1, "a.B.c", Verdict::Leak, 100_000);
             change(&mut suspect);

@@ -92,7 +92,7 @@ impl Families {
         let metrics = suspects.iter().map(|s| (of(s), s.retained()));
         self.each("suspect_retained_bytes", help, metrics);
         let help = "Growth of the retained size from the first dump to the last.";
-        let grown = suspects.iter().filter(|s| !s.is_of_one_dump());
+        let grown = suspects.iter().filter(|s| !s.is_from_single_dump());
         let metrics = grown.map(|s| (of(s), s.growth.retained_bytes));
         self.each("suspect_growth_bytes", help, metrics);
     }
@@ -146,7 +146,7 @@ fn of(suspect: &Suspect) -> Vec<(&'static str, String)> {
         ("holder", suspect.holder.clone()),
         ("class", suspect.class.clone()),
     ];
-    if !suspect.is_of_one_dump() {
+    if !suspect.is_from_single_dump() {
         labels.insert(1, ("verdict", crate::verdict(suspect).to_owned()));
     }
     labels
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_those_of_the_report() {
+    fn metrics_equal_the_figures_of_the_report() {
         let verdicts = [Verdict::Leak, Verdict::Warmup, Verdict::Leak];
         let suspects = (1..).zip(verdicts);
         let suspects = suspects.map(|(rank, v)| suspect(rank, "a.B.c", v, 4096));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_get_out() {
+    fn names_are_escaped() {
         let mut hostile = suspect(1, &format!("{HOSTILE}\n# EOF\\"), Verdict::Leak, 4096);
         hostile.class = "\"} 1\nheapdiff_heap_objects 0\u{202e}".repeat(100);
         let metrics = parsed(&text(&report(vec![hostile], 0), &[]));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn suspects_have_metrics_where_there_are_any() {
+    fn metrics_of_suspects_are_absent_without_suspects() {
         let found = suspect(1, "a.B.c", Verdict::Leak, 4096);
         let with = [
             of_one(&synthetic::heap(2)),

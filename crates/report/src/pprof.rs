@@ -13,7 +13,7 @@ use std::io::{self, Write};
 
 use heapdiff_diff::Report;
 
-use crate::stacks::{Stacks, less};
+use crate::stacks::{Stacks, signed_difference};
 use builder::Builder;
 pub use heap::{HeapSample, render_heap};
 pub use live::{LiveSample, render_live};
@@ -40,7 +40,7 @@ impl About {
     /// Returns the general data of a profile of a comparison: times, paths and warnings of the dumps, and the sampling
     /// interval.
     #[must_use]
-    pub fn of(report: &Report, interval_bytes: u64) -> Self {
+    pub fn from_report(report: &Report, interval_bytes: u64) -> Self {
         let taken = |s: Option<&heapdiff_diff::SnapshotInfo>| s.map_or(0, |s| s.taken_ms);
         Self {
             from_ms: taken(report.snapshots.first()),
@@ -70,12 +70,12 @@ fn profile(stacks: &Stacks, about: &About) -> Profile {
     let mut places = vec![None; stacks.names.len()];
     for line in &stacks.lines {
         let (before, after) = (line.before, line.after);
-        let [before_objects, after_objects] = [before.objects, after.objects].map(whole);
-        let [before_bytes, after_bytes] = [before.bytes, after.bytes].map(whole);
+        let [before_objects, after_objects] = [before.objects, after.objects].map(to_i64);
+        let [before_bytes, after_bytes] = [before.bytes, after.bytes].map(to_i64);
         let value = match about.dumps.len() {
             1 => vec![after_objects, after_bytes],
             _ => vec![
-                less(after.objects, before.objects),
+                signed_difference(after.objects, before.objects),
                 line.growth(),
                 before_objects,
                 before_bytes,
@@ -100,7 +100,7 @@ fn profile(stacks: &Stacks, about: &About) -> Profile {
     builder.finish(about, about.to_ms, kinds[0], comments)
 }
 
-fn whole(number: u64) -> i64 {
+fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

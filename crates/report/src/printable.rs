@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthChar;
 /// True for characters that are not safe to show: control characters, marks that change the direction of the text after
 /// them, characters that XML forbids, and characters that most fonts cannot show. Control characters can control a
 /// terminal or an editor.
-fn steers(c: char) -> bool {
+fn is_unsafe_to_show(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
@@ -20,10 +20,10 @@ fn steers(c: char) -> bool {
 /// around them reads.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
-    if text.chars().any(steers) {
+    if text.chars().any(is_unsafe_to_show) {
         let shown = text.chars();
         shown
-            .map(|c| if steers(c) { '\u{fffd}' } else { c })
+            .map(|c| if is_unsafe_to_show(c) { '\u{fffd}' } else { c })
             .collect()
     } else {
         text.into()
@@ -38,7 +38,7 @@ fn columns(c: char) -> usize {
 /// Removes the middle of a text that has more than `room` columns. Two thirds of what remains come from the end of the
 /// text, because most names differ at their ends.
 #[must_use]
-pub fn shortened(text: &str, room: usize) -> Cow<'_, str> {
+pub fn shorten_middle(text: &str, room: usize) -> Cow<'_, str> {
     if text.chars().map(columns).sum::<usize>() <= room {
         return text.into();
     }
@@ -65,12 +65,12 @@ mod tests {
 
     #[test]
     fn long_names_lose_their_middle() {
-        assert_eq!(shortened("com.acme.Foo", 12), "com.acme.Foo");
-        assert_eq!(shortened("com.acme.impl.Foo", 10), "com…pl.Foo");
-        assert_eq!(shortened("abc", 1), "…");
+        assert_eq!(shorten_middle("com.acme.Foo", 12), "com.acme.Foo");
+        assert_eq!(shorten_middle("com.acme.impl.Foo", 10), "com…pl.Foo");
+        assert_eq!(shorten_middle("abc", 1), "…");
         // Each of these characters takes two columns.
-        assert_eq!(shortened("漢字漢字", 8), "漢字漢字");
-        assert_eq!(shortened("漢字漢字", 7), "漢…漢字");
+        assert_eq!(shorten_middle("漢字漢字", 8), "漢字漢字");
+        assert_eq!(shorten_middle("漢字漢字", 7), "漢…漢字");
     }
 
     #[test]

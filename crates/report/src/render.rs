@@ -58,9 +58,9 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
         Format::Github => github::render(&report.into(), out),
         _ => {
             let interval = view.allocated.as_ref().map_or(0, |a| a.interval_bytes);
-            let about = About::of(diff, interval);
+            let about = About::from_report(diff, interval);
             let has_agent = diff.snapshots.last().is_some_and(|s| s.agent.is_some());
-            Drawn::of(view, live(has_agent)).write(format, &about, out)
+            Drawn::new(view, live(has_agent)).write(format, &about, out)
         }
     }
 }
@@ -78,7 +78,7 @@ fn heap(format: Format, report: &DumpReport, out: &mut dyn Write) -> io::Result<
             let info = (&heap.snapshot).into();
             let about = of_dump(&info, view.allocated.as_ref(), info.taken_ms);
             let measured = live(heap.snapshot.agent.is_some());
-            Drawn::of(view, measured).write(format, &about, out)
+            Drawn::new(view, measured).write(format, &about, out)
         }
     }
 }
@@ -115,7 +115,7 @@ fn sites(
         report.view.allocated.as_ref(),
         report.snapshot.taken_ms,
     );
-    Drawn::of(&report.view, live(report.agent.is_some())).write(format, &about, out)
+    Drawn::new(&report.view, live(report.agent.is_some())).write(format, &about, out)
 }
 
 /// Writes the bytes that were allocated before a dump, by stack.
@@ -126,7 +126,7 @@ fn allocated(
 ) -> io::Result<()> {
     let from_ms = report.snapshot.taken_ms.saturating_sub(report.span_ms);
     let about = of_dump(&report.snapshot, report.view.allocated.as_ref(), from_ms);
-    Drawn::of(&report.view, Measured::Allocated).write(format, &about, out)
+    Drawn::new(&report.view, Measured::Allocated).write(format, &about, out)
 }
 
 /// Writes the live or allocated bytes of a flight recording by stack.
@@ -148,7 +148,7 @@ fn recording(
         "sampled" => Measured::Followed,
         _ => Measured::Estimated,
     };
-    Drawn::of(&report.view, measured).write(format, &about, out)
+    Drawn::new(&report.view, measured).write(format, &about, out)
 }
 
 /// Writes the stacks of a trace.
@@ -165,7 +165,7 @@ fn flame(
         dumps: vec![report.more.title.clone()],
         warnings: report.warnings.clone(),
     };
-    Drawn::of(&report.view, report.more.measured).write(format, &about, out)
+    Drawn::new(&report.view, report.more.measured).write(format, &about, out)
 }
 
 /// All stacks, together with the options for drawing them.
@@ -178,7 +178,7 @@ struct Drawn<'a> {
 }
 
 impl<'a> Drawn<'a> {
-    const fn of(view: &'a View, measured: Measured) -> Self {
+    const fn new(view: &'a View, measured: Measured) -> Self {
         Self {
             allocated: view.allocated.as_ref(),
             measured,
@@ -260,7 +260,7 @@ mod tests {
     fn diff(doubt: Option<&str>, gates: Gates, allow_partial: bool) -> DiffReport {
         let mut diff = report(vec![suspect(1, "a.B.c", Verdict::Leak, 4096)], 0);
         if let Some(doubt) = doubt {
-            diff.doubt(doubt.to_owned());
+            diff.add_warning(doubt.to_owned());
         }
         let mut report = crate::tests::diff_report(diff);
         report.view.allocated = Some(allocated(&[("a.Main.main", "X", [1, 5])]));
@@ -279,7 +279,7 @@ mod tests {
     };
 
     #[test]
-    fn every_format_says_that_dumps_cannot_be_compared() {
+    fn every_format_warns_about_incomparable_dumps() {
         let why = "x.hprof is damaged <b>";
         for format in [
             Format::Text,
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_says_whether_its_figures_are_estimates() {
+    fn an_svg_states_whether_its_figures_are_estimates() {
         let svg = |has_agent: bool| {
             let mut report = diff(None, Gates::default(), false);
             let agent = heapdiff_diff::AgentInfo {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told() {
+    fn impossible_formats_are_refused() {
         let refused = |format, allocated: bool| {
             let mut report = diff(None, Gates::default(), false);
             report.view.allocated = report.view.allocated.filter(|_| allocated);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_stack_is_known_the_class_s_are_told() {
+    fn without_a_stack_those_of_the_class_are_shown() {
         let sentence = "he agent tracks no sample of these objects";
         for format in [Format::Text, Format::Md, Format::Junit] {
             let told = |stacks: bool, at: usize| {
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frame_that_most_was_allocated_through_comes_first() {
+    fn the_frame_with_most_allocations_comes_first() {
         let through = heapdiff_diff::Through {
             frame: "com.acme.Cache.put(Cache.java:31)".to_owned(),
             estimated_bytes: 4000,

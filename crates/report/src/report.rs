@@ -95,17 +95,17 @@ impl Report {
             Self::Allocated(r) => vec![of_dump(&r.snapshot)],
             Self::Recording(r) => {
                 let info = &r.recording;
-                vec![of_other(&info.path, info.partial, &info.warnings)]
+                vec![other_condition(&info.path, info.partial, &info.warnings)]
             }
             Self::Sizeof(r) => vec![of_dump(&r.snapshot)],
             Self::Waste(r) => r.snapshots.iter().map(of_dump).collect(),
-            Self::Count(r) => vec![of_other(&r.process, false, &[])],
+            Self::Count(r) => vec![other_condition(&r.process, false, &[])],
             Self::Query(r) => vec![of_dump(&r.head.snapshot)],
             Self::Export(r) => vec![of_dump(&r.snapshot)],
-            Self::TraceInfo(r) => vec![of_other(&r.trace.path, false, &r.trace.warnings)],
-            Self::TraceTop(r) => vec![of_other(&r.trace.path, false, &r.trace.warnings)],
-            Self::Flame(r) => vec![of_other(&r.path, false, &r.warnings)],
-            Self::TraceSamples(r) => vec![of_other(&r.trace.path, false, &r.trace.warnings)],
+            Self::TraceInfo(r) => vec![other_condition(&r.trace.path, false, &r.trace.warnings)],
+            Self::TraceTop(r) => vec![other_condition(&r.trace.path, false, &r.trace.warnings)],
+            Self::Flame(r) => vec![other_condition(&r.path, false, &r.warnings)],
+            Self::TraceSamples(r) => vec![other_condition(&r.trace.path, false, &r.trace.warnings)],
         }
     }
 }
@@ -131,7 +131,11 @@ fn of_dump(snapshot: &SnapshotInfo) -> Condition<'_> {
 }
 
 /// Returns the state of another file or of a process.
-const fn of_other<'a>(path: &'a str, partial: bool, warnings: &'a [String]) -> Condition<'a> {
+const fn other_condition<'a>(
+    path: &'a str,
+    partial: bool,
+    warnings: &'a [String],
+) -> Condition<'a> {
     Condition {
         path,
         partial,

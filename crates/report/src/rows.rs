@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::document::{Column, Table, Tone};
 use crate::format::Format;
-use crate::printable::{printable, shortened};
+use crate::printable::{printable, shorten_middle};
 use crate::style::Style;
 use crate::text;
 
@@ -78,7 +78,7 @@ enum Held {
 }
 
 impl Held {
-    fn of(cell: Cell<'_>) -> Self {
+    fn from_cell(cell: Cell<'_>) -> Self {
         Self::Other(match cell {
             Cell::Text(text) => return Self::Text(text.to_owned()),
             Cell::Null => Cell::Null,
@@ -115,8 +115,8 @@ impl Sink for Found {
 
     fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), TableError> {
         let held = cells.iter().map(|&cell| match cell {
-            Cell::Text(text) => Held::Text(shortened(text, self.longest).into_owned()),
-            other => Held::of(other),
+            Cell::Text(text) => Held::Text(shorten_middle(text, self.longest).into_owned()),
+            other => Held::from_cell(other),
         });
         self.rows.push(held.collect());
         Ok(())
@@ -186,7 +186,9 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
             let cells = cells.iter().enumerate().map(|(at, cell)| match cell {
                 Cell::Null => "-".to_owned(),
                 // The last cell of a row is cut later, to the width that remains for it.
-                Cell::Text(text) if at < last => shortened(&printable(text), CELL).into_owned(),
+                Cell::Text(text) if at < last => {
+                    shorten_middle(&printable(text), CELL).into_owned()
+                }
                 Cell::Text(text) => printable(text).into_owned(),
                 other => other.to_string(),
             });
@@ -202,7 +204,7 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
         .zip(found.texts)
         .map(|(name, texts)| {
             let column = if texts { Column::Name } else { Column::Figure };
-            let name = shortened(&printable(name), CELL).into_owned();
+            let name = shorten_middle(&printable(name), CELL).into_owned();
             (name.into(), column)
         })
         .collect();
@@ -392,7 +394,7 @@ pub fn parquet(report: &PendingQuery, out: &mut (dyn Write + Send)) -> Result<()
                 return parquet.row(cells);
             }
             self.first
-                .push(cells.iter().map(|&cell| Held::of(cell)).collect());
+                .push(cells.iter().map(|&cell| Held::from_cell(cell)).collect());
             if self.first.len() == SAMPLE {
                 self.begin()?;
             }
@@ -469,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn that_there_are_more_rows_is_told() {
+    fn more_rows_are_mentioned() {
         let told = |more| {
             let report = PendingQuery {
                 head: head(),

@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
             "kind": "member",
         }]);
         let mut location = json!({ "logicalLocations": logical });
-        if let Some(place) = finding.frame().and_then(Place::of) {
+        if let Some(place) = finding.frame().and_then(Place::from_frame) {
             location["physicalLocation"] = self.physical(place);
         }
         let path: Vec<_> = finding.path.iter().map(|step| printable(step)).collect();
@@ -116,7 +116,7 @@ impl<'a> Run<'a> {
     }
 
     fn physical(&self, place: Place) -> Value {
-        let place = place.below(self.root);
+        let place = place.with_root(self.root);
         let mut physical = json!({
             "artifactLocation": { "uri": uri(&place.file), "uriBaseId": "%SRCROOT%" },
         });
@@ -132,7 +132,7 @@ impl<'a> Run<'a> {
         let mut location = json!({ "message": { "text": text } });
         // The sources of the JDK and of frameworks are not in the repository.
         let own = Some(frame).filter(|frame| is_application_frame(frame));
-        if let Some(place) = own.and_then(Place::of) {
+        if let Some(place) = own.and_then(Place::from_frame) {
             location["physicalLocation"] = self.physical(place);
         }
         location
@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
     fn flow(&self, stack: &Stack) -> Option<Value> {
         let own = stack.frames.iter().take(FRAMES).rev();
         let own = own.filter(|frame| is_application_frame(frame));
-        let own = own.filter(|frame| Place::of(frame).is_some_and(|p| p.line.is_some()));
+        let own = own.filter(|frame| Place::from_frame(frame).is_some_and(|p| p.line.is_some()));
         let steps: Vec<Value> = own
             .map(|frame| json!({ "location": self.location(frame) }))
             .collect();
@@ -234,7 +234,7 @@ mod tests {
     use crate::tests::{diff_report, heap_report};
     use crate::view::DiffReport;
 
-    fn told(report: &DiffReport) -> Value {
+    fn rendered(report: &DiffReport) -> Value {
         let mut out = Vec::new();
         render(&report.into(), &mut out).unwrap();
         serde_json::from_slice(&out).unwrap()
@@ -254,7 +254,7 @@ mod tests {
         let growth = suspect(3, "com.acme.A.b", Verdict::Growth, 32);
         let mut report = diff_report(report(vec![leak.clone(), timer, growth, leak], 0));
         report.view.source_root = Some("src/main/java/".to_owned());
-        let log = told(&report);
+        let log = rendered(&report);
         let run = &log["runs"][0];
         let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
         let ids: Vec<&str> = rules.iter().map(|r| r["id"].as_str().unwrap()).collect();
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn warnings_gates_and_known_growth_are_there() {
         let mut report = diff_report(report(vec![suspect(1, HOSTILE, Verdict::Cache, 9)], 0));
-        let silent = told(&report);
+        let silent = rendered(&report);
         assert_eq!(
             silent["runs"][0]["invocations"][0]["toolExecutionNotifications"],
             json!([])
@@ -330,7 +330,7 @@ mod tests {
             suspect(2, "a.B.c", Verdict::Leak, 8),
             "holder a.B.*".to_owned(),
         )];
-        let log = told(&report);
+        let log = rendered(&report);
         let notes = &log["runs"][0]["invocations"][0]["toolExecutionNotifications"];
         assert_eq!(notes[0]["message"]["text"], "x is damaged");
         assert_eq!(notes[1]["message"]["text"], "gate tripped: a.B.c");
@@ -340,9 +340,9 @@ mod tests {
             results[1]["suppressions"][0]["justification"],
             "known growth: holder a.B.*"
         );
-        report.data.doubt("two JVMs".to_owned());
+        report.data.add_warning("two JVMs".to_owned());
         report.more.gates.suspect = true;
-        let log = told(&report).to_string();
+        let log = rendered(&report).to_string();
         assert!(log.contains("gates were not checked: "), "{log}");
     }
 
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_most_is_a_note() {
+    fn the_largest_holder_is_a_note() {
         let mut out = Vec::new();
         render(&(&heap_report(heap(2))).into(), &mut out).unwrap();
         let log: Value = serde_json::from_slice(&out).unwrap();

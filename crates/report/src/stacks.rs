@@ -38,13 +38,13 @@ impl StackLine {
     /// Returns the growth in bytes: the bytes in the last dump minus the bytes in the first.
     #[must_use]
     pub fn growth(&self) -> i64 {
-        less(self.after.bytes, self.before.bytes)
+        signed_difference(self.after.bytes, self.before.bytes)
     }
 }
 
 /// Returns `after` minus `before`, limited to the range of an `i64`.
 #[must_use]
-pub(crate) fn less(after: u64, before: u64) -> i64 {
+pub(crate) fn signed_difference(after: u64, before: u64) -> i64 {
     let difference = i128::from(after) - i128::from(before);
     i64::try_from(difference).unwrap_or(if difference > 0 { i64::MAX } else { -i64::MAX })
 }
@@ -248,7 +248,7 @@ impl Table {
 /// To merge estimates, this function assumes that they are independent: the half-width of the merged interval is the
 /// root of the sum of the squared half-widths. The survival of a merged stack is the mean, weighted by samples.
 #[must_use]
-pub(crate) fn focused(stacks: &[Stack], focus: &Regex) -> Vec<Stack> {
+pub(crate) fn stacks_in_focus(stacks: &[Stack], focus: &Regex) -> Vec<Stack> {
     let mut merged: Vec<Stack> = Vec::new();
     let mut index: HashMap<(Vec<String>, String), usize> = HashMap::new();
     for stack in stacks {
@@ -275,8 +275,8 @@ pub(crate) fn focused(stacks: &[Stack], focus: &Regex) -> Vec<Stack> {
 fn add(sum: &mut Stack, other: Stack) {
     let bytes = sum.estimated_bytes.saturating_add(other.estimated_bytes);
     let half = |s: &Stack, side: usize| s.ci95[side].abs_diff(s.estimated_bytes);
-    let low = hypotenuse(half(sum, 0), half(&other, 0));
-    let high = hypotenuse(half(sum, 1), half(&other, 1));
+    let low = root_of_square_sum(half(sum, 0), half(&other, 0));
+    let high = root_of_square_sum(half(sum, 1), half(&other, 1));
     sum.ci95 = [bytes.saturating_sub(low), bytes.saturating_add(high)];
     sum.estimated_bytes = bytes;
     sum.estimated_objects = sum
@@ -295,7 +295,7 @@ fn add(sum: &mut Stack, other: Stack) {
     }
 }
 
-fn hypotenuse(a: u64, b: u64) -> u64 {
+fn root_of_square_sum(a: u64, b: u64) -> u64 {
     let square = |n: u64| u128::from(n) * u128::from(n);
     let root = square(a).saturating_add(square(b)).isqrt();
     u64::try_from(root).unwrap_or(u64::MAX)
@@ -316,7 +316,7 @@ mod tests {
     use crate::tests::{allocated, stack};
 
     #[test]
-    fn stacks_begin_where_the_focus_is_entered() {
+    fn stacks_begin_at_the_focus() {
         let all = allocated(&[
             (
                 "a.Main.main(M.java:1) x.Web.get(W.java:2) a.Foo.add(F.java:3)",
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_are_told_from_either_end() {
+    fn stacks_are_shown_from_either_end() {
         let all = allocated(&[
             ("a b", "X", [0, 5]),
             ("c b", "X", [0, 7]),
@@ -377,14 +377,14 @@ mod tests {
     fn a_suspects_stacks_are_merged_in_focus() {
         let one = stack("x.A.a q.B.b q.C.c", 100, 30);
         let two = stack("x.A.a q.B.b q.D.d", 50, 40);
-        let cut = focused(&[one, two, stack("y", 9, 9)], &Regex::new("^q").unwrap());
+        let cut = stacks_in_focus(&[one, two, stack("y", 9, 9)], &Regex::new("^q").unwrap());
         assert_eq!(cut.len(), 2, "the entry is the root-most match: {cut:#?}");
         let re = Regex::new("^q").unwrap();
         let both = [
             stack("x.A.a q.B.b c.C.c", 100, 30),
             stack("y q.B.b c.C.c", 50, 40),
         ];
-        let cut = focused(&both, &re);
+        let cut = stacks_in_focus(&both, &re);
         assert_eq!(cut.len(), 1, "callers do not matter: {cut:#?}");
         assert_eq!((cut[0].estimated_bytes, cut[0].ci95), (150, [100, 200]));
         assert_eq!(cut[0].frames, ["c.C.c", "q.B.b"]);

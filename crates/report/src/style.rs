@@ -6,7 +6,7 @@ use std::fmt;
 use heapdiff_diff::Frames;
 
 use crate::document::{Tone, WIDTH};
-use crate::printable::shortened;
+use crate::printable::shorten_middle;
 
 /// Minimum width of a cut name, in columns.
 const LEAST: usize = 20;
@@ -82,11 +82,11 @@ impl Style {
 
     /// Removes the middle of a text that does not fit. `room` is the space for the text in a line of [`WIDTH`] columns.
     /// If the terminal is wider or narrower than that, the space grows or shrinks by the same number of columns.
-    pub(crate) fn fitted(self, text: &str, room: usize) -> Cow<'_, str> {
+    pub(crate) fn shorten_to_fit(self, text: &str, room: usize) -> Cow<'_, str> {
         match self.columns {
             Some(columns) => {
                 let here = (room + columns).saturating_sub(WIDTH);
-                shortened(text, here.max(LEAST.min(room)))
+                shorten_middle(text, here.max(LEAST.min(room)))
             }
             None => text.into(),
         }
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn names_are_cut_only_for_a_terminal_that_is_too_narrow() {
         let name = "com.acme.shop.registry.SessionRegistryWithALongName";
-        let fitted = |style: Style| style.fitted(name, 40).into_owned();
+        let fitted = |style: Style| style.shorten_to_fit(name, 40).into_owned();
         assert_eq!(fitted(Style::plain()), name);
         assert_eq!(fitted(Style::coloured().within(WIDTH + 12)), name);
         assert_eq!(fitted(Style::plain().within(WIDTH)).chars().count(), 40);

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use inferno::flamegraph::{self, Options};
 use regex::Regex;
 
-use crate::collapsed::{both, live};
+use crate::collapsed::{live, two_dump_line};
 use crate::printable::printable;
 use crate::stacks::Stacks;
 
@@ -41,7 +41,7 @@ impl Measured {
     }
 
     /// Returns the error that there is nothing to draw.
-    pub(crate) fn nothing(self, focus: Option<&Regex>) -> io::Error {
+    pub(crate) fn nothing_to_draw(self, focus: Option<&Regex>) -> io::Error {
         let focus = focus.map(|f| printable(f.as_str()));
         let why = match (self, focus) {
             (Self::Allocated, None) => "no allocation was sampled".to_owned(),
@@ -101,11 +101,11 @@ pub fn render(
     let alive = stacks.lines.iter().filter(|l| l.after.bytes > 0);
     let line = |l| match dumps.len() {
         1 => live(stacks, l),
-        _ => both(stacks, l),
+        _ => two_dump_line(stacks, l),
     };
     let lines: Vec<String> = alive.rev().map(line).collect();
     if lines.is_empty() {
-        return Err(measured.nothing(focus));
+        return Err(measured.nothing_to_draw(focus));
     }
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
         .map_err(io::Error::other)
@@ -118,7 +118,7 @@ mod tests {
     use crate::tests::allocated;
 
     #[test]
-    fn names_cannot_get_out() {
+    fn names_are_escaped() {
         let hostile = "x.</title><script>alert(1)</script>\"'&.f";
         let all = allocated(&[(hostile, "<b>", [1, 5]), ("a.Main.main", "X", [9, 3])]);
         let stacks = Stacks::new(&all, None, Names::Functions);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_its_widths_are_of() {
+    fn the_svg_explains_its_widths() {
         let all = allocated(&[("a.Main.main", "X", [1, 5])]);
         let stacks = Stacks::new(&all, None, Names::Functions);
         let drawn = |measured, count: usize| {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn which_end_comes_first_is_told() {
+    fn the_order_of_frames_is_stated() {
         let all = allocated(&[("a.Main.main b.B.b", "X", [1, 5])]);
         let drawn = |stacks: &Stacks| {
             let mut out = Vec::new();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_is_told() {
+    fn an_empty_graph_is_refused() {
         let focus = Regex::new("a.b").unwrap();
         let refused = |measured, focus| {
             let empty = Stacks::default();

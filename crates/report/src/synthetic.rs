@@ -26,7 +26,7 @@ fn number(list: &mut Vec<String>, text: &str) -> u32 {
 pub fn allocated(lines: &[(&str, &str, [u64; 2])]) -> Allocated {
     let mut all = Allocated::default();
     for &(frames, class, bytes) in lines {
-        let frames: Vec<String> = parted(frames);
+        let frames: Vec<String> = split_frames(frames);
         let line = AllocatedLine {
             frames: frames
                 .iter()
@@ -44,7 +44,7 @@ pub fn allocated(lines: &[(&str, &str, [u64; 2])]) -> Allocated {
 }
 
 /// Splits frames at spaces, except that ` (lambda)` stays with its frame.
-fn parted(frames: &str) -> Vec<String> {
+fn split_frames(frames: &str) -> Vec<String> {
     let frames = frames.replace(" (", "\u{1}(");
     frames.split(' ').map(|f| f.replace('\u{1}', " ")).collect()
 }
@@ -52,7 +52,7 @@ fn parted(frames: &str) -> Vec<String> {
 /// Returns a stack of these frames, the root first. `half` is the half-width of the interval.
 #[must_use]
 pub fn stack(frames: &str, bytes: u64, half: u64) -> Stack {
-    let mut frames = parted(frames);
+    let mut frames = split_frames(frames);
     frames.reverse();
     Stack {
         frames,
@@ -247,7 +247,7 @@ pub fn heap(suspects: u32) -> HeapReport {
 /// Returns a report and stacks that fill a page to its maximum size: suspects with fifty stacks each, and different
 /// stacks of up to sixty frames.
 #[must_use]
-pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
+pub fn largest_page_report(suspects: u32, stacks: u32) -> (Report, Allocated) {
     let verdicts = [
         Verdict::Leak,
         Verdict::Growth,

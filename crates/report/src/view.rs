@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::collapsed::Columns;
 use crate::junit::Gate;
-use crate::stacks::focused;
+use crate::stacks::stacks_in_focus;
 use crate::svg::Measured;
 
 /// A report's data with the options of its output. Through `Deref` it can be used like the data, and its JSON contains
@@ -76,12 +76,12 @@ pub struct View {
 }
 
 impl View {
-    /// Cuts the stacks of each suspect to the focus, and finds the frame through which most of the suspect's objects were
-    /// allocated.
+    /// Cuts the stacks of each suspect to the focus, and finds the frame through which most of the suspect's objects
+    /// were allocated.
     pub fn focus_stacks(&self, suspects: &mut [Suspect]) {
         if let Some(focus) = &self.focus {
             for suspect in suspects {
-                suspect.stacks = focused(&suspect.stacks, focus);
+                suspect.stacks = stacks_in_focus(&suspect.stacks, focus);
                 suspect.allocated_through = through(&suspect.stacks);
             }
         }
@@ -113,7 +113,7 @@ impl DiffReport {
     /// Returns the warnings. If the gates (`--fail-on-growth`, `--fail-on-suspect`) were not checked, one of the
     /// warnings says so.
     pub(crate) fn all_warnings(&self) -> impl Iterator<Item = &str> {
-        let undecided = self.undecided().map(|_| crate::UNDECIDED);
+        let undecided = self.unchecked_gates_reason().map(|_| crate::UNDECIDED);
         let warnings = self.data.warnings.iter().map(String::as_str);
         warnings.chain(undecided)
     }
@@ -121,7 +121,7 @@ impl DiffReport {
     /// Returns the reason why gates were not checked: the dumps cannot be compared, and the user did not give
     /// `--allow-partial`. Returns `None` if gates were checked.
     #[must_use]
-    pub fn undecided(&self) -> Option<&str> {
+    pub fn unchecked_gates_reason(&self) -> Option<&str> {
         let more = &self.more;
         let undecided = more.gates.any() && !self.data.comparable && !more.allow_partial;
         let why = self.data.warnings.first().map_or("", |w| w);

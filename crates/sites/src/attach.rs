@@ -46,7 +46,7 @@ pub const NOT_UP: i32 = 212;
 /// Prefix of a request to count allocations. The rest of the request is options with [`COUNT_KEYS`].
 pub const COUNT: &str = "count:";
 /// Prefix of a request to end a count. The rest of the request is a token. The agent returns the [`crate::Counts`] in a
-/// file in memory whose name contains the token ([`count_sign`]).
+/// file in memory whose name contains the token ([`counts_file_name`]).
 pub const COUNT_END: &str = "count-end:";
 /// Prefix of a request for the number of classes that would be changed if counting started now. The rest of the request
 /// is options with [`COUNT_KEYS`]. The agent returns the sum of [`CLASSES`] and that number.
@@ -88,7 +88,7 @@ pub const COUNT_KEYS: [&str; 6] = ["seconds", "jdk", "include", "exclude", "samp
 
 /// Returns the name of the file in memory that holds a [`Counting`].
 #[must_use]
-pub fn counting_sign(token: &str) -> String {
+pub fn counting_file_name(token: &str) -> String {
     format!("heapdiff-counting-{token}")
 }
 
@@ -136,7 +136,7 @@ impl Counting {
 
 /// Returns the name of the file in memory that holds the [`crate::Counts`].
 #[must_use]
-pub fn count_sign(token: &str) -> String {
+pub fn counts_file_name(token: &str) -> String {
     format!("heapdiff-count-{token}")
 }
 

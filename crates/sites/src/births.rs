@@ -82,10 +82,10 @@ impl<K: Ord + Copy> Counts<K> {
         let sum = shares.iter().map(|share| share.value).sum();
         let narrowed = parts.iter().map(|(key, part)| {
             let stack = self.stacks.get(key).copied().unwrap_or_default();
-            limits.narrowed(stack, part.bytes)
+            limits.narrow_interval(stack, part.bytes)
         });
         let narrowed: Vec<Interval> = narrowed.collect();
-        let fitted = fitted(&narrowed, sum);
+        let fitted = scale_to_sum(&narrowed, sum);
         for ((part, bytes), share) in parts.values_mut().zip(fitted).zip(shares) {
             if share.value != 0.0 {
                 part.objects *= bytes.value / share.value;
@@ -130,7 +130,7 @@ impl Limits {
         let mut places = BTreeMap::new();
         for (&place, births) in &counts.places {
             if let Some(&samples) = here.get(&place) {
-                places.insert(place, (most(births, samples), samples));
+                places.insert(place, (upper_live_bound(births, samples), samples));
                 continue;
             }
             rest.objects = rest.objects.saturating_add(births.objects);
@@ -143,18 +143,21 @@ impl Limits {
             samples,
             counted: here.values().sum(),
             all: counts.places.clone(),
-            rest: most(&rest, 0),
+            rest: upper_live_bound(&rest, 0),
             places,
         }
     }
 
     /// Returns the interval of a stack's bytes, narrowed by the bounds. `share` is the interval from samples. An end of
-    /// it is replaced if the bound for this end is better ([`is_better`]).
-    fn narrowed(&self, stack: OfStack, share: Interval) -> Interval {
+    /// it is replaced if the bound for this end is better ([`is_tighter_bound`]).
+    fn narrow_interval(&self, stack: OfStack, share: Interval) -> Interval {
         let Some((place, births)) = stack.place.and_then(|p| Some((p, self.all.get(&p)?))) else {
             return share;
         };
-        let most = Interval::sum([most(births, stack.counted), self.share(stack.other)]);
+        let most = Interval::sum([
+            upper_live_bound(births, stack.counted),
+            self.share(stack.other),
+        ]);
         // Exact counts exist only for places (lines of code). Two other amounts are estimated from their shares of the
         // samples: the bytes of other stacks through the same place, and the bytes of objects that are not counted.
         // `strangers` is the number of these samples.
@@ -166,11 +169,11 @@ impl Limits {
         let others = places.map(|(_, of)| of.0);
         let others = Interval::sum(others.chain([self.rest, self.share(strangers)]));
         let least = Interval::sum([Interval::exact(self.total), others.times(-1.0)]);
-        let is_high = is_better(
+        let is_high = is_tighter_bound(
             [most.value - share.value, most.high - most.value],
             share.high - share.value,
         );
-        let is_low = is_better(
+        let is_low = is_tighter_bound(
             [share.value - least.value, least.value - least.low],
             share.value - share.low,
         );
@@ -221,12 +224,12 @@ const ERRORS: f64 = 1.96;
 ///
 /// The bound replaces the end if its interval is the narrower one (`width < share`). The alternative, to choose the end
 /// that is nearer to the estimate, would make the interval wrong more often than either end alone.
-fn is_better([out, width]: [f64; 2], share: f64) -> bool {
+fn is_tighter_bound([out, width]: [f64; 2], share: f64) -> bool {
     width < share && out <= FAR / ERRORS * width.hypot(share)
 }
 
 /// Returns the upper bound of a place's live bytes, given the number of its samples that are alive.
-fn most(births: &Births, alive: u64) -> Interval {
+fn upper_live_bound(births: &Births, alive: u64) -> Interval {
     let bytes = float(births.bytes);
     match births.samples {
         Some(taken) if taken >= alive && taken > 0 => {
@@ -239,7 +242,7 @@ fn most(births: &Births, alive: u64) -> Interval {
 
 /// Changes the values within their intervals so that they add up to `sum`. Each value changes by the same fraction of
 /// the width of its interval.
-fn fitted(intervals: &[Interval], sum: f64) -> Vec<Interval> {
+fn scale_to_sum(intervals: &[Interval], sum: f64) -> Vec<Interval> {
     let moved = |by: f64| -> Vec<Interval> {
         let moved = intervals.iter().map(|interval| {
             let value = interval.value + by * (interval.high - interval.low);

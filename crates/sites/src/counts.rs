@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_counts_are_read_back() {
         for counts in [Counts::default(), example()] {
             assert_eq!(Counts::decode(&counts.encode()), Some(counts));
         }
@@ -264,7 +264,7 @@ mod tests {
         /// Damaged bytes may still be decoded. The result can then be encoded and decoded again. Decoding takes no more
         /// memory than the number of bytes allows.
         #[test]
-        fn damaged_counts_are_refused_or_read_alike(
+        fn damaged_counts_are_refused_or_read_consistently(
             counts in any_counts(),
             damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
             cut in option::of(any::<prop::sample::Index>()),
@@ -281,7 +281,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_refused_or_read_alike(bytes in vec(any::<u8>(), 0..99)) {
+        fn any_bytes_are_refused_or_read_consistently(bytes in vec(any::<u8>(), 0..99)) {
             let numbers = [START, &bytes, END].concat();
             assert_read_alike(&numbers)?;
             // The decoder gets further in random bytes if their values are small.

@@ -77,7 +77,7 @@ pub enum Line {
 impl Line {
     /// Returns the line for a number in a recording: negative for a native method, 0 if unknown.
     #[must_use]
-    pub fn of_number(number: i32) -> Self {
+    pub fn from_number(number: i32) -> Self {
         match u32::try_from(number) {
             Ok(0) => Self::Unknown,
             Ok(line) => Self::At(line),
@@ -85,7 +85,7 @@ impl Line {
         }
     }
 
-    /// Returns the number that [`of_number`](Self::of_number) accepts.
+    /// Returns the number that [`from_number`](Self::from_number) accepts.
     #[must_use]
     pub fn number(self) -> i32 {
         match self {
@@ -316,7 +316,7 @@ impl SiteTable {
             class: method.map_or("", |m| name(m.class)),
             method: method.map_or("", |m| name(m.name)),
             file: method.and_then(|m| self.string(m.file)),
-            line: Line::of_number(line),
+            line: Line::from_number(line),
         }
     }
 
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn a_written_table_is_read_back() {
         let table = decode(&sample()).unwrap();
         let frames: Vec<Frame<'_>> = table.frames(1).collect();
         let add = Frame {
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_repetitions_and_pieces() {
+    fn gaps_repetitions_and_pieces_are_decoded() {
         let one = sample();
         assert_eq!(one.len() % 8, 0);
         let mut piece = vec![0; 64];
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_later_batches_are_placed_too() {
+    fn faults_of_later_batches_have_a_position() {
         let one = sample();
         let place = |byte: usize, value: u8| {
             let mut bytes = [&one[..], &one].concat();
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_placed() {
+    fn faults_have_a_position() {
         let fault = |bytes: &[u8]| decode(bytes).unwrap_err();
         let good = sample();
         let mut bytes = good.clone();

@@ -62,7 +62,7 @@ pub fn whole(value: f64) -> u64 {
 impl Estimate {
     /// Returns an estimate of `bytes` bytes. It comes from `samples` samples whose objects have `seen` bytes together.
     #[must_use]
-    pub fn of_bytes(samples: u64, bytes: f64, variance: f64, seen: f64) -> Self {
+    pub fn from_bytes(samples: u64, bytes: f64, variance: f64, seen: f64) -> Self {
         let added = Sum {
             bytes,
             variance,
@@ -140,13 +140,13 @@ impl Estimate {
     }
 
     /// Returns the sum of the sizes of the sampled objects, in bytes.
-    pub(crate) fn seen_bytes(&self) -> u64 {
+    pub(crate) fn sampled_bytes(&self) -> u64 {
         whole(self.seen)
     }
 
     /// Returns the effective number of samples (Kish): the number of samples of equal weight that would give the same
     /// precision.
-    pub(crate) fn equal_samples(&self) -> f64 {
+    pub(crate) fn effective_samples(&self) -> f64 {
         if self.added.squares > 0.0 {
             self.added.bytes * self.added.bytes / self.added.squares
         } else {
@@ -167,14 +167,14 @@ impl Estimate {
     /// Returns the 95 % confidence interval in bytes, widened by the bytes of objects that may have no sample.
     #[must_use]
     pub fn ci95(&self, unseen: Unseen) -> [u64; 2] {
-        unseen.widened(self.interval())
+        unseen.widen_to_bytes(self.interval())
     }
 }
 
 impl Unseen {
     /// Rounds an interval to whole bytes, and widens it by the bytes of objects that may have no sample.
     #[must_use]
-    pub fn widened(&self, interval: Interval) -> [u64; 2] {
+    pub fn widen_to_bytes(&self, interval: Interval) -> [u64; 2] {
         [
             whole(interval.low).saturating_sub(self.gone),
             whole(interval.high).saturating_add(self.there),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn estimates_add_up_and_are_subtracted_part_by_part() {
+    fn estimates_are_added_and_subtracted() {
         let one = |bytes, variance, size| {
             let mut one = Estimate::default();
             one.add(&weight(bytes, variance), size);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_add_up_and_the_interval_is_theirs() {
+    fn samples_and_their_variances_add_up() {
         let mut sum = Estimate::default();
         assert_eq!(sum.ci95(Unseen::default()), [0, 0]);
         for _ in 0..4 {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn no_interval_goes_below_what_was_seen_or_below_nothing() {
+    fn no_interval_goes_below_the_samples_or_zero() {
         let mut one = Estimate::default();
         one.add(&weight(1000.0, 1e9), 600);
         assert_eq!(one.ci95(Unseen::default())[0], 600);

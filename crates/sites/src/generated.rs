@@ -31,7 +31,7 @@ const NUMBERED: [&str; 4] = [
 /// Returns the stable name of a class or array class: `Foo$$Lambda` for `Foo$$Lambda/0x00007f12`.
 #[must_use]
 pub fn stable(name: &str) -> Cow<'_, str> {
-    if is_plain(name) {
+    if needs_no_rewrite(name) {
         return Cow::Borrowed(name);
     }
     let element = name.trim_end_matches("[]");
@@ -48,7 +48,7 @@ pub fn stable(name: &str) -> Cow<'_, str> {
 
 /// Returns true if no rule applies to a name, as for nearly all names. Rules apply to addresses after a slash, to
 /// hashes and random suffixes after marks with two dollar signs, and to numbers at the end.
-fn is_plain(name: &str) -> bool {
+fn needs_no_rewrite(name: &str) -> bool {
     let brackets = |byte: &u8| matches!(byte, b'[' | b']');
     let last = name.bytes().rev().find(|byte| !brackets(byte));
     let is_numbered = last.is_some_and(|byte| byte.is_ascii_digit());
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_from_run_to_run_is_left_out() {
+    fn parts_that_differ_between_runs_are_removed() {
         for (name, expected) in [
             ("a.Foo$$Lambda/0x00007f1234001000", "a.Foo$$Lambda"),
             ("a.Foo$$Lambda$14/0x0000000800c03000", "a.Foo$$Lambda"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_wrote_stays() {
+    fn names_written_by_people_are_unchanged() {
         for name in [
             "com.acme.Foo$Bar",
             "com.acme.Foo$1",

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_drawn_whole_is_known() {
+    fn a_complete_sample_has_no_uncertainty() {
         near(Interval::share(0.3, 50.0, 1.0), [0.3, 0.3, 0.3]);
         let (half, none) = (
             Interval::share(0.3, 50.0, 0.75),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_keep_their_form() {
+    fn sums_of_intervals_keep_their_asymmetry() {
         let part = |value, low, high| Interval { value, low, high };
         let sum = Interval::sum([part(10.0, 7.0, 16.0), part(5.0, 1.0, 13.0)]);
         // The distances from the value to the ends add up as squares: 3 and 4 give 5 below, 6 and 8 give 10 above.

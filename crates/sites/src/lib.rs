@@ -72,7 +72,7 @@
 //!
 //! When the table of `max_samples` places is nearly full, or a sample found no place in it, the agent doubles
 //! `interval` (or `rate`). It drops the samples that the new interval would not have taken, so estimates stay unbiased.
-//! [`Sampling::keeps`] makes the choice from uid and size alone. [`Counter::Thinned`] counts the dropped samples.
+//! [`Sampling::would_take`] makes the choice from uid and size alone. [`Counter::Thinned`] counts the dropped samples.
 //!
 //! A dump may be taken at any moment of this, so the new interval is written first. A reader has to ignore samples that
 //! the interval in the dump does not keep, because the agent is about to drop them. To match samples across dumps,
@@ -130,5 +130,7 @@ pub use names::{
     Verbosity, fields, statics,
 };
 pub use originals::{DEEPEST, Originals, OwnedFrame};
-pub use stratum::{Division, Follow, Keys, Known, Part, Stratum, Totals, corrected, size_class};
+pub use stratum::{
+    Division, Follow, Keys, Known, Part, Stratum, Totals, corrected_intervals, size_class,
+};
 pub use weight::{Sampling, Strategy, Weight};

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_the_heap_stay_what_they_are() {
+    fn codes_stored_in_the_heap_do_not_change() {
         for (place, counter) in Counter::ALL.iter().enumerate() {
             assert_eq!(counter.index(), place);
         }

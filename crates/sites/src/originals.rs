@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn original_names_take_the_place_of_short_ones() {
+    fn original_names_replace_short_ones() {
         let mut batch = Batch::new();
         for (id, text) in [
             (1, "a.b"),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_one_line_of_the_source_become_one() {
+    fn counts_of_one_source_line_are_merged() {
         let site = |class: &str, line, objects, bytes| CountedSite {
             class: class.to_owned(),
             method: "c".to_owned(),

@@ -1,8 +1,8 @@
 //! The protocol that sends a snapshot through a pipe from a JVM's forked child to the process that requested it.
 //!
 //! 1. The requester sends a token ([`crate::attach::SNAPSHOT_PIPE`]).
-//! 2. The agent creates a pipe, and a file in memory with the name [`sign`]. The file contains the number of the
-//!    descriptor to read from ([`shown`]).
+//! 2. The agent creates a pipe, and a file in memory with the name [`memory_file_name`]. The file contains the number of the
+//!    descriptor to read from ([`file_content`]).
 //! 3. The requester finds the file among the open files of the process and opens the pipe through the process.
 //! 4. The requester empties the file to confirm that it has the pipe.
 //!
@@ -19,20 +19,20 @@ pub const TRAILER: usize = 16;
 
 /// Returns the name of the file in memory.
 #[must_use]
-pub fn sign(token: &str) -> String {
+pub fn memory_file_name(token: &str) -> String {
     format!("heapdiff-pipe-{token}")
 }
 
 /// Returns the content of the file in memory.
 #[must_use]
-pub fn shown(descriptor: i32) -> String {
+pub fn file_content(descriptor: i32) -> String {
     format!("{descriptor}\n")
 }
 
 /// Reads the number of the pipe's file descriptor from the content of the file in memory. Returns `None` if the content
 /// is incomplete.
 #[must_use]
-pub fn end_of(text: &str) -> Option<u32> {
+pub fn parse_descriptor(text: &str) -> Option<u32> {
     text.strip_suffix('\n')?.parse().ok()
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_is_taken_apart() {
+    fn received_bytes_are_split_by_their_trailer() {
         let all = [&b"0123456789ab"[..], &trailer(3, 2)].concat();
         assert_eq!(parts(&all), Some((3, 2, 10)));
         // Each trailer is invalid: the last piece ends after the dump, or is longer than all received bytes, or the sum
@@ -85,9 +85,9 @@ mod tests {
             assert_eq!(parts(&all), None, "{at} {length}");
         }
         assert_eq!(parts(b"short"), None);
-        assert_eq!(end_of(&shown(17)), Some(17));
+        assert_eq!(parse_descriptor(&file_content(17)), Some(17));
         for odd in ["", "1", "x\n", "-1\n"] {
-            assert_eq!(end_of(odd), None, "{odd}");
+            assert_eq!(parse_descriptor(odd), None, "{odd}");
         }
     }
 }

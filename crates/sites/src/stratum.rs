@@ -21,7 +21,7 @@ mod seen;
 use std::collections::BTreeMap;
 
 use self::seen::Seen;
-pub use self::seen::corrected;
+pub use self::seen::corrected_intervals;
 use crate::births::Counts;
 use crate::{Estimate, Interval, Sampling};
 
@@ -230,9 +230,9 @@ impl<K: Ord + Copy> Stratum<K> {
         keys: Keys,
     ) -> Division<K> {
         let strata = strata.into_values();
-        let classes: Vec<Vec<Self>> = strata.map(|of| joined(of, sampling)).collect();
+        let classes: Vec<Vec<Self>> = strata.map(|of| merge_small_strata(of, sampling)).collect();
         let agreement = match keys {
-            Keys::Stacks => Some(seen::agreement(classes.iter().flatten())),
+            Keys::Stacks => Some(seen::same_stack_probability(classes.iter().flatten())),
             Keys::Groups => None,
         };
         let mut division = Division::default();
@@ -285,7 +285,7 @@ impl<K: Ord + Copy> Stratum<K> {
     /// Returns the mean size of the samples.
     fn mean_size(&self) -> u64 {
         let (came, went) = (total(&self.came), total(&self.went));
-        (came.seen_bytes() + went.seen_bytes())
+        (came.sampled_bytes() + went.sampled_bytes())
             .checked_div(came.samples + went.samples)
             .unwrap_or(0)
     }
@@ -308,7 +308,7 @@ impl<K: Ord + Copy> Stratum<K> {
         shortfall: f64,
         seen: Option<&Seen<K>>,
     ) -> BTreeMap<K, Part> {
-        let floor = |own: &Estimate| float(own.seen_bytes());
+        let floor = |own: &Estimate| float(own.sampled_bytes());
         let correct = seen.map(|seen| seen.correct(&self.came, 0.0, floor));
         let mut net: BTreeMap<K, Estimate> = self.came.clone();
         for (&key, went) in &self.went {
@@ -360,7 +360,7 @@ impl<K: Ord + Copy> Stratum<K> {
         let mut keys: Vec<K> = self.came.keys().chain(self.went.keys()).copied().collect();
         keys.sort_unstable();
         keys.dedup();
-        let floor = |own: &Estimate| float(own.seen_bytes()) / bytes.born.max(f64::MIN_POSITIVE);
+        let floor = |own: &Estimate| float(own.sampled_bytes()) / bytes.born.max(f64::MIN_POSITIVE);
         let drawn = float(came.samples) / objects.born.max(1.0);
         let correct = seen.map(|seen| seen.correct(&self.came, drawn, floor));
         let part = |key: K| {
@@ -388,7 +388,7 @@ impl<K: Ord + Copy> Stratum<K> {
                 - bytes.gone.value * gone.value * lost.objects_per_byte();
             let net = net.clamp(-objects.before, objects.after);
             // The estimated bytes of a key are at least the bytes of the key's samples.
-            let seen = float(own_came.seen_bytes()) - bytes.gone.high;
+            let seen = float(own_came.sampled_bytes()) - bytes.gone.high;
             let net_bytes = bytes.net(born, gone);
             let low = net_bytes.low.max(seen.min(net_bytes.value));
             let high = net_bytes.high.min(bytes.after.max(net_bytes.value));
@@ -481,7 +481,7 @@ fn survival(kept: &Estimate, went: &Estimate) -> Interval {
 /// from `population` objects.
 fn share(own: &Estimate, all: &Estimate, population: f64) -> Interval {
     // Samples of unequal weight carry less information: use Kish's effective number of samples.
-    let samples = all.equal_samples();
+    let samples = all.effective_samples();
     let drawn = float(all.samples) / population.max(1.0);
     let share = own.net_bytes() / all.net_bytes().max(f64::MIN_POSITIVE);
     Interval::share(share, samples, drawn)
@@ -491,7 +491,7 @@ fn share(own: &Estimate, all: &Estimate, population: f64) -> Interval {
 ///
 /// A group is a chain of neighbours and may span a wide range of sizes. If groups were cut at a doubling of the size,
 /// many would have no sample, and stacks that allocate arrays of all sizes would be estimated too low.
-fn joined<K: Ord + Copy>(
+fn merge_small_strata<K: Ord + Copy>(
     strata: BTreeMap<u32, Stratum<K>>,
     sampling: &Sampling,
 ) -> Vec<Stratum<K>> {

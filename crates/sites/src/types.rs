@@ -6,7 +6,7 @@ pub use crate::generated::stable;
 /// Converts a type signature to the name as in Java source (`com.acme.Foo$Bar`, `byte[]`). Suffixes that the JVM adds
 /// to names of classes generated at run time are removed, so a thousand lambdas of one method share one name.
 #[must_use]
-pub fn of_signature(signature: &str) -> String {
+pub fn name_from_signature(signature: &str) -> String {
     with_dimensions(signature, |class| {
         let name = class.split('.').next().unwrap_or(class);
         let name = without_number(name);
@@ -114,7 +114,7 @@ mod tests {
             ("Ljdk/proxy2/$Proxy12;", "jdk.proxy.$Proxy"),
             ("", ""),
         ] {
-            assert_eq!(of_signature(signature), name);
+            assert_eq!(name_from_signature(signature), name);
         }
         for (class, name) in [
             ("com/acme/Foo$Bar", "com.acme.Foo$Bar"),

@@ -192,7 +192,7 @@ impl Sampling {
     /// probabilities. So if a coarse sampling keeps a sample, all finer ones keep it too, and a reader of a dump can
     /// repeat the choice.
     #[must_use]
-    pub fn keeps(&self, first: &Sampling, uid: u64, size: u64) -> bool {
+    pub fn would_take(&self, first: &Sampling, uid: u64, size: u64) -> bool {
         let ratio = match (self.probability(size), first.probability(size)) {
             (Some(now), Some(before)) => now / before,
             #[allow(clippy::cast_precision_loss, reason = "a ratio")]
@@ -232,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn every_allocation_weighs_itself() {
+    fn at_interval_zero_each_allocation_counts_once() {
         let weight = bytes(0).weight(24).unwrap();
         assert_eq!((weight.objects, weight.bytes), (1.0, 24.0));
         assert_eq!((weight.objects_variance, weight.bytes_variance), (0.0, 0.0));
     }
 
     #[test]
-    fn variances_are_those_of_the_estimator() {
+    fn variances_match_those_of_the_estimator() {
         let count = Sampling {
             strategy: Strategy::Count,
             interval: 0,
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn small_objects_weigh_an_interval_and_large_ones_themselves() {
+    fn small_objects_weigh_an_interval_and_large_ones_their_size() {
         let s = bytes(524_288);
         let small = s.weight(16).unwrap();
         assert!((small.bytes / 524_296.0 - 1.0).abs() < 1e-6, "{small:?}");
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn large_objects_of_a_jvm_before_25_may_be_more() {
+    fn large_objects_before_jdk_25_may_be_underestimated() {
         let s = bytes(65_536);
         assert_eq!((s.shortfall(24), s.shortfall(OUTSIDE - 1)), (1.0, 1.0));
         assert_eq!((s.shortfall(OUTSIDE), s.shortfall(40_000)), (SHORT, SHORT));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn unbiased_by_simulation() {
+    fn a_simulation_shows_that_weights_are_unbiased() {
         // Each object is sampled with its probability. The mean of the estimates must be the true value.
         let s = bytes(4096);
         for size in [16_u64, 1000, 4096, 20_000] {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn thinning_is_nested_and_gives_the_new_probability() {
+    fn downsampling_is_nested_and_gives_the_new_probability() {
         let first = bytes(1000);
         let (second, third) = (first.doubled(), first.doubled().doubled());
         assert_eq!(third.interval, 4000);
@@ -323,8 +323,8 @@ mod tests {
         for uid in 1..=n {
             let uid = u64::from(uid);
             let (a, b) = (
-                second.keeps(&first, uid, size),
-                third.keeps(&first, uid, size),
+                second.would_take(&first, uid, size),
+                third.would_take(&first, uid, size),
             );
             assert!(a || !b, "uid {uid} is kept by the coarser sampling only");
             kept += u32::from(b);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn other_strategies() {
+    fn weights_of_other_strategies() {
         let count = Sampling {
             strategy: Strategy::Count,
             interval: 0,
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(time.doubled().doubled().relative_bytes(&time, 24), 96.0);
         assert_eq!(count.relative_bytes(&count, 24), 2400.0);
         let kept = (1..=10_000)
-            .filter(|&uid| time.doubled().keeps(&time, uid, 24))
+            .filter(|&uid| time.doubled().would_take(&time, uid, 24))
             .count();
         assert!((4700..5300).contains(&kept), "{kept}");
         for code in -1..6 {

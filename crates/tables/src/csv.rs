@@ -94,7 +94,7 @@ mod tests {
     use crate::Kind;
 
     #[test]
-    fn texts_are_quoted_where_they_must_be() {
+    fn strings_are_quoted_if_necessary() {
         let columns = [Column::new("a,b", Kind::Text), Column::new("n", Kind::Id)];
         let mut csv = CsvWriter::new(Vec::new(), &columns).unwrap();
         csv.row(&[Cell::Text("say \"hi\"\n"), Cell::Id(255)])

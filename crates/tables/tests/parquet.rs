@@ -64,7 +64,7 @@ fn read(bytes: Vec<u8>) -> (Vec<Row>, usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn what_is_written_is_read(
+    fn written_rows_are_read_back(
         rows in proptest::collection::vec(
             (any::<Option<bool>>(), any::<Option<i64>>(), any::<Option<u64>>(),
              proptest::option::of(-1e9..1e9), any::<Option<String>>()),
@@ -79,7 +79,7 @@ proptest! {
 }
 
 #[test]
-fn the_footer_says_what_it_is() {
+fn the_footer_contains_the_metadata() {
     let metadata = vec![("heapdiff.dump".to_owned(), "a.hprof".to_owned())];
     let options = ParquetOptions {
         metadata,
@@ -97,7 +97,7 @@ fn the_footer_says_what_it_is() {
 }
 
 #[test]
-fn long_texts_end_a_group_early() {
+fn long_strings_end_a_row_group_early() {
     let text = "x".repeat(1 << 10);
     let rows: Vec<Row> = (0..1024)
         .map(|n| (None, Some(n), None, None, Some(text.clone())))
@@ -112,7 +112,7 @@ fn long_texts_end_a_group_early() {
 }
 
 #[test]
-fn a_cell_of_another_type_is_refused_and_leaves_no_trace() {
+fn a_cell_of_another_type_is_refused_without_effect() {
     let mut writer = ParquetWriter::new(Vec::new(), &columns(), ParquetOptions::default()).unwrap();
     let good = [
         Cell::Bool(true),

@@ -16,7 +16,7 @@ pub struct Amount {
 impl Amount {
     /// Adds, saturating at the maximum.
     #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
+    pub const fn saturating_add(self, other: Self) -> Self {
         Self {
             samples: self.samples.saturating_add(other.samples),
             objects: self.objects.saturating_add(other.objects),
@@ -26,7 +26,7 @@ impl Amount {
 
     /// Subtracts, saturating at 0.
     #[must_use]
-    pub const fn less(self, other: Self) -> Self {
+    pub const fn saturating_sub(self, other: Self) -> Self {
         Self {
             samples: self.samples.saturating_sub(other.samples),
             objects: self.objects.saturating_sub(other.objects),

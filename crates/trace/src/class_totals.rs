@@ -179,7 +179,7 @@ mod tests {
             assert!(found.insert(c.class, c.objects).is_none());
         };
         trace.each_counted_class(run, take).unwrap();
-        assert_eq!(trace.odd(), 0);
+        assert_eq!(trace.invalid_number_count(), 0);
         found
     }
 
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_counted_together() {
+    fn classes_beyond_the_limit_are_counted_together() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let notes = || Trace::open(&path).unwrap().notes(1).unwrap().len();
@@ -254,7 +254,7 @@ mod tests {
 
     /// If a run is deleted, so are its counts, even if the deleting program does not know the table.
     #[test]
-    fn counts_go_with_their_run() {
+    fn counts_are_deleted_with_their_run() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         for uid in ["1-1", "2-1"] {

@@ -103,7 +103,7 @@ impl Trace {
             };
             let leaf = frames.first().and_then(place);
             if let Some(sampled) = leaf.and_then(|at| found.get_mut(at)) {
-                sampled.allocated = sampled.allocated.plus(*amount);
+                sampled.allocated = sampled.allocated.saturating_add(*amount);
             }
             let is_own = |frame: &&&Frame| !is_jdk(&frame.class);
             let caller = frames.iter().find(is_own).and_then(place);
@@ -117,9 +117,10 @@ impl Trace {
                 let own = sampled.allocated.samples;
                 // It is no contradiction if the expected number lies between two numbers of samples: those at the line
                 // alone, and those at the line and in the JDK methods that it calls.
-                no_chance(own, expected)
-                    && (too_many(own, expected)
-                        || no_chance(called.max(own), expected) && !too_many(called, expected))
+                is_beyond_chance(own, expected)
+                    && (exceeds_expected(own, expected)
+                        || is_beyond_chance(called.max(own), expected)
+                            && !exceeds_expected(called, expected))
             });
         }
         Ok(Some(found))
@@ -129,7 +130,7 @@ impl Trace {
 /// Returns the number of samples to expect at a line, given the exact count of its allocations. Returns `None` if the
 /// bytes of these allocations are unknown.
 fn expected(line: &CountedLine, interval: u64) -> Option<f64> {
-    if line.is_rest() {
+    if line.is_remainder_row() {
         return None;
     }
     #[allow(clippy::cast_precision_loss, reason = "an expectation")]
@@ -143,13 +144,13 @@ fn expected(line: &CountedLine, interval: u64) -> Option<f64> {
     }
 }
 
-fn too_many(samples: u64, expected: f64) -> bool {
+fn exceeds_expected(samples: u64, expected: f64) -> bool {
     #[allow(clippy::cast_precision_loss, reason = "an expectation")]
     let samples = samples as f64;
     samples > expected
 }
 
-fn no_chance(samples: u64, expected: f64) -> bool {
+fn is_beyond_chance(samples: u64, expected: f64) -> bool {
     #[allow(clippy::cast_precision_loss, reason = "an expectation")]
     let samples = samples as f64;
     let apart = (samples - expected).abs();
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_compiler_removes_is_seen_and_what_is_sampled_as_counted_is_not() {
+    fn only_removed_allocations_show_a_difference() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         write(&path, &Scene::default()).unwrap();
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_is_no_difference() {
+    fn random_variation_is_not_a_difference() {
         for (samples, expected, beyond) in [
             (0, 15.0, false),
             (0, 17.0, true),
@@ -240,7 +241,11 @@ mod tests {
             (13_000, 10_000.0, true),
             (7900, 10_000.0, true),
         ] {
-            assert_eq!(no_chance(samples, expected), beyond, "{samples} {expected}");
+            assert_eq!(
+                is_beyond_chance(samples, expected),
+                beyond,
+                "{samples} {expected}"
+            );
         }
         let line = |bytes| CountedLine {
             class: "A".to_owned(),

@@ -83,7 +83,7 @@ struct Span {
 impl Span {
     /// Returns (length, age): the joint length of this span and the next one, and their age. The ratio of length and
     /// age decides which spans are merged.
-    fn beside_age(self, next: Self, now: i64) -> (u128, u128) {
+    fn joint_length_and_age(self, next: Self, now: i64) -> (u128, u128) {
         let whole = |ms: i64| u128::from(ms.max(0).unsigned_abs());
         let length = whole(self.length) + whole(next.length);
         (length, whole(now.saturating_sub(self.end)).max(1))
@@ -109,7 +109,7 @@ pub(crate) struct CountedRows {
 impl CountedRows {
     /// Marks the cache as outdated: a transaction may have been rolled back, or another process may have changed the
     /// file.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         self.made = false;
     }
 
@@ -125,7 +125,7 @@ impl CountedRows {
         if !self.made || self.changed(connection, run)? {
             self.find(connection, run)?;
         }
-        told(connection, run, counting)?;
+        store_state(connection, run, counting)?;
         let begin = self.spans.last().map_or(counting.from_ms, |span| span.end);
         let (end, sites) = (counting.at_ms.max(begin), counting.lines.len() as u64);
         let length = end - begin;
@@ -161,7 +161,7 @@ impl CountedRows {
             };
             add.execute(params![id, site, int(line.objects), int(bytes)])?;
         }
-        self.thin(connection, max_bytes / AMOUNTS_PART / AMOUNT_BYTES)?;
+        self.merge_spans(connection, max_bytes / AMOUNTS_PART / AMOUNT_BYTES)?;
         Ok(self.others.is_empty())
     }
 
@@ -215,7 +215,7 @@ impl CountedRows {
         if self.others.contains(&line.number) {
             return Ok(None);
         }
-        let id = match found(connection, run, line)? {
+        let id = match find_line_id(connection, run, line)? {
             Some(id) => {
                 resize(connection, id, line)?;
                 id
@@ -235,7 +235,7 @@ impl CountedRows {
 
     /// Merges neighbouring time spans until there are at most [`MOST_SPANS`] spans, and at most `most_amounts` amounts
     /// in all spans together. An amount is the count of one line of code in one span.
-    fn thin(&mut self, connection: &Connection, most_amounts: u64) -> rusqlite::Result<()> {
+    fn merge_spans(&mut self, connection: &Connection, most_amounts: u64) -> rusqlite::Result<()> {
         let Some(now) = self.spans.last().map(|span| span.end) else {
             return Ok(());
         };
@@ -245,7 +245,7 @@ impl CountedRows {
                 return Ok(());
             }
             let pairs = self.spans.windows(2).enumerate().map(|(at, pair)| {
-                let fraction = pair[0].beside_age(pair[1], now);
+                let fraction = pair[0].joint_length_and_age(pair[1], now);
                 (at, fraction)
             });
             let shortest = pairs.min_by(|(_, (a, of_a)), (_, (b, of_b))| {
@@ -279,7 +279,7 @@ impl LineCount {
 }
 
 /// Stores the state of the counting.
-fn told(connection: &Connection, run: i64, counting: &Counting) -> rusqlite::Result<()> {
+fn store_state(connection: &Connection, run: i64, counting: &Counting) -> rusqlite::Result<()> {
     let mut tell = connection.prepare_cached(
         "INSERT OR REPLACE INTO counting VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
@@ -296,7 +296,11 @@ fn told(connection: &Connection, run: i64, counting: &Counting) -> rusqlite::Res
     Ok(())
 }
 
-fn found(connection: &Connection, run: i64, line: &LineCount) -> rusqlite::Result<Option<i64>> {
+fn find_line_id(
+    connection: &Connection,
+    run: i64,
+    line: &LineCount,
+) -> rusqlite::Result<Option<i64>> {
     let find =
         "SELECT id FROM counted_site WHERE run = ?1 AND class = ?2 AND method = ?3 AND line IS ?4
                 AND allocated = ?5";
@@ -329,7 +333,7 @@ fn insert(connection: &Connection, run: i64, line: &LineCount) -> rusqlite::Resu
 }
 
 fn row(connection: &Connection, run: i64, line: &LineCount) -> rusqlite::Result<i64> {
-    match found(connection, run, line)? {
+    match find_line_id(connection, run, line)? {
         Some(id) => Ok(id),
         None => insert(connection, run, line),
     }
@@ -473,7 +477,7 @@ mod tests {
         let mut lines = Vec::new();
         let part = trace.each_counted_line(run, window, |line| lines.push(line));
         let part = part.unwrap();
-        assert_eq!(trace.odd(), 0);
+        assert_eq!(trace.invalid_number_count(), 0);
         (part, lines)
     }
 
@@ -486,7 +490,7 @@ mod tests {
             } else {
                 24
             };
-            if !line.is_rest() {
+            if !line.is_remainder_row() {
                 assert_eq!(line.bytes, Some(bytes * line.objects), "{line:?}");
             }
             *found.entry(line.class).or_default() += line.objects;
@@ -505,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_add_up_and_windows_are_of_whole_spans() {
+    fn counts_add_up_and_windows_cover_whole_spans() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut first = writer(&path, "1-1", ROOM);
@@ -547,7 +551,7 @@ mod tests {
     /// After a day of ticks, a few hundred spans are left. The latest spans have not been merged, and the sum of all
     /// spans is exact.
     #[test]
-    fn old_spans_become_fewer_and_nothing_is_lost() {
+    fn old_spans_are_merged_without_loss() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut rows = CountedRows::default();
@@ -594,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_take_a_part_of_the_file_at_most() {
+    fn amounts_take_at_most_a_part_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let max_bytes = 1 << 20;
@@ -620,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_have_no_room_are_counted_together() {
+    fn lines_beyond_the_limit_are_counted_together() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let notes = || Trace::open(&path).unwrap().notes(1).unwrap().len();
@@ -633,14 +637,14 @@ mod tests {
         assert_eq!((all.len(), all[OTHERS], all["com.acme.C0"]), (257, 101, 3));
         assert_eq!(all.values().sum::<u64>(), 256 + 356 + 2);
         let lines = read(&path, 1, Window::ALL).1;
-        let rest = lines.iter().find(|line| line.is_rest()).unwrap();
+        let rest = lines.iter().find(|line| line.is_remainder_row()).unwrap();
         assert_eq!(rest.bytes, Some(51 * 24 + 50 * 40));
         assert_eq!(notes(), 1, "it is told once");
     }
 
     /// The object size of a line may become known only at a later tick, or become unknown again.
     #[test]
-    fn bytes_are_of_the_size_that_is_known_at_last() {
+    fn bytes_use_the_last_known_object_size() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = writer(&path, "1-1", ROOM);
@@ -661,7 +665,7 @@ mod tests {
     /// If a run is deleted, its counts are deleted, even by a program that does not know these tables. Merging spans
     /// does not change the sums.
     #[test]
-    fn counts_go_with_their_run_and_stay_as_sums_until_then() {
+    fn counts_are_deleted_with_their_run_and_sums_stay_exact() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut first = writer(&path, "1-1", ROOM);
@@ -714,7 +718,7 @@ mod tests {
 
     /// If a tick fails, the next tick includes its counts. If the run was deleted, its writer inserts the run again.
     #[test]
-    fn a_tick_that_fails_leaves_nothing() {
+    fn a_failed_tick_writes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = writer(&path, "1-1", ROOM);
@@ -734,7 +738,7 @@ mod tests {
             ..NewTick::default()
         };
         let failed = writer.tick(&Numbered, &(), |_| &more).unwrap_err();
-        assert!(failed.lacks_room(), "{failed}");
+        assert!(failed.is_disk_full(), "{failed}");
         assert_eq!(objects(&path, 1, Window::ALL), of([("com.acme.C1", 1)]));
         limit(&writer, 1 << 20);
         tick(&mut writer, 3000, many());
@@ -750,7 +754,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_refused() {
+    fn a_view_instead_of_a_table_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         tick(&mut writer(&path, "1-1", ROOM), 1000, vec![line(1, 1)]);

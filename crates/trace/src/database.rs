@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::place::{index_in_place, network};
-use crate::room::lacks_room;
+use crate::place::{disable_index_cow, network};
+use crate::room::is_disk_full_at;
 
 /// SQLite application id of a trace: `hdtr`.
 pub(crate) const APPLICATION: i32 = 0x6864_7472;
@@ -95,8 +95,8 @@ pub enum TraceError {
 impl TraceError {
     /// Returns true if the disk is full. If SQLite's error code is inconclusive, this tries to write a small file.
     #[must_use]
-    pub fn lacks_room(&self) -> bool {
-        matches!(self, Self::Sqlite { path, source } if lacks_room(path, source))
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Self::Sqlite { path, source } if is_disk_full_at(path, source))
     }
 
     /// Returns the path if the file is not a database at all.
@@ -136,8 +136,8 @@ impl Database {
             let path = path.to_owned();
             return Err(TraceError::Network { path, what });
         }
-        make_private(path);
-        index_in_place(path)?;
+        create_private(path);
+        disable_index_cow(path)?;
         let mut connection = Connection::open(path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
         let pages: i64 = connection
@@ -201,7 +201,7 @@ impl Database {
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         // On btrfs, create the log index so that it is written in place, because a writer that starts later uses the
         // same file. Ignore an error: a reader without write access to the folder creates no index.
-        let _ = index_in_place(path);
+        let _ = disable_index_cow(path);
         Self::open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY)
     }
 
@@ -228,7 +228,7 @@ impl Database {
             let path = path.to_owned();
             return Err(TraceError::Network { path, what });
         }
-        index_in_place(path)?;
+        disable_index_cow(path)?;
         Self::open_as(path, OpenFlags::SQLITE_OPEN_READ_WRITE, busy)
     }
 
@@ -289,7 +289,7 @@ impl Database {
 /// Creates the file, if it is missing, with access for its owner only: like a heap dump, it contains command lines and
 /// class names. SQLite gives the same access rights to the files beside it. An error here is ignored, because SQLite
 /// reports it when it opens the file.
-fn make_private(path: &Path) {
+fn create_private(path: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -332,7 +332,7 @@ mod tests {
     use super::{Database, TraceError};
 
     #[test]
-    fn a_trace_is_made_once_and_read_beside_its_writer() {
+    fn a_trace_is_created_once_and_read_while_it_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let first = Database::create(&path).unwrap();
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_refused() {
+    fn files_that_are_not_traces_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("other.db");
         let other = rusqlite::Connection::open(&path).unwrap();

@@ -83,7 +83,7 @@ impl Trace {
         mut take: impl FnMut(&[ValueRef<'_>]) -> bool,
     ) -> Result<(), TraceError> {
         if let Some(names) = &self.names
-            && self.each_renamed_row(&**names, table, &mut take)?
+            && self.for_each_renamed_row(&**names, table, &mut take)?
         {
             return Ok(());
         }

@@ -62,7 +62,7 @@ impl<F: FnMut(&[ValueRef<'_>]) -> bool> Rows<'_, F> {
 
 impl Renamed {
     /// Cost: keeps all classes and frames in memory.
-    fn of(trace: &Trace) -> Result<Self, TraceError> {
+    fn from_trace(trace: &Trace) -> Result<Self, TraceError> {
         let mut this = Self::default();
         let recorded = trace.recorded_classes()?;
         let mut classes: Vec<(i64, Arc<str>)> = trace.classes()?.into_iter().collect();
@@ -127,7 +127,7 @@ impl Renamed {
 impl Trace {
     /// Passes the rows of a table with original names to a callback, as [`each_row`](Self::each_row) does. If the table
     /// has no names, returns false without calling the callback.
-    pub(crate) fn each_renamed_row(
+    pub(crate) fn for_each_renamed_row(
         &self,
         names: &dyn Originals,
         table: &Table,
@@ -180,7 +180,7 @@ impl Trace {
             })?,
             "class" => {
                 let mut rows = Rows { table, take };
-                for (id, name) in Renamed::of(self)?.classes {
+                for (id, name) in Renamed::from_trace(self)?.classes {
                     if !rows.give(&[("id", ValueRef::Integer(id)), ("name", word(&name))]) {
                         break;
                     }
@@ -188,7 +188,7 @@ impl Trace {
             }
             "frame" => {
                 let mut rows = Rows { table, take };
-                let mut all = Renamed::of(self)?.frames;
+                let mut all = Renamed::from_trace(self)?.frames;
                 all.sort_by_key(|row| row.id);
                 for FrameRow { id, class, frame } in all {
                     let more = rows.give(&[
@@ -203,7 +203,9 @@ impl Trace {
                     }
                 }
             }
-            "stack" => self.each_stack_row(&Renamed::of(self)?, &mut Rows { table, take })?,
+            "stack" => {
+                self.each_stack_row(&Renamed::from_trace(self)?, &mut Rows { table, take })?
+            }
             _ => return Ok(false),
         }
         Ok(true)
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_stands_for_several_becomes_several_rows() {
+    fn a_frame_of_inlined_methods_becomes_several_rows() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let site = |frames| SceneSite {

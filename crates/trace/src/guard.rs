@@ -30,7 +30,7 @@ const TABLES: [(&str, i32); 13] = [
 
 /// Secures a connection for writing, so that a malicious file can neither harm this process nor block others that wait
 /// for the file. Returns the first table that is not an ordinary table.
-pub(crate) fn guard_side_writer(
+pub(crate) fn secure_connection(
     connection: &mut Connection,
     version: i32,
 ) -> rusqlite::Result<Option<&'static str>> {

@@ -70,12 +70,12 @@ const CERTAINLY_OLD: usize = 17;
 
 /// Returns true if generational ZGC made the collection. It is recognised by its names for minor and major collections.
 fn is_generational_z(collection: &Collection) -> bool {
-    keeps_samples(collection) || collection.collector.contains("ZGC Major")
+    ignores_dead_samples(collection) || collection.collector.contains("ZGC Major")
 }
 
 /// Returns true for a young collection of ZGC. Such a collection treats the referents of weak and phantom references as
 /// live, so only major collections find dead samples.
-fn keeps_samples(collection: &Collection) -> bool {
+fn ignores_dead_samples(collection: &Collection) -> bool {
     collection.collector.contains("ZGC Minor")
 }
 
@@ -132,7 +132,7 @@ impl Timeline {
         timeline.work = timeline.work_of(trace)?;
         if timeline.collections.iter().any(is_generational_z) {
             let tried = trace.newest_collected(run.id, begins)?;
-            timeline.majors = Some(timeline.majors_after(tried));
+            timeline.majors = Some(timeline.major_collections(tried));
         }
         Ok(timeline)
     }
@@ -175,7 +175,7 @@ impl Timeline {
 
     /// Returns the major collections of generational ZGC, by the tick in which each ended. `newest` is the latest
     /// allocation time of the samples that were found dead before the first tick of the window.
-    fn majors_after(&self, mut newest: Option<u64>) -> BTreeMap<usize, Major> {
+    fn major_collections(&self, mut newest: Option<u64>) -> BTreeMap<usize, Major> {
         let is_told =
             newest.is_some() || self.ticks.iter().any(|t| t.newest_collected_ms.is_some());
         let mut majors = BTreeMap::new();
@@ -240,7 +240,7 @@ impl Timeline {
 
     /// Returns true if a collection that ended in this tick may have found dead samples. Then the live amounts at the
     /// end of the tick are valid.
-    fn tells(&self, tick: usize) -> bool {
+    fn may_have_found_dead(&self, tick: usize) -> bool {
         let majors = self.majors.as_ref();
         majors.is_none_or(|majors| majors.contains_key(&tick))
     }
@@ -300,11 +300,11 @@ impl Points {
     #[must_use]
     pub fn of(timeline: &Timeline) -> Self {
         let all = timeline.collections();
-        let tells = |c: &&Collection| !keeps_samples(c);
+        let tells = |c: &&Collection| !ignores_dead_samples(c);
         let ranges = |major: bool| {
             let chosen = all.iter().filter(tells).filter(|c| c.major || !major);
             let after = chosen.filter_map(|c| timeline.after(c));
-            one_for_one(after.filter(|range| timeline.tells(range.0)))
+            merge_indistinct(after.filter(|range| timeline.may_have_found_dead(range.0)))
         };
         let (major, any) = (ranges(true), ranges(false));
         let across = match &major[..] {
@@ -313,14 +313,14 @@ impl Points {
         };
         let ticks = || -> Vec<(usize, usize)> {
             let ticks = 0..timeline.ticks.len();
-            joined(&ticks.map(|i| (i, i)).collect::<Vec<_>>())
+            merge_ranges(&ticks.map(|i| (i, i)).collect::<Vec<_>>())
         };
         let (basis, ranges) = if timeline.survivors {
             (Basis::Survivors, ticks())
         } else if major.len() >= LEAST_MAJOR {
-            (Basis::Major, thinned(&major))
+            (Basis::Major, select_evenly(&major))
         } else if !any.is_empty() {
-            (Basis::Collections, joined(&any))
+            (Basis::Collections, merge_ranges(&any))
         } else {
             (Basis::Ticks, ticks())
         };
@@ -328,7 +328,7 @@ impl Points {
             basis,
             ranges,
             across,
-            majors: cycles(all),
+            majors: count_full_gcs(all),
             collections: all.len(),
         }
     }
@@ -353,7 +353,7 @@ impl Points {
 }
 
 /// Merges collections whose effects cannot be distinguished, such as Remark and Cleanup of G1.
-fn one_for_one(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
+fn merge_indistinct(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
     let mut all: Vec<(usize, usize)> = Vec::new();
     for range in ranges {
         match all.last() {
@@ -366,7 +366,7 @@ fn one_for_one(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usiz
 
 /// Returns the number of collections of the whole heap. All pauses of one concurrent cycle count as a single
 /// collection.
-fn cycles(all: &[Collection]) -> usize {
+fn count_full_gcs(all: &[Collection]) -> usize {
     /// If the time between two pauses of the same collector is shorter than this, both belong to one cycle.
     const NEAR_MS: u64 = 2000;
     let mut last: Option<&Collection> = None;
@@ -386,7 +386,7 @@ fn cycles(all: &[Collection]) -> usize {
 }
 
 /// Selects at most [`MOST_POINTS`] of the ranges, evenly spaced, and returns them.
-fn thinned(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
+fn select_evenly(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = ranges.len().min(MOST_POINTS);
     let pick = |i: usize| ranges[i * (ranges.len() - 1) / (count - 1).max(1)];
     (0..count).map(pick).collect()
@@ -395,7 +395,7 @@ fn thinned(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
 /// Merges neighbouring ranges into at most [`MOST_POINTS`] ranges. If there are enough collections, each merged range
 /// covers at least three. Young collections leave old garbage behind. So the minimum over several collections is closer
 /// to the amount that survives.
-fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
+fn merge_ranges(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = (ranges.len() / 3)
         .clamp(LEAST_MAJOR * 2, MOST_POINTS)
         .min(ranges.len());
@@ -483,10 +483,10 @@ impl Steps {
                     amount: row.live,
                     variance: row.variance,
                 };
-                steps.allocated = steps.allocated.plus(row.allocated);
+                steps.allocated = steps.allocated.saturating_add(row.allocated);
                 let came = steps.came.entry(i).or_default();
-                *came = came.plus(row.allocated);
-                steps.collected = steps.collected.plus(row.collected);
+                *came = came.saturating_add(row.allocated);
+                steps.collected = steps.collected.saturating_add(row.collected);
                 changes.push((i, now, -1));
                 changes.push((i, next, 1));
                 now = next;
@@ -514,7 +514,7 @@ impl Steps {
     }
 
     /// Returns the minimum of the live amounts at the ends of the ticks in a range.
-    pub(crate) fn least(&self, (first, last): (usize, usize)) -> Live {
+    pub(crate) fn min_live(&self, (first, last): (usize, usize)) -> Live {
         let behind = self.at.partition_point(|(i, _)| *i <= first);
         let within = self.at[behind..].iter().take_while(|(i, _)| *i <= last);
         within.fold(self.at(first), |least, (_, live)| {
@@ -529,21 +529,21 @@ impl Steps {
     /// Returns the live amount of a point in time, which is a range of ticks (see [`Points`]). It is the minimum of the
     /// live amounts in the range. If a major collection of generational ZGC ended in the first tick of the range, it is
     /// the amount that survived the collection.
-    pub(crate) fn left(&self, timeline: &Timeline, range: (usize, usize)) -> Live {
+    pub(crate) fn live_at_point(&self, timeline: &Timeline, range: (usize, usize)) -> Live {
         match timeline.majors.as_ref().and_then(|m| m.get(&range.0)) {
-            Some(major) => self.left_by(timeline, range.0, major),
-            None => self.least(range),
+            Some(major) => self.survived(timeline, range.0, major),
+            None => self.min_live(range),
         }
     }
 
     /// Returns the amount that survived a major collection that ended in tick `at`. It is computed from the live amount
     /// at the agent's next check of the samples, by subtracting everything that was allocated after
     /// [`Major::until_ms`]. The collection did not examine objects allocated later, so it found none of them dead.
-    fn left_by(&self, timeline: &Timeline, at: usize, major: &Major) -> Live {
+    fn survived(&self, timeline: &Timeline, at: usize, major: &Major) -> Live {
         let of = |last: usize| {
-            let (since, variance) = self.came_since(timeline, major.until_ms(), last);
+            let (since, variance) = self.allocated_since(timeline, major.until_ms(), last);
             let live = self.at(last);
-            (live, live.amount.less(since), variance)
+            (live, live.amount.saturating_sub(since), variance)
         };
         let mut left = of(at);
         let next = at + 1;
@@ -572,13 +572,15 @@ impl Steps {
     /// Returns the amount allocated between `uptime_ms` and the end of tick `last`, and its variance. Only a share of
     /// the amount of the tick that contains `uptime_ms` is included, in proportion to the time after `uptime_ms`. This
     /// share is an estimate, so its variance is returned too.
-    fn came_since(&self, timeline: &Timeline, uptime_ms: u64, last: usize) -> (Amount, f64) {
+    fn allocated_since(&self, timeline: &Timeline, uptime_ms: u64, last: usize) -> (Amount, f64) {
         let first = timeline.ticks.partition_point(|t| t.uptime_ms <= uptime_ms);
         if first > last {
             return (Amount::default(), 0.0);
         }
         let whole = self.came.range(first + 1..last + 1);
-        let whole = whole.fold(Amount::default(), |sum, (_, came)| sum.plus(*came));
+        let whole = whole.fold(Amount::default(), |sum, (_, came)| {
+            sum.saturating_add(*came)
+        });
         let came = self.came.get(&first).copied().unwrap_or_default();
         let tick = &timeline.ticks[first];
         let span = tick.span_ms.max(1);
@@ -586,7 +588,7 @@ impl Steps {
         let share = after as f64 / span as f64;
         let each = came.bytes as f64 / came.samples.max(1) as f64;
         let variance = came.samples as f64 * share * (1.0 - share) * each * each;
-        (whole.plus(came.part(after, span)), variance)
+        (whole.saturating_add(came.part(after, span)), variance)
     }
 
     /// Returns the live amount at [`Timeline::alive_at`]. If that time is unknown, returns the amount of all objects
@@ -594,7 +596,7 @@ impl Steps {
     #[must_use]
     pub fn alive(&self, timeline: &Timeline) -> Live {
         match timeline.majors.as_ref().and_then(BTreeMap::last_key_value) {
-            Some((&at, major)) => self.left_by(timeline, at, major),
+            Some((&at, major)) => self.survived(timeline, at, major),
             None => self.last(),
         }
     }
@@ -608,8 +610,11 @@ impl Steps {
             None => self.allocated,
             Some(None) => return None,
             Some(Some(_)) => {
-                let since = self.last().amount.less(self.alive(timeline).amount);
-                self.allocated.less(since)
+                let since = self
+                    .last()
+                    .amount
+                    .saturating_sub(self.alive(timeline).amount);
+                self.allocated.saturating_sub(since)
             }
         };
         let stayed = allocated.bytes.saturating_sub(self.collected.bytes);
@@ -634,7 +639,7 @@ impl Steps {
 
     /// Returns the live amount before the first tick of the window.
     #[must_use]
-    pub fn before(&self) -> Live {
+    pub fn live_before_window(&self) -> Live {
         self.before
     }
 
@@ -643,7 +648,7 @@ impl Steps {
     ///
     /// Cost: linear in the number of ticks in the window.
     #[must_use]
-    pub fn began(&self, timeline: &Timeline, points: &Points) -> Option<Began> {
+    pub fn growth_start(&self, timeline: &Timeline, points: &Points) -> Option<Began> {
         let end = points.end()?;
         let mut stays = Vec::with_capacity(end + 1);
         let mut least = u64::MAX;
@@ -651,7 +656,9 @@ impl Steps {
         for i in (0..=end).rev() {
             match majors.map(|m| m.get(&i)) {
                 None => least = least.min(self.at(i).amount.bytes),
-                Some(Some(_)) => least = least.min(self.left(timeline, (i, i)).amount.bytes),
+                Some(Some(_)) => {
+                    least = least.min(self.live_at_point(timeline, (i, i)).amount.bytes)
+                }
                 // In a tick without a major collection, no sample can be found dead. Skip such ticks after the last
                 // major collection.
                 Some(None) if least == u64::MAX => continue,
@@ -685,8 +692,8 @@ impl Steps {
                 let major = timeline.majors.as_ref();
                 let major = major.and_then(|m| m.range(..=last).next_back());
                 let live = match major {
-                    Some((&at, _)) => self.left(timeline, (at, at)),
-                    None => self.least((first, last)),
+                    Some((&at, _)) => self.live_at_point(timeline, (at, at)),
+                    None => self.min_live((first, last)),
                 };
                 (timeline.ticks[last], live)
             })
@@ -706,7 +713,7 @@ impl Steps {
         let at = |&range: &(usize, usize)| {
             (
                 timeline.ticks[range.0].uptime_ms,
-                self.left(timeline, range),
+                self.live_at_point(timeline, range),
             )
         };
         points.ranges.iter().map(at).collect()

@@ -39,7 +39,7 @@ fn may_be_trace(path: &Path) -> bool {
 /// The index of the write-ahead log is memory that writers and readers share by mapping the file `-shm`. This does not
 /// work over a network, and the process crashes when a mapped page disappears. On a local disk SQLite reserves each
 /// page before it maps it, so only truncating the file is dangerous. A file system that copies on write needs new space
-/// for each page ([`index_in_place`]).
+/// for each page ([`disable_index_cow`]).
 #[cfg(target_os = "linux")]
 pub(crate) fn network(path: &Path) -> Option<&'static str> {
     network_name(kind(path)?)
@@ -65,11 +65,11 @@ fn kind(path: &Path) -> Option<i64> {
 /// # Errors
 /// Returns an error if the file is on btrfs and cannot be set to be written in place.
 #[cfg(target_os = "linux")]
-pub(crate) fn index_in_place(path: &Path) -> Result<(), TraceError> {
+pub(crate) fn disable_index_cow(path: &Path) -> Result<(), TraceError> {
     const BTRFS: i64 = 0x9123_683e;
     match kind(path) {
         Some(kind) if kind & 0xffff_ffff == BTRFS && may_be_trace(path) => {
-            write_in_place(&index(path)).map_err(|why| TraceError::Copied {
+            create_without_cow(&index(path)).map_err(|why| TraceError::Copied {
                 path: path.to_owned(),
                 why,
             })
@@ -79,7 +79,7 @@ pub(crate) fn index_in_place(path: &Path) -> Result<(), TraceError> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn index_in_place(_: &Path) -> Result<(), TraceError> {
+pub(crate) fn disable_index_cow(_: &Path) -> Result<(), TraceError> {
     Ok(())
 }
 
@@ -93,7 +93,7 @@ fn index(path: &Path) -> PathBuf {
 
 /// Creates a file if it is missing, and excludes it from copy-on-write.
 #[cfg(target_os = "linux")]
-fn write_in_place(path: &Path) -> Result<(), String> {
+fn create_without_cow(path: &Path) -> Result<(), String> {
     use rustix::fs::{IFlags, Mode, OFlags};
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
@@ -144,7 +144,7 @@ mod tests {
     use crate::Database;
 
     #[test]
-    fn traces_are_told_from_other_files() {
+    fn traces_are_distinguished_from_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         drop(Database::create(&at("trace")).unwrap());
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn network_file_systems_are_told_from_local_ones() {
+    fn network_file_systems_are_distinguished_from_local_ones() {
         assert_eq!(network(&std::env::temp_dir().join("t.db")), None);
         assert_eq!(network(Path::new("/proc/none/t.db")), None);
         assert_eq!(network_name(0x6969), Some("NFS"));
@@ -191,11 +191,14 @@ mod tests {
         let path = folder.path().join("t.db");
         let index = index(&path);
         assert_eq!(index, folder.path().join("t.db-shm"));
-        assert!(index_in_place(&path).is_ok() && !index.exists(), "no file");
+        assert!(
+            disable_index_cow(&path).is_ok() && !index.exists(),
+            "no file"
+        );
         std::fs::write(&path, "").unwrap();
-        // `index_in_place` creates the file only on btrfs.
+        // `disable_index_cow` creates the file only on btrfs.
         assert_eq!(
-            index_in_place(&path).is_ok() && index.exists(),
+            disable_index_cow(&path).is_ok() && index.exists(),
             kind(&path).map(|kind| kind & 0xffff_ffff) == Some(0x9123_683e)
         );
         let is_marked = |path| {
@@ -204,12 +207,12 @@ mod tests {
                 .is_ok_and(|flags| flags.contains(rustix::fs::IFlags::NOCOW))
         };
         let other = folder.path().join("other");
-        assert_eq!(write_in_place(&other).is_ok(), is_marked(&other));
+        assert_eq!(create_without_cow(&other).is_ok(), is_marked(&other));
         let copied = folder.path().join("copied");
         std::fs::write(&copied, "an index").unwrap();
         if !is_marked(&copied) {
             assert!(
-                write_in_place(&copied)
+                create_without_cow(&copied)
                     .unwrap_err()
                     .contains("another program created")
             );
@@ -217,6 +220,6 @@ mod tests {
         assert_eq!(std::fs::read(&copied).unwrap(), b"an index");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&other, &link).unwrap();
-        assert!(write_in_place(&link).is_err());
+        assert!(create_without_cow(&link).is_err());
     }
 }

@@ -163,7 +163,7 @@ impl Standing {
 
     /// Combines the sort keys that a candidate has in two runs: takes the worse verdict, and adds up the numbers.
     #[must_use]
-    pub fn joined(self, other: Self) -> Self {
+    pub fn combine(self, other: Self) -> Self {
         let sum = |a: Reverse<i64>, b: Reverse<i64>| Reverse(a.0.saturating_add(b.0));
         Self {
             verdict: self.verdict.min(other.verdict),
@@ -258,10 +258,10 @@ pub fn rank_groups(
         {
             continue;
         }
-        ranking.live.amount = ranking.live.amount.plus(live.amount);
+        ranking.live.amount = ranking.live.amount.saturating_add(live.amount);
         ranking.live.variance += live.variance;
-        ranking.allocated = ranking.allocated.plus(steps.allocated);
-        ranking.collected = ranking.collected.plus(steps.collected);
+        ranking.allocated = ranking.allocated.saturating_add(steps.allocated);
+        ranking.collected = ranking.collected.saturating_add(steps.collected);
         let evidence = Evidence::of(&steps, timeline, &ranking.points);
         gathered.push((class, sites, live, evidence));
     }
@@ -308,7 +308,7 @@ impl Evidence {
             work: Steps::work(timeline, points),
             across: points
                 .across
-                .map(|ends| ends.map(|range| steps.left(timeline, range))),
+                .map(|ends| ends.map(|range| steps.live_at_point(timeline, range))),
             allocated: steps.allocated,
             collected: steps.collected,
             survival_permille: steps.survival_permille(timeline),
@@ -321,7 +321,7 @@ impl Evidence {
             (Some(first), Some(last)) => (*first, *last),
             _ => ((0, Live::default()), (0, Live::default())),
         };
-        let sigma = self.sigma(&first.1, &last.1);
+        let sigma = self.growth_std_error(&first.1, &last.1);
         let noise = noise.max((Z95 * sigma) as u64);
         let across_major = self
             .across
@@ -336,18 +336,18 @@ impl Evidence {
             points: &self.points,
             unit: MS_PER_HOUR,
         };
-        let by_time = time.told(&known);
+        let by_time = time.judge(&known);
         let objects = time.slope(|live| live.amount.objects, 0.0);
-        let by_work = self.by_work().map(|points| {
+        let by_work = self.live_by_work().map(|points| {
             let axis = Axis {
                 points: &points,
                 unit: BYTES_PER_GIB,
             };
-            axis.told(&known)
+            axis.judge(&known)
         });
         let verdict = match &by_work {
             None => by_time.verdict,
-            Some(by_work) => self.of_both(by_time.verdict, by_work.verdict),
+            Some(by_work) => self.combine_verdicts(by_time.verdict, by_work.verdict),
         };
         Trending {
             verdict,
@@ -366,18 +366,18 @@ impl Evidence {
     }
 
     /// Returns the verdict for a program that does not work evenly over time. `by_time` is the verdict on the live
-    /// amounts over time. `by_work` is the verdict on the live amounts over the work done.
+    /// amounts over time. `live_by_work` is the verdict on the live amounts over the work done.
     ///
     /// If both verdicts rule out growth, or both do not, returns `by_time`. If only one of them rules out growth,
     /// returns the other one, with [`Verdict::Growth`] in place of [`Verdict::Leak`].
     ///
-    /// There is one exception: if only `by_work` rules out growth, and the slope in the last third of the work is
-    /// certainly small, returns `by_work`.
-    fn of_both(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
+    /// There is one exception: if only `live_by_work` rules out growth, and the slope in the last third of the work is
+    /// certainly small, returns `live_by_work`.
+    fn combine_verdicts(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
         let acquits = |verdict| verdict > Verdict::Unclear;
         match (acquits(by_time), acquits(by_work)) {
             (true, false) => by_work.max(Verdict::Growth),
-            (false, true) if self.work_end().is_some_and(end_is_shown) => by_work,
+            (false, true) if self.work_end().is_some_and(has_slope_ended) => by_work,
             (false, true) => by_time.max(Verdict::Growth),
             _ => by_time,
         }
@@ -394,7 +394,7 @@ impl Evidence {
 
     /// Returns the live amounts by work done instead of time, as medians of equal parts of the work. `None` if the work
     /// is unknown. Also `None` if the work was even over time, because then the result would be the same as by time.
-    fn by_work(&self) -> Option<Vec<Moment>> {
+    fn live_by_work(&self) -> Option<Vec<Moment>> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let (begin, end) = (*self.work.first()?, *self.work.last()?);
         let (time, done) = (last.checked_sub(first)?, end.checked_sub(begin)?);
@@ -427,7 +427,7 @@ impl Evidence {
     /// Returns the standard error of the growth from `first` to `last`. Samples that are alive at both points cancel
     /// out. Three groups of samples contribute: those by which the amount grew, those collected in between, and those
     /// that replaced the collected ones. The collected samples count only up to the amount at `first`.
-    fn sigma(&self, first: &Live, last: &Live) -> f64 {
+    fn growth_std_error(&self, first: &Live, last: &Live) -> f64 {
         let ratio = [last, first]
             .iter()
             .find(|live| live.amount.bytes > 0)
@@ -471,13 +471,13 @@ impl Axis<'_> {
             .map(|(t, live)| (*t as f64 / self.unit, figure(live) as f64))
             .collect();
         let units = last.0.saturating_sub(first.0) as f64 / self.unit;
-        Slope::of(&points).map_or_else(HourlySlope::default, |s| widened(&s, sigma, units))
+        Slope::fit(&points).map_or_else(HourlySlope::default, |s| widen_interval(&s, sigma, units))
     }
 
-    fn told(&self, known: &Known) -> Told {
+    fn judge(&self, known: &Known) -> Told {
         let noise = known.noise;
         let bytes = self.slope(|live| live.amount.bytes, known.sigma);
-        let trend = Course::of(&self.figures(), noise).trend;
+        let trend = Course::from_points(&self.figures(), noise).trend;
         let grown = match self.points {
             [first, .., last] => change(first.1.amount.bytes, last.1.amount.bytes),
             _ => 0,
@@ -491,7 +491,7 @@ impl Axis<'_> {
             Trend::Level | Trend::Sawtooth => Verdict::Level,
             // If the rise is certain, a few level points at the end do not show that growth has ended.
             Trend::WarmUp | Trend::Plateau | Trend::Jump
-                if bytes.is_sure() && !self.split(3).is_some_and(end_is_shown) =>
+                if bytes.is_sure() && !self.split(3).is_some_and(has_slope_ended) =>
             {
                 grows
             }
@@ -507,7 +507,7 @@ impl Axis<'_> {
                     && known.across_major == Some(true)
                     && known.basis != Basis::Survivors
                     && self.has_seen_enough()
-                    && self.goes_on(noise) =>
+                    && self.grows_in_second_half(noise) =>
             {
                 Verdict::Leak
             }
@@ -554,7 +554,7 @@ impl Axis<'_> {
     }
 
     /// Returns true if the second half of the time shows growth, too.
-    fn goes_on(&self, noise: u64) -> bool {
+    fn grows_in_second_half(&self, noise: u64) -> bool {
         let grown = |points: &[Moment]| match points {
             [first, .., last] => {
                 last.1.amount.bytes > first.1.amount.bytes.saturating_add(noise / 2)
@@ -567,18 +567,18 @@ impl Axis<'_> {
 
 /// Returns true if the slope after the split is certainly small: the upper end of its confidence interval is at most a
 /// quarter of the growth rate before the split.
-fn end_is_shown([before, since]: [&[Moment]; 2]) -> bool {
+fn has_slope_ended([before, since]: [&[Moment]; 2]) -> bool {
     let (Some(first), Some(last)) = (before.first(), before.last()) else {
         return false;
     };
     let grown = last.1.amount.bytes as f64 - first.1.amount.bytes as f64;
     let rate = grown / last.0.saturating_sub(first.0).max(1) as f64;
-    upper(since).is_some_and(|upper| upper <= rate / 4.0)
+    slope_upper_end(since).is_some_and(|upper| upper <= rate / 4.0)
 }
 
 /// Returns the upper end of the slope's 95 % confidence interval, in bytes per millisecond (or per byte of work).
 /// `None` with too few points.
-fn upper(points: &[Moment]) -> Option<f64> {
+fn slope_upper_end(points: &[Moment]) -> Option<f64> {
     if points.len() < LEAST_POINTS {
         return None;
     }
@@ -586,7 +586,7 @@ fn upper(points: &[Moment]) -> Option<f64> {
         .iter()
         .map(|(t, live)| (*t as f64, live.amount.bytes as f64))
         .collect();
-    Some(Slope::of(&points)?.ci95?[1])
+    Some(Slope::fit(&points)?.ci95?[1])
 }
 
 fn change(from: u64, to: u64) -> i64 {
@@ -595,7 +595,7 @@ fn change(from: u64, to: u64) -> i64 {
 }
 
 /// Widens the confidence interval of the fitted line by the error of the samples. The two errors are independent.
-fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
+fn widen_interval(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
     let sampling = if hours > 0.0 {
         Z95 * sigma / hours
     } else {
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slope_that_is_sure_is_no_plateau_for_the_last_moments() {
+    fn a_certain_slope_is_not_a_plateau_for_a_short_level_end() {
         // In this test, the last garbage collections are one second apart, and the others one minute.
         let times = [0, 60, 120, 180, 240, 300, 301, 302];
         assert_eq!(verdict(&series(&times, |t| 100 + t * 10)), Verdict::Growth);
@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_moments_of_a_heap_are_no_leak() {
+    fn a_few_points_of_a_heap_are_not_a_leak() {
         let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
         let leak = |n: usize| verdict(&series(&times[..n], |t| 100 + t * 10));
         assert_eq!((leak(9), leak(10)), (Verdict::Growth, Verdict::Leak));
@@ -681,7 +681,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grew_in_the_first_half_only_is_no_leak() {
+    fn growth_in_the_first_half_only_is_not_a_leak() {
         let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
         let wavering = |t: u64| 5000 + t.min(540) * 10 + t / 60 % 2 * 1500;
         assert_ne!(verdict(&series(&times, wavering)), Verdict::Leak);

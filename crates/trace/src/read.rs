@@ -2,8 +2,8 @@
 //!
 //! A trace may be damaged or malicious, so reading is defensive. Its tables must be ordinary tables. A query is
 //! cancelled if it takes many more steps than a file of this size can need. Long strings are truncated. Invalid numbers
-//! are read as 0 and counted ([`Trace::odd`]). If a row refers to a row that does not exist, it is kept with unknown
-//! names.
+//! are read as 0 and counted ([`Trace::invalid_number_count`]). If a row refers to a row that does not exist, it is
+//! kept with unknown names.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -201,7 +201,8 @@ impl Trace {
             / u64::from(STRIDE.unsigned_abs());
         let deadline = Arc::new(Mutex::new(None));
         let (counter, clock) = (Arc::clone(&steps), Arc::clone(&deadline));
-        let ends = move || counter.fetch_add(1, Ordering::Relaxed) > most || is_over(&clock);
+        let ends =
+            move || counter.fetch_add(1, Ordering::Relaxed) > most || is_past_deadline(&clock);
         let version = database.version();
         let connection = database.connection_mut();
         let guarded = connection
@@ -260,7 +261,7 @@ impl Trace {
 
     /// Returns an error if the deadline has passed. Call it between the queries if work consists of many short ones.
     pub(crate) fn check_deadline(&self) -> Result<(), TraceError> {
-        if is_over(&self.deadline) {
+        if is_past_deadline(&self.deadline) {
             Err(TraceError::Late {
                 path: self.path().to_owned(),
             })
@@ -284,7 +285,7 @@ impl Trace {
     /// Returns how many invalid numbers were read so far. A negative number or a value of another type was read as 0,
     /// and a number above 2^53 as 2^53.
     #[must_use]
-    pub fn odd(&self) -> u64 {
+    pub fn invalid_number_count(&self) -> u64 {
         self.odd.get()
     }
 
@@ -660,7 +661,7 @@ impl Trace {
     pub(crate) fn error(&self, source: rusqlite::Error) -> TraceError {
         let path = self.database.path().to_owned();
         match source.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::OperationInterrupted) if is_over(&self.deadline) => {
+            Some(rusqlite::ErrorCode::OperationInterrupted) if is_past_deadline(&self.deadline) => {
                 TraceError::Late { path }
             }
             Some(rusqlite::ErrorCode::OperationInterrupted) => TraceError::Endless { path },
@@ -668,7 +669,7 @@ impl Trace {
         }
     }
 
-    fn note_odd(&self) {
+    fn count_invalid_number(&self) {
         self.odd.set(self.odd.get().saturating_add(1));
     }
 
@@ -678,7 +679,7 @@ impl Trace {
             Ok(ValueRef::Integer(id)) => Some(id),
             Ok(ValueRef::Null) => None,
             _ => {
-                self.note_odd();
+                self.count_invalid_number();
                 None
             }
         }
@@ -691,14 +692,14 @@ impl Trace {
             if (0..=MOST).contains(&figure) {
                 return figure.unsigned_abs();
             }
-            self.note_odd();
+            self.count_invalid_number();
             return if figure > MOST {
                 MOST.unsigned_abs()
             } else {
                 0
             };
         }
-        self.note_odd();
+        self.count_invalid_number();
         0
     }
 
@@ -711,12 +712,12 @@ impl Trace {
         if (0.0..1e40).contains(&variance) {
             return variance;
         }
-        self.note_odd();
+        self.count_invalid_number();
         0.0
     }
 }
 
-fn is_over(deadline: &Mutex<Option<Instant>>) -> bool {
+fn is_past_deadline(deadline: &Mutex<Option<Instant>>) -> bool {
     let deadline = *deadline.lock().unwrap_or_else(PoisonError::into_inner);
     deadline.is_some_and(|d| Instant::now() > d)
 }

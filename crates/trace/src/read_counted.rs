@@ -103,7 +103,7 @@ impl CountedPart {
 impl CountedLine {
     /// Returns true for the row with the sum of all lines that got no row of their own, because there was no room.
     #[must_use]
-    pub fn is_rest(&self) -> bool {
+    pub fn is_remainder_row(&self) -> bool {
         self.class == OTHERS && self.method.is_empty()
     }
 }
@@ -202,7 +202,7 @@ impl Trace {
                 bytes: Some(array_bytes),
             };
             self.rename(&mut line);
-            if array_bytes == 0 && !line.is_rest() && !line.allocated.ends_with("[]") {
+            if array_bytes == 0 && !line.is_remainder_row() && !line.allocated.ends_with("[]") {
                 line.bytes = optional(5).map(|size| size.saturating_mul(objects));
             }
             take(line);

@@ -17,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::counted::join_until;
 use crate::database::{Database, TraceError, int, is_busy, note_once};
-use crate::room::lacks_room;
+use crate::room::is_disk_full_at;
 use crate::write::Writer;
 use crate::write_names::{ALIVE, SILENT, drop_names};
 
@@ -46,20 +46,22 @@ const PART: i64 = 8;
 impl Writer {
     /// Merges and deletes old data. Does nothing if the last pass was shortly before this uptime, unless the file is
     /// too large.
-    pub(crate) fn tend(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
+    pub(crate) fn merge_and_prune(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
         if uptime_ms - self.tended_ms < PERIOD && (self.full || !self.is_large()?) {
             return Ok(());
         }
         self.tended_ms = uptime_ms;
-        match self.roll_up(uptime_ms, time_ms) {
+        match self.merge_old_ticks(uptime_ms, time_ms) {
             // Ignore a full disk here, because the last tick is in the file already. The next tick that does not fit
             // reports the error.
-            Err(error) if is_busy(&error) || lacks_room(self.database.path(), &error) => Ok(()),
+            Err(error) if is_busy(&error) || is_disk_full_at(self.database.path(), &error) => {
+                Ok(())
+            }
             other => other,
         }
     }
 
-    fn roll_up(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
+    fn merge_old_ticks(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
         let (run, large) = (self.run, self.is_large()?);
         let retain = i64::try_from(self.limits.retain.as_millis()).unwrap_or(i64::MAX);
         let connection = self.database.connection_mut();
@@ -68,9 +70,9 @@ impl Writer {
         for (age, span) in STEPS {
             // Measure the age of this run's ticks by uptime. For other runs, use the time of day, because their current
             // uptimes are unknown here.
-            roll_up(&transaction, Runs::This(run), uptime_ms - age, span)?;
+            merge_old_ticks(&transaction, Runs::This(run), uptime_ms - age, span)?;
             if others.len() > 1 {
-                roll_up(&transaction, Runs::Others(run), time_ms - age, span)?;
+                merge_old_ticks(&transaction, Runs::Others(run), time_ms - age, span)?;
             }
         }
         // Delete only when the data exceeds `retain` by 5 %, because each deletion rewrites the states of all sites.
@@ -122,7 +124,7 @@ impl Writer {
             full = self.drop_names(time_ms)?;
         }
         let connection = self.database.connection();
-        if self.rows.are_off() {
+        if self.rows.is_stopped() {
             note_once(connection, run, time_ms, NO_SAMPLES)?;
         }
         if full {
@@ -137,7 +139,7 @@ impl Writer {
     /// Deletes unused names. Returns true if the file is still too large.
     fn drop_names(&mut self, time_ms: i64) -> rusqlite::Result<bool> {
         drop_names(self.database.connection(), self.run, time_ms)?;
-        self.forget_ids();
+        self.clear_cached_ids();
         vacuum(self.database.connection())?;
         self.is_large()
     }
@@ -161,7 +163,7 @@ impl Database {
     pub fn prune(&mut self, before_ms: i64) -> Result<(), TraceError> {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
-        let done = self.prune_at(before_ms, now);
+        let done = self.prune_before(before_ms, now);
         done.map_err(|source| self.error(source))
     }
 
@@ -173,7 +175,7 @@ impl Database {
         Ok(pages * number("page_size")?)
     }
 
-    fn prune_at(&mut self, before_ms: i64, now_ms: i64) -> rusqlite::Result<()> {
+    fn prune_before(&mut self, before_ms: i64, now_ms: i64) -> rusqlite::Result<()> {
         let connection = self.connection_mut();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         prune(&transaction, before_ms, now_ms)?;
@@ -215,7 +217,12 @@ enum Runs {
 }
 
 /// Merges ticks that ended before `until` into spans of length `span`.
-fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqlite::Result<()> {
+fn merge_old_ticks(
+    connection: &Connection,
+    runs: Runs,
+    until: i64,
+    span: i64,
+) -> rusqlite::Result<()> {
     let (run, clock, is) = match runs {
         Runs::This(run) => (run, "uptime_ms", "="),
         Runs::Others(run) => (run, "time_ms", "<>"),
@@ -480,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn old_ticks_become_minutes_and_hours_and_nothing_is_lost() {
+    fn old_ticks_are_merged_to_minutes_and_hours_without_loss() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
@@ -525,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn pruning_keeps_what_is_live() {
+    fn pruning_keeps_live_objects() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
@@ -555,8 +562,8 @@ mod tests {
         }
         let mut database = Database::create(&path).unwrap();
         let now = START + 21_000;
-        database.prune_at(START + 10_500, now).unwrap();
-        database.prune_at(START + 10_500, now).unwrap();
+        database.prune_before(START + 10_500, now).unwrap();
+        database.prune_before(START + 10_500, now).unwrap();
         assert_eq!(number(&path, "SELECT count(*) FROM tick"), 11);
         assert_eq!(live(&path), 27);
         assert_eq!(
@@ -575,11 +582,11 @@ mod tests {
             vec![activity(2, 8)],
         );
         assert_eq!(live(&path), 28);
-        database.prune_at(START + DAY, now).unwrap();
+        database.prune_before(START + DAY, now).unwrap();
         assert_eq!(live(&path), 28);
         assert_eq!(number(&path, "SELECT count(*) FROM tick"), 1);
         // A run that has ended is deleted completely.
-        database.prune_at(START + DAY, now + DAY).unwrap();
+        database.prune_before(START + DAY, now + DAY).unwrap();
         assert_eq!(number(&path, "SELECT count(*) FROM site_tick"), 0);
         assert_eq!(number(&path, "SELECT count(*) FROM run"), 0);
         super::drop_names(database.connection(), 0, now + DAY).unwrap();
@@ -634,7 +641,7 @@ mod tests {
 
     /// If names alone fill the file, new names are refused and counted.
     #[test]
-    fn names_have_a_limit_too() {
+    fn the_number_of_names_is_limited() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let limits = Limits {
@@ -655,7 +662,7 @@ mod tests {
         let sites = number(&path, "SELECT count(*) FROM site");
         writer.end(START + 301_000).unwrap();
         let mut database = Database::create(&path).unwrap();
-        database.prune_at(START + DAY, START + DAY).unwrap();
+        database.prune_before(START + DAY, START + DAY).unwrap();
         let later = NewRun {
             started_ms: START + DAY,
             ..run("2-2")
@@ -724,7 +731,7 @@ mod tests {
 
     /// Ticks are ordered by id and uptime, never by time of day.
     #[test]
-    fn a_clock_that_goes_back() {
+    fn a_clock_that_goes_back_does_not_reorder_ticks() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
@@ -744,12 +751,12 @@ mod tests {
         assert_eq!(number(&path, wrong), 0);
         assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
         let mut database = Database::create(&path).unwrap();
-        database.prune_at(START + 8500, START + 20_000).unwrap();
+        database.prune_before(START + 8500, START + 20_000).unwrap();
         assert_eq!(live(&path), 20);
     }
 
     #[test]
-    fn a_file_that_another_holds_is_waited_for() {
+    fn the_writer_waits_for_a_locked_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();

@@ -12,12 +12,12 @@ const SOME: usize = 64 << 10;
 ///
 /// SQLite reports a full disk as such. An exhausted quota appears as an I/O error, and a disk without room for another
 /// file as a failure to open one. In these two cases this tries to write a small file.
-pub(crate) fn lacks_room(path: &Path, error: &rusqlite::Error) -> bool {
+pub(crate) fn is_disk_full_at(path: &Path, error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => true,
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-            takes_no_more(folder.unwrap_or_else(|| Path::new(".")))
+            is_folder_full(folder.unwrap_or_else(|| Path::new(".")))
         }
         _ => false,
     }
@@ -25,13 +25,13 @@ pub(crate) fn lacks_room(path: &Path, error: &rusqlite::Error) -> bool {
 
 /// Returns true if there is no room for a small file in the folder. The test file has no name, so it leaves nothing
 /// behind.
-fn takes_no_more(folder: &Path) -> bool {
+fn is_folder_full(folder: &Path) -> bool {
     let tried = tempfile::tempfile_in(folder).and_then(|mut file| file.write_all(&[1; SOME]));
-    tried.is_err_and(|error| is_of_room(&error))
+    tried.is_err_and(|error| is_disk_full(&error))
 }
 
 /// Returns true for a full disk or an exhausted quota.
-fn is_of_room(error: &std::io::Error) -> bool {
+fn is_disk_full(error: &std::io::Error) -> bool {
     let kind = error.kind();
     matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
@@ -124,7 +124,7 @@ mod tests {
     /// If there is no room for a tick, nothing of it remains in the file or in the writer's caches. The writer can
     /// continue when there is room again.
     #[test]
-    fn a_writer_goes_on_when_there_is_room() {
+    fn a_writer_continues_when_there_is_space() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &NewRun::default(), Limits::default()).unwrap();
@@ -156,7 +156,7 @@ mod tests {
         more.time_ms += 60_000;
         for _ in 0..2 {
             let failed = writer.tick(&Numbered, &heap, |_| &more).unwrap_err();
-            assert!(failed.lacks_room(), "{failed}");
+            assert!(failed.is_disk_full(), "{failed}");
             assert_eq!(number("SELECT count(*) FROM site"), 3);
             assert_eq!(number("SELECT count(*) FROM tick"), 1);
         }
@@ -196,9 +196,9 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_used_up_quota_is_told_as_a_full_disk_is() {
+    fn an_exhausted_quota_counts_as_a_full_disk() {
         use rustix::io::Errno;
-        let is_of_room = |errno: Errno| is_of_room(&errno.into());
+        let is_of_room = |errno: Errno| is_disk_full(&errno.into());
         assert!(is_of_room(Errno::NOSPC) && is_of_room(Errno::DQUOT));
         for other in [Errno::IO, Errno::ROFS, Errno::ACCESS, Errno::FBIG] {
             assert!(!is_of_room(other), "{other}");
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_are_no_lack_of_room() {
+    fn other_errors_do_not_count_as_a_full_disk() {
         let folder = tempfile::tempdir().unwrap();
         let error = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
         for path in [
@@ -220,7 +220,7 @@ mod tests {
                 (rusqlite::ffi::SQLITE_CANTOPEN, false),
                 (rusqlite::ffi::SQLITE_BUSY, false),
             ] {
-                assert_eq!(lacks_room(&path, &error(code)), lacks, "{code}");
+                assert_eq!(is_disk_full_at(&path, &error(code)), lacks, "{code}");
             }
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::database::{Database, TraceError, is_busy};
-use crate::guard::guard_side_writer;
+use crate::guard::secure_connection;
 use crate::tick::Written;
 
 /// Maximum time to wait for the lock on the file. The agent needs less time to write a tick.
@@ -44,7 +44,7 @@ impl SideWriter {
     pub fn open(path: &Path, pid: u32) -> Result<Option<Self>, TraceError> {
         let mut database = Database::open_to_add(path, BUSY)?;
         let version = database.version();
-        let guarded = guard_side_writer(database.connection_mut(), version);
+        let guarded = secure_connection(database.connection_mut(), version);
         let table = guarded.map_err(|e| database.error(e))?;
         if let Some(table) = table {
             let path = path.to_owned();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_has_one_row_whoever_tells_of_it_first() {
+    fn a_dump_that_is_reported_twice_has_one_row() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &run(), Limits::default()).unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_note() {
+    fn a_note_is_not_written_to_a_locked_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         assert!(SideWriter::open(&path, 7).is_err());
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_would_do_is_not_done() {
+    fn triggers_in_a_file_do_not_run() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let scene = Scene {

@@ -108,7 +108,7 @@ pub const SITES: [SceneSite<'static>; 5] = [
             MAIN,
         ],
         size: 2064,
-        live: |t| (t - 20).max(0) * 160 + ripple(t, 2) * 16,
+        live: |t| (t - 20).max(0) * 160 + pseudo_random(t, 2) * 16,
         churn: 32,
     },
     SceneSite {
@@ -119,7 +119,7 @@ pub const SITES: [SceneSite<'static>; 5] = [
             MAIN,
         ],
         size: 4096,
-        live: |t| (t * 32).min(1600) + ripple(t, 3) * 16,
+        live: |t| (t * 32).min(1600) + pseudo_random(t, 3) * 16,
         churn: 0,
     },
     SceneSite {
@@ -155,7 +155,7 @@ pub const SITES: [SceneSite<'static>; 5] = [
             MAIN,
         ],
         size: 48,
-        live: |t| 160 * ripple(t, 5),
+        live: |t| 160 * pseudo_random(t, 5),
         churn: 16_000,
     },
 ];
@@ -191,7 +191,7 @@ pub const LINES: [SceneLine<'static>; 4] = [
 ];
 
 /// Returns a number from 0 to 4 that looks random but is deterministic.
-const fn ripple(tick: i64, seed: i64) -> i64 {
+const fn pseudo_random(tick: i64, seed: i64) -> i64 {
     (tick * 7919 + seed * 104_729) % 31 % 5
 }
 
@@ -399,7 +399,7 @@ fn samples(
     for name in ["main", "http-1", "http-2"] {
         let find = "SELECT id FROM thread WHERE name = ?1";
         let add = "INSERT INTO thread (name) VALUES (?1)";
-        threads.push(once(connection, find, add, [name])?);
+        threads.push(find_or_insert(connection, find, add, [name])?);
     }
     for (uid, (allocated, site, bytes, collected)) in (1_i64..).zip(samples) {
         // The thread of some samples is unknown.
@@ -431,20 +431,25 @@ fn site(connection: &Connection, site: &SceneSite<'_>) -> rusqlite::Result<i64> 
         let found =
             "SELECT id FROM frame WHERE class = ?1 AND method = ?2 AND file = ?3 AND line = ?4";
         let add = "INSERT INTO frame (class, method, file, line) VALUES (?1, ?2, ?3, ?4)";
-        let frame = once(connection, found, add, params![class, method, file, line])?;
+        let frame = find_or_insert(connection, found, add, params![class, method, file, line])?;
         let found = "SELECT id FROM stack WHERE parent IS ?1 AND frame = ?2";
         let add = "INSERT INTO stack (parent, frame) VALUES (?1, ?2)";
-        parent = Some(once(connection, found, add, params![parent, frame])?);
+        parent = Some(find_or_insert(
+            connection,
+            found,
+            add,
+            params![parent, frame],
+        )?);
     }
     let class = self::class(connection, site.class)?;
     let found = "SELECT id FROM site WHERE class = ?1 AND stack IS ?2";
     let add = "INSERT INTO site (class, stack) VALUES (?1, ?2)";
-    once(connection, found, add, params![class, parent])
+    find_or_insert(connection, found, add, params![class, parent])
 }
 
 fn class(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     let found = "SELECT id FROM class WHERE name = ?1";
-    once(
+    find_or_insert(
         connection,
         found,
         "INSERT INTO class (name) VALUES (?1)",
@@ -453,7 +458,7 @@ fn class(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
 }
 
 /// Returns the id of an existing row, or inserts a new one.
-fn once(
+fn find_or_insert(
     connection: &Connection,
     find: &str,
     add: &str,

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, named_params
 use crate::class_totals::ClassRows;
 use crate::counted::CountedRows;
 use crate::database::{Database, TraceError, int, is_busy, note_once};
-use crate::room::lacks_room;
+use crate::room::is_disk_full_at;
 use crate::tick::{APART_MS, ClassChange, Limits, NewRun, NewTick, Written};
 use crate::write_names::{Ids, Names, SILENT, drop_names};
 use crate::write_samples::{Rows, Samples, Target};
@@ -92,7 +92,7 @@ impl Writer {
     ///
     /// # Errors
     /// Returns an error if the file cannot be written. The file then contains nothing of the tick. The writer can be
-    /// used again only if the error [lacks room](TraceError::lacks_room), once there is room.
+    /// used again only if the error [lacks room](TraceError::is_disk_full), once there is room.
     pub fn tick<T: Borrow<NewTick>>(
         &mut self,
         names: &impl Names,
@@ -102,19 +102,19 @@ impl Writer {
         if self.log_bytes() > MOST_LOG_BYTES
             && let Err(error) = self.checkpoint()
         {
-            if lacks_room(self.database.path(), &error) {
+            if is_disk_full_at(self.database.path(), &error) {
                 return Err(self.database.error(error));
             }
             return Ok(Written::Busy);
         }
         let done = self.write(names, samples, make);
         if done.is_err() {
-            self.forget();
+            self.invalidate();
         }
         match done.map_err(|source| self.database.error(source))? {
             None => Ok(Written::Busy),
             Some((uptime, time)) => {
-                let tended = self.tend(uptime, time);
+                let tended = self.merge_and_prune(uptime, time);
                 tended.map_err(|source| self.database.error(source))?;
                 Ok(Written::Done)
             }
@@ -144,7 +144,7 @@ impl Writer {
         if is_back || self.last.is_some_and(was_silent) {
             // Another process may have deleted names and samples that seemed to be unused.
             self.ids = Ids::default();
-            self.rows.forget();
+            self.rows.invalidate();
         }
         if is_back {
             self.class_rows = ClassRows::default();
@@ -218,14 +218,14 @@ impl Writer {
     }
 
     /// Clears the caches, because a transaction may have been rolled back, or the cached state may be outdated.
-    fn forget(&mut self) {
-        self.forget_ids();
-        self.rows.forget();
-        self.counted.forget();
+    fn invalidate(&mut self) {
+        self.clear_cached_ids();
+        self.rows.invalidate();
+        self.counted.invalidate();
     }
 
     /// Clears the cached ids, because names may have been deleted from the file.
-    pub(crate) fn forget_ids(&mut self) {
+    pub(crate) fn clear_cached_ids(&mut self) {
         self.ids = Ids::default();
     }
 
@@ -293,7 +293,7 @@ fn insert(transaction: &Transaction<'_>, id: Option<i64>, run: &NewRun) -> rusql
 }
 
 /// Rounds an estimate to a whole number.
-fn whole(value: f64) -> i64 {
+fn round_to_i64(value: f64) -> i64 {
     #[allow(
         clippy::cast_possible_truncation,
         reason = "the cast saturates, as intended"
@@ -325,7 +325,7 @@ impl<N: Names> Inserting<'_, N> {
                 None => {
                     // There is no room for the names of the site, so its samples are counted as lost.
                     lost_samples += activity.allocated.samples;
-                    lost_bytes += whole(activity.allocated.bytes).unsigned_abs();
+                    lost_bytes += round_to_i64(activity.allocated.bytes).unsigned_abs();
                 }
             }
         }
@@ -371,14 +371,14 @@ impl<N: Names> Inserting<'_, N> {
                 site,
                 id,
                 int(a.allocated.samples),
-                whole(a.allocated.objects),
-                whole(a.allocated.bytes),
+                round_to_i64(a.allocated.objects),
+                round_to_i64(a.allocated.bytes),
                 int(a.collected.samples),
-                whole(a.collected.objects),
-                whole(a.collected.bytes),
+                round_to_i64(a.collected.objects),
+                round_to_i64(a.collected.bytes),
                 int(a.live.samples),
-                whole(a.live.objects),
-                whole(a.live.bytes),
+                round_to_i64(a.live.objects),
+                round_to_i64(a.live.bytes),
                 a.live_variance.max(0.0),
             ])?;
         }

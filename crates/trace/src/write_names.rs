@@ -139,7 +139,7 @@ impl Ids {
         let Some(name) = (thread != 0).then(|| name(thread)).flatten() else {
             return Ok(None);
         };
-        let id = named(connection, "thread", &name)?;
+        let id = find_or_insert_name(connection, "thread", &name)?;
         self.threads.insert(thread, id);
         Ok(Some(id))
     }
@@ -199,11 +199,15 @@ impl Ids {
 }
 
 fn class_named(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
-    named(connection, "class", name)
+    find_or_insert_name(connection, "class", name)
 }
 
 /// Returns the row id of a name in a table of names.
-fn named(connection: &Connection, table: &'static str, name: &str) -> rusqlite::Result<i64> {
+fn find_or_insert_name(
+    connection: &Connection,
+    table: &'static str,
+    name: &str,
+) -> rusqlite::Result<i64> {
     let found = connection
         .prepare_cached(&format!("SELECT id FROM {table} WHERE name = ?1"))?
         .query_row([name], |row| row.get(0))

@@ -126,7 +126,7 @@ impl Rows {
     }
 
     /// Marks the cache as outdated: it is read again before more rows are written.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         self.forgotten = true;
     }
 
@@ -168,7 +168,7 @@ impl Rows {
     }
 
     /// Returns true after [`stop`](Self::stop).
-    pub(crate) const fn are_off(&self) -> bool {
+    pub(crate) const fn is_stopped(&self) -> bool {
         self.off
     }
 

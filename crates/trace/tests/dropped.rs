@@ -119,7 +119,7 @@ fn number(path: &Path, sql: &str) -> i64 {
 const FIRST: &str = "SELECT count(*) FROM run WHERE uid = '1-1'";
 
 #[test]
-fn a_run_that_was_dropped_is_put_back_and_goes_on() {
+fn a_deleted_run_is_restored_and_continues() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let mut first = first(&path);
@@ -169,7 +169,7 @@ fn a_run_that_was_dropped_is_put_back_and_goes_on() {
 
 /// When the last run is deleted, its id becomes free. The next run gets the same id.
 #[test]
-fn a_run_writes_nothing_to_the_one_that_has_its_number() {
+fn a_deleted_run_writes_nothing_to_the_run_with_its_id() {
     for goes_on in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
@@ -195,7 +195,7 @@ fn a_run_writes_nothing_to_the_one_that_has_its_number() {
 /// A run is considered ended if nothing was written for ten minutes more than the length of its last tick. So after a
 /// tick of one hour, it is considered ended after one hour and ten minutes.
 #[test]
-fn a_run_lives_between_two_ticks_however_long_they_are() {
+fn a_run_is_alive_until_its_next_tick_is_overdue() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let hour = 60 * MINUTE;
@@ -210,7 +210,7 @@ fn a_run_lives_between_two_ticks_however_long_they_are() {
 /// The run itself stays in the trace, but the names of its classes and stacks were deleted, because it has no live
 /// objects.
 #[test]
-fn names_that_went_meanwhile_are_looked_up_again() {
+fn deleted_names_are_looked_up_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let mut first = first(&path);

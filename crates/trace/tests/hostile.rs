@@ -42,7 +42,7 @@ fn read(path: &Path) -> Result<u64, TraceError> {
                 for candidate in &ranking.candidates {
                     let sites: Vec<i64> = candidate.sites.iter().map(|s| s.id).collect();
                     let steps = Steps::of(&trace, &timeline, &sites)?;
-                    let _ = steps.began(&timeline, &Points::of(&timeline));
+                    let _ = steps.growth_start(&timeline, &Points::of(&timeline));
                     assert!(steps.series(&timeline, 60).len() <= 60);
                 }
             }
@@ -54,7 +54,7 @@ fn read(path: &Path) -> Result<u64, TraceError> {
         trace.notes(run.id)?;
         trace.dumps(run.id)?;
     }
-    Ok(trace.odd())
+    Ok(trace.invalid_number_count())
 }
 
 fn made(folder: &Path, sql: &str) -> std::path::PathBuf {
@@ -83,7 +83,7 @@ const COUNTS: &str = "CREATE TABLE class_total (run, class, objects, bytes);
     INSERT INTO class_total SELECT 1, 'com.acme.C' || i, i, 24 * i FROM n;";
 
 #[test]
-fn figures_without_sense_are_counted() {
+fn senseless_figures_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     for (sql, odd) in [
         ("", false),
@@ -182,7 +182,7 @@ fn figures_without_sense_are_counted() {
 }
 
 #[test]
-fn tables_that_are_none_are_refused() {
+fn views_instead_of_tables_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i";
     for sql in [

@@ -31,7 +31,7 @@ fn of<'a>(ranking: &'a Ranking, class: &str) -> &'a Candidate {
 }
 
 #[test]
-fn the_leak_comes_first_and_nothing_else_is_one() {
+fn the_leak_comes_first_and_is_the_only_one() {
     for by in [By::Site, By::Class] {
         let (ranking, ..) = ranked(&Scene::default(), by, Window::ALL);
         assert_eq!(ranking.points.basis, Basis::Major);
@@ -63,12 +63,14 @@ fn the_leak_comes_first_and_nothing_else_is_one() {
 }
 
 #[test]
-fn growth_is_dated() {
+fn the_start_of_growth_is_found() {
     let (ranking, timeline, trace, _folder) = ranked(&Scene::default(), By::Class, Window::ALL);
     let leak = &ranking.candidates[0];
     let sites: Vec<i64> = leak.sites.iter().map(|s| s.id).collect();
     let steps = Steps::of(&trace, &timeline, &sites).unwrap();
-    let began = steps.began(&timeline, &Points::of(&timeline)).unwrap();
+    let began = steps
+        .growth_start(&timeline, &Points::of(&timeline))
+        .unwrap();
     assert!(began.uptime_ms.abs_diff(20_000) <= 2000, "{began:?}");
     assert!(began.within);
     let series = steps.series(&timeline, 60);
@@ -78,7 +80,7 @@ fn growth_is_dated() {
 }
 
 #[test]
-fn a_window_shows_its_part() {
+fn a_window_limits_the_ranking() {
     let before = Window {
         from_ms: 0,
         to_ms: 20_000,
@@ -114,7 +116,7 @@ fn a_window_shows_its_part() {
 }
 
 #[test]
-fn less_evidence_is_a_weaker_verdict() {
+fn less_evidence_gives_a_weaker_verdict() {
     // Only the young generation was collected, so the additional objects may be garbage in the old generation.
     let (ranking, ..) = ranked(
         &Scene {
@@ -180,7 +182,7 @@ fn generational_z() -> Scene<'static> {
 }
 
 #[test]
-fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
+fn with_generational_zgc_live_objects_survived_a_full_gc() {
     let scene = |major, ticks| Scene {
         sites: &STEADY_Z,
         ticks,
@@ -234,7 +236,7 @@ const STEADY_Z_YOUNG: [SceneSite<'static>; 1] = [SceneSite {
 }];
 
 #[test]
-fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
+fn with_generational_zgc_young_objects_are_unknown() {
     let scene = Scene {
         sites: &STEADY_Z_YOUNG,
         ticks: 275,
@@ -277,7 +279,7 @@ fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
 }
 
 #[test]
-fn what_is_old_for_certain_was_tried_by_a_major_collection() {
+fn old_objects_were_examined_by_a_full_gc() {
     // No object dies. After 17 young collections, all objects that existed before them are old, so the next major
     // collection examines them.
     const LEAK: [SceneSite<'static>; 1] = [SceneSite {
@@ -326,7 +328,7 @@ fn verdict_of(sites: &[SceneSite<'_>], load: fn(i64) -> i64) -> heapdiff_trace::
 }
 
 #[test]
-fn an_idle_night_is_no_end_of_growth() {
+fn an_idle_night_does_not_end_growth() {
     let sites = [
         SceneSite {
             class: "com.acme.Leaked",
@@ -343,7 +345,7 @@ fn an_idle_night_is_no_end_of_growth() {
     );
     let by_work = idle.per_work.unwrap();
     assert!(
-        !by_work.trend.is_over() && by_work.bytes.is_sure(),
+        !by_work.trend.has_stopped_growing() && by_work.bytes.is_sure(),
         "{by_work:?}"
     );
     // If the live amount stays level while the load is as high as before, growth has ended.
@@ -355,7 +357,7 @@ fn an_idle_night_is_no_end_of_growth() {
 }
 
 #[test]
-fn what_comes_with_load_and_stays_level_under_it_is_no_growth() {
+fn objects_that_follow_the_load_are_not_growth() {
     let sites = [
         SceneSite {
             class: "com.acme.Session",
@@ -384,7 +386,7 @@ fn what_comes_with_load_and_stays_level_under_it_is_no_growth() {
 }
 
 #[test]
-fn few_samples_are_no_proof() {
+fn few_samples_are_not_enough_evidence() {
     // Only one in 4096 objects is sampled, so the growth consists of a handful of samples.
     let scene = Scene {
         sites: &[
@@ -471,7 +473,7 @@ fn a_window_is_read_as_a_part_of_the_run() {
         for site in trace.sites().unwrap() {
             let whole = Timeline::of(&trace, run, Window::ALL).unwrap();
             let whole = Steps::of(&trace, &whole, &[site.id]).unwrap();
-            assert_eq!(whole.before().amount.objects, 0);
+            assert_eq!(whole.live_before_window().amount.objects, 0);
             for from in [1, 10, 29] {
                 let window = Window {
                     from_ms: from * 1000 + 1,
@@ -483,7 +485,12 @@ fn a_window_is_read_as_a_part_of_the_run() {
                     let made = SITES.iter().find(|s| s.class == &*site.class).unwrap();
                     u64::try_from((made.live)(i64::try_from(tick).unwrap())).unwrap()
                 };
-                assert_eq!(part.before().amount.objects, at(from), "{}", site.class);
+                assert_eq!(
+                    part.live_before_window().amount.objects,
+                    at(from),
+                    "{}",
+                    site.class
+                );
                 assert_eq!(part.last().amount.objects, at(last));
                 let all = part.changes(&timeline).count();
                 assert!(all as u64 <= last - from);
@@ -493,7 +500,7 @@ fn a_window_is_read_as_a_part_of_the_run() {
 }
 
 #[test]
-fn what_takes_too_long_is_given_up() {
+fn a_ranking_that_takes_too_long_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     write(&path, &Scene::default()).unwrap();

@@ -118,7 +118,7 @@ fn uids(path: &Path, which: Which) -> Vec<u64> {
     let mut uids = Vec::new();
     let run = trace.runs().unwrap()[0].id;
     trace.each_sample(run, which, |s| uids.push(s.uid)).unwrap();
-    assert_eq!(trace.odd(), 0);
+    assert_eq!(trace.invalid_number_count(), 0);
     uids
 }
 
@@ -128,7 +128,7 @@ fn assert_whole(path: &Path) {
 }
 
 #[test]
-fn rows_follow_the_samples() {
+fn sample_rows_follow_the_live_samples() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let (mut writer, heap) = (writer(&path, 16 << 20), Heap::default());
@@ -185,7 +185,7 @@ fn rows_follow_the_samples() {
 }
 
 #[test]
-fn many_at_once_come_tick_by_tick() {
+fn many_samples_are_written_over_several_ticks() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let (mut writer, heap) = (writer(&path, 64 << 20), Heap::default());
@@ -210,7 +210,7 @@ fn many_at_once_come_tick_by_tick() {
 }
 
 #[test]
-fn rows_are_bounded_by_the_file_and_that_is_told() {
+fn sample_rows_are_limited_by_the_file_with_a_note() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let (mut writer, heap) = (writer(&path, 1 << 20), Heap::default());
@@ -252,7 +252,7 @@ fn rows_are_bounded_by_the_file_and_that_is_told() {
 }
 
 #[test]
-fn expunging_keeps_what_lives() {
+fn pruning_keeps_live_samples() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let (mut writer, heap) = (writer(&path, 16 << 20), Heap::default());
@@ -305,7 +305,7 @@ fn activity(site: u32, live: u64) -> Activity {
 
 /// If the names of classes and stacks alone fill the trace up to its maximum size, samples are not stored.
 #[test]
-fn names_come_before_samples() {
+fn names_have_priority_over_samples() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let (mut writer, heap) = (writer(&path, 1 << 20), Heap::default());

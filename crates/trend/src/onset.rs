@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_and_noise_move_it_little() {
+    fn steps_and_noise_move_the_onset_little() {
         // The series grows only at every third point, and it varies before the knee.
         let found = onset(&series(200, |i| {
             f64::from((i - 60).max(0) / 3 * 30 + i % 5)
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn units_do_not_matter() {
+    fn the_onset_does_not_depend_on_units() {
         // Three hard cases: times that differ by a tenth of a microsecond, figures near the maximum, and large figures
         // with small differences.
         assert_eq!(onset(&[(0.0, 0.0), (1e-7, 0.0), (2e-7, 1.0)]), Some(1));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_grow_has_none() {
+    fn a_series_without_growth_has_no_onset() {
         assert_eq!(onset(&series(50, |_| 7.0)), None);
         assert_eq!(onset(&series(50, |i| f64::from(-i))), None);
         assert_eq!(onset(&[]), None);

@@ -104,29 +104,29 @@ impl Course {
     ///
     /// Cost: quadratic in the number of points.
     #[must_use]
-    pub fn of(points: &[(u64, u64)], noise: u64) -> Self {
+    pub fn from_points(points: &[(u64, u64)], noise: u64) -> Self {
         let timed = points.windows(2).all(|w| w[1].0 > w[0].0);
         let points: Vec<(u64, u64)> = if timed {
             points.to_vec()
         } else {
             (0..).zip(points).map(|(i, p)| (i, p.1)).collect()
         };
-        let mut course = Self::of_timed(&points, noise);
+        let mut course = Self::from_timed(&points, noise);
         if !timed {
             course.short_end = course.short_end.map(|_| 0);
         }
         course
     }
 
-    /// Classifies a series of (time, work done by then, figure) as [`Course::of`] does, but also considers the work. A
-    /// program that does no work does not grow, so a level period with almost no work is not evidence that growth is
-    /// over. If the times or the amounts of work do not ascend, the work is ignored.
+    /// Classifies a series of (time, work done by then, figure) as [`Course::from_points`] does, but also considers the
+    /// work. A program that does no work does not grow, so a level period with almost no work is not evidence that
+    /// growth is over. If the times or the amounts of work do not ascend, the work is ignored.
     ///
     /// Cost: quadratic in the number of points.
     #[must_use]
-    pub fn of_work(points: &[(u64, u64, u64)], noise: u64) -> Self {
+    pub fn from_work(points: &[(u64, u64, u64)], noise: u64) -> Self {
         let timed: Vec<(u64, u64)> = points.iter().map(|p| (p.0, p.2)).collect();
-        let by_time = Self::of(&timed, noise);
+        let by_time = Self::from_points(&timed, noise);
         let ascends = points
             .windows(2)
             .all(|w| w[1].0 > w[0].0 && w[1].1 >= w[0].1);
@@ -145,8 +145,8 @@ impl Course {
             clock += if is_idle && is_level { 1 } else { time };
             busy.push((clock, w[1].2));
         }
-        let by_work = Self::of(&busy, noise);
-        if by_time.trend.is_over() && !by_work.trend.is_over() {
+        let by_work = Self::from_points(&busy, noise);
+        if by_time.trend.has_stopped_growing() && !by_work.trend.has_stopped_growing() {
             Self {
                 short_end: None,
                 idle_end: true,
@@ -157,7 +157,7 @@ impl Course {
         }
     }
 
-    fn of_timed(points: &[(u64, u64)], noise: u64) -> Self {
+    fn from_timed(points: &[(u64, u64)], noise: u64) -> Self {
         let told = |trend| Self {
             trend,
             telling: points.len(),
@@ -169,7 +169,7 @@ impl Course {
         };
         let figures = || points.iter().map(|p| p.1);
         let range = figures().max().unwrap_or(0) - figures().min().unwrap_or(0);
-        let fall = deepest_fall(figures());
+        let fall = max_drop(figures());
         if fall > noise && fall > range / FALL_PART {
             let earlier = figures().take(points.len() - 1).max();
             return told(match earlier {
@@ -225,7 +225,7 @@ impl Course {
             idle_end: false,
         };
         if rises_always {
-            return told(of_rising(&steps, noise));
+            return told(classify_rising(&steps, noise));
         }
         let before = steps.iter().take_while(|s| level(s)).count();
         let after = steps.iter().rev().take_while(|s| level(s)).count();
@@ -253,13 +253,13 @@ impl Course {
         let is_last = step + 2 == points.len();
         let mut less = points.to_vec();
         let taken = less.remove(if is_last { step } else { step + 1 });
-        let mut course = Self::of_timed(&less, noise);
+        let mut course = Self::from_timed(&less, noise);
         if is_last {
             let end = points[step + 1].0 - taken.0;
             course.short_end = Some(course.short_end.map_or(end, |e| e.max(end)));
         }
-        // Without the first interval, the growth seems to begin with the first dump (`WarmUp`). But the figure was level
-        // in that interval and grew only after it (`Jump`).
+        // Without the first interval, the growth seems to begin with the first dump (`WarmUp`). But the figure was
+        // level in that interval and grew only after it (`Jump`).
         if step == 0 && course.trend == Trend::WarmUp {
             course.trend = Trend::Jump;
         }
@@ -268,7 +268,7 @@ impl Course {
 }
 
 /// Classifies a series that grows from each dump to the next.
-fn of_rising(steps: &[Step], noise: u64) -> Trend {
+fn classify_rising(steps: &[Step], noise: u64) -> Trend {
     // Growth shrinks from one step to the next if both its amount and its rate are at most 3/4 of those before. Both
     // are compared, because the steps may differ in length.
     let shrinks = |w: &[Step]| {
@@ -307,7 +307,7 @@ impl Trend {
 
     /// Returns true if the figure stopped growing.
     #[must_use]
-    pub const fn is_over(self) -> bool {
+    pub const fn has_stopped_growing(self) -> bool {
         matches!(
             self,
             Self::Level | Self::Plateau | Self::WarmUp | Self::Jump | Self::Sawtooth
@@ -345,7 +345,7 @@ pub fn last_step_percent(figures: &[u64]) -> Option<u64> {
 }
 
 /// Returns the largest fall: the maximum difference between a figure and a later, lower one.
-fn deepest_fall(figures: impl Iterator<Item = u64>) -> u64 {
+fn max_drop(figures: impl Iterator<Item = u64>) -> u64 {
     let mut high = 0;
     let falls = figures.map(|f| {
         high = high.max(f);
@@ -359,13 +359,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_time_without_work_tells_nothing() {
+    fn a_level_period_without_work_is_not_evidence() {
         const MB: u64 = 1 << 20;
         let of = |work: [u64; 3], figures: [u64; 3]| {
             let points: Vec<_> = (0..3)
                 .map(|i| ([0, 60, 3600][i], work[i], figures[i]))
                 .collect();
-            Course::of_work(&points, 10)
+            Course::from_work(&points, 10)
         };
         let leaked = [100, 200, 200];
         // The program also works during the level period: about as much per second as before, or less. So growth has
@@ -375,7 +375,10 @@ mod tests {
             assert_eq!((course.trend, course.idle_end), (Trend::WarmUp, false));
         }
         let idle = of([0, 1000 * MB, 1001 * MB], leaked);
-        assert!(idle.idle_end && !idle.trend.is_over(), "{idle:?}");
+        assert!(
+            idle.idle_end && !idle.trend.has_stopped_growing(),
+            "{idle:?}"
+        );
         assert_eq!((idle.telling, idle.short_end), (2, None));
         // If the figure grows between the last two dumps, growth goes on. It does not matter how much work the program
         // did.
@@ -384,7 +387,8 @@ mod tests {
             of([0, 100, 6000], [100, 200, 300]),
         ];
         assert!(
-            both.iter().all(|c| !c.idle_end && !c.trend.is_over()),
+            both.iter()
+                .all(|c| !c.idle_end && !c.trend.has_stopped_growing()),
             "{both:?}"
         );
         // A JVM's work (the first list) never decreases. So if it does, the later dump is of another JVM, and the work
@@ -394,23 +398,23 @@ mod tests {
     }
 
     /// Classifies figures at equal distances.
-    fn of(figures: &[u64], noise: u64) -> Trend {
+    fn from_points(figures: &[u64], noise: u64) -> Trend {
         let points: Vec<(u64, u64)> = figures.iter().map(|&f| (0, f)).collect();
-        Course::of(&points, noise).trend
+        Course::from_points(&points, noise).trend
     }
 
     fn trend(figures: &[u64]) -> Trend {
-        of(figures, 10)
+        from_points(figures, 10)
     }
 
     /// Returns the results of [`Course`] for figures that each have a time.
     fn timed(points: &[(u64, u64)]) -> (Trend, usize, Option<u64>) {
-        let course = Course::of(points, 10);
+        let course = Course::from_points(points, 10);
         (course.trend, course.telling, course.short_end)
     }
 
     #[test]
-    fn a_short_step_acquits_nothing() {
+    fn a_short_step_does_not_rule_out_a_leak() {
         // Dumps at 0, 75 and 77 s. In the last two seconds, the figure grew by 1/37 of the growth before, or by even
         // less.
         assert_eq!(
@@ -438,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_over_after_a_time_that_is_not_short_against_its_own() {
+    fn growth_ends_with_a_sufficiently_long_level_period() {
         let grew = [(0, 0), (30, 300), (60, 600), (90, 900)];
         let then = |time| timed(&[&grew[..], &[(time, 900)]].concat());
         assert_eq!(then(120), (Trend::Plateau, 5, None));
@@ -457,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn slowing_down_is_a_matter_of_rates() {
+    fn slowing_down_compares_rates() {
         // The last interval takes a tenth of the time and has a tenth of the growth.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (85, 1090)]),
@@ -474,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_step_has_a_part_of_the_growth_if_it_is_not_level() {
+    fn the_last_step_has_a_share_of_growth_unless_level() {
         for (figures, percent) in [
             ([0, 600, 900, 900], None),
             ([0, 600, 900, 990], Some(9)),
@@ -510,11 +514,11 @@ mod tests {
         assert_eq!(trend(&[5]), Trend::Level);
         assert_eq!(trend(&[]), Trend::Level);
         // In a smaller heap, the noise is smaller, and the same changes are growth.
-        assert_eq!(of(&[1000, 1005, 1010], 2), Trend::Steady);
+        assert_eq!(from_points(&[1000, 1005, 1010], 2), Trend::Steady);
     }
 
     #[test]
-    fn what_fills_and_stays_full_is_a_plateau() {
+    fn a_series_that_fills_and_stays_full_is_a_plateau() {
         assert_eq!(trend(&[0, 400, 800, 1000, 1000]), Trend::Plateau);
         assert_eq!(trend(&[0, 500, 1000, 1003, 998]), Trend::Plateau);
         // The figures approach a bound.
@@ -534,7 +538,7 @@ mod tests {
         // The dumps have 200, 84,200 and 88,200 objects of 100 bytes. Changes of at most 10,000 bytes are noise.
         let of = |figures: [u64; 3]| {
             let points: Vec<(u64, u64)> = (0..).zip(figures).collect();
-            Course::of(&points, 10_000).trend
+            Course::from_points(&points, 10_000).trend
         };
         assert_eq!(of([20_000, 8_420_000, 8_820_000]), Trend::Slowing);
         // Growth of 100,000 bytes may still belong to the start of the program.
@@ -549,13 +553,13 @@ mod tests {
     }
 
     #[test]
-    fn idle_times_do_not_excuse() {
+    fn growth_with_level_periods_is_uneven() {
         assert_eq!(trend(&[100, 200, 200, 300]), Trend::Uneven);
         assert_eq!(trend(&[100, 200, 195, 300, 400]), Trend::Uneven);
     }
 
     #[test]
-    fn what_falls_again_is_a_sawtooth() {
+    fn a_series_that_falls_again_is_a_sawtooth() {
         assert_eq!(trend(&[100, 900, 200, 880]), Trend::Sawtooth);
         assert_eq!(trend(&[100, 900, 300]), Trend::Sawtooth);
         // The last figure equals the first one.
@@ -573,25 +577,25 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_shared_out_among_the_steps() {
+    fn noise_is_divided_among_the_steps() {
         // The noise is divided among the four steps (the intervals between two dumps). So a step is level if it grew by
         // at most a quarter of the noise.
-        assert_eq!(of(&[0, 25, 50, 75, 200], 100), Trend::Late);
-        assert_eq!(of(&[0, 20, 40, 60, 200], 100), Trend::Late);
-        assert_eq!(of(&[0, 26, 52, 78, 200], 100), Trend::Steady);
+        assert_eq!(from_points(&[0, 25, 50, 75, 200], 100), Trend::Late);
+        assert_eq!(from_points(&[0, 20, 40, 60, 200], 100), Trend::Late);
+        assert_eq!(from_points(&[0, 26, 52, 78, 200], 100), Trend::Steady);
     }
 
     #[test]
-    fn a_fall_counts_above_the_noise_and_a_tenth_of_the_range() {
+    fn a_fall_must_exceed_the_noise_and_a_tenth_of_the_range() {
         assert_eq!(trend(&[0, 500, 480, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 400, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 399, 1000]), Trend::RisingSawtooth);
         // A fall is compared with the difference between the largest and the smallest figure. Here the fall is 40, and
         // the difference is 150. A comparison with the figures themselves would ignore this fall.
         assert_eq!(trend(&[1000, 1100, 1060, 1150]), Trend::RisingSawtooth);
-        assert_eq!(of(&[0, 100, 50, 200], 50), Trend::Uneven);
-        assert_eq!(of(&[0, 100, 50, 200], 49), Trend::RisingSawtooth);
-        assert_eq!(of(&[0, 90, 0, 150], 100), Trend::Uneven);
+        assert_eq!(from_points(&[0, 100, 50, 200], 50), Trend::Uneven);
+        assert_eq!(from_points(&[0, 100, 50, 200], 49), Trend::RisingSawtooth);
+        assert_eq!(from_points(&[0, 90, 0, 150], 100), Trend::Uneven);
     }
 
     #[test]
@@ -629,14 +633,14 @@ mod tests {
             (Trend::RisingSawtooth, "rising-sawtooth", false),
         ] {
             assert_eq!(trend.name(), name);
-            assert_eq!(trend.is_over(), is_over, "{name}");
+            assert_eq!(trend.has_stopped_growing(), is_over, "{name}");
             assert_eq!(trend.is_steady(), trend == Trend::Steady);
         }
     }
 
     #[test]
     fn extremes_do_not_overflow() {
-        assert_eq!(of(&[0, u64::MAX], u64::MAX - 1), Trend::Steady);
-        assert_eq!(of(&[u64::MAX, 0, u64::MAX], 0), Trend::Level);
+        assert_eq!(from_points(&[0, u64::MAX], u64::MAX - 1), Trend::Steady);
+        assert_eq!(from_points(&[u64::MAX, 0, u64::MAX], 0), Trend::Level);
     }
 }

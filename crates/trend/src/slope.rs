@@ -33,7 +33,7 @@ impl Slope {
     ///
     /// Cost: `n² log n` for `n` points.
     #[must_use]
-    pub fn of(points: &[(f64, f64)]) -> Option<Self> {
+    pub fn fit(points: &[(f64, f64)]) -> Option<Self> {
         let finite = |p: &&(f64, f64)| p.0.is_finite() && p.1.is_finite();
         let all: Vec<(f64, f64)> = points.iter().filter(finite).copied().collect();
         let taken = all.len().min(MOST_POINTS);
@@ -41,7 +41,9 @@ impl Slope {
         let chosen: Vec<(f64, f64)> = if taken == all.len() {
             all
         } else {
-            (0..taken).map(|i| all[evenly(i, taken, last)]).collect()
+            (0..taken)
+                .map(|i| all[evenly_spaced_index(i, taken, last)])
+                .collect()
         };
         let mut slopes = Vec::with_capacity(taken * taken.saturating_sub(1) / 2);
         for (i, a) in chosen.iter().enumerate() {
@@ -66,7 +68,7 @@ impl Slope {
 }
 
 /// Returns the index of the `i`th of `taken` points, evenly spaced over the indices 0 to `last`.
-const fn evenly(i: usize, taken: usize, last: usize) -> usize {
+const fn evenly_spaced_index(i: usize, taken: usize, last: usize) -> usize {
     i * last / (taken - 1)
 }
 
@@ -150,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_its_slope_and_no_doubt() {
-        let slope = Slope::of(&line(20, |x| 3.0 * x + 7.0)).unwrap();
+    fn a_line_has_an_exact_slope() {
+        let slope = Slope::fit(&line(20, |x| 3.0 * x + 7.0)).unwrap();
         assert_eq!((slope.slope, slope.ci95), (3.0, Some([3.0, 3.0])));
         assert_eq!(slope.points, 20);
     }
@@ -162,13 +164,13 @@ mod tests {
         for at in [4, 11, 12, 25] {
             points[at].1 = 1e6;
         }
-        let slope = Slope::of(&points).unwrap();
+        let slope = Slope::fit(&points).unwrap();
         assert_eq!(slope.slope, 3.0);
         assert!(slope.ci95.unwrap()[0] > 0.0);
     }
 
     #[test]
-    fn few_points_are_counted_out() {
+    fn few_points_use_the_exact_distribution() {
         assert_eq!(exact(4), None);
         // Kendall's statistic S is the number of rising pairs minus the number of falling pairs. The critical value is
         // the smallest value whose probability P is at most 0.025 for figures in random order. The function returns it
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn points_are_taken_evenly() {
-        let places: Vec<usize> = (0..5).map(|i| evenly(i, 5, 10)).collect();
+        let places: Vec<usize> = (0..5).map(|i| evenly_spaced_index(i, 5, 10)).collect();
         assert_eq!(places, [0, 2, 5, 7, 10]);
     }
 
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_are_equal_narrow_the_variance() {
+    fn equal_figures_reduce_the_variance() {
         let of = |figures: &[f64]| {
             let points: Vec<_> = figures.iter().map(|&f| (0.0, f)).collect();
             variance(&points) * 18.0
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_leaves_out_what_chance_has_on_either_side() {
+    fn the_interval_matches_published_tables() {
         let of = |slopes: u32, points: usize| {
             let slopes: Vec<f64> = (0..slopes).map(f64::from).collect();
             interval(&slopes, &line(points, |x| x))
@@ -225,13 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn too_few_points_bear_no_interval() {
-        assert_eq!(Slope::of(&[]), None);
-        assert_eq!(Slope::of(&[(1.0, 1.0)]), None);
-        assert_eq!(Slope::of(&[(1.0, 1.0), (1.0, 2.0)]), None);
-        let slope = Slope::of(&line(4, |x| x)).unwrap();
+    fn too_few_points_have_no_interval() {
+        assert_eq!(Slope::fit(&[]), None);
+        assert_eq!(Slope::fit(&[(1.0, 1.0)]), None);
+        assert_eq!(Slope::fit(&[(1.0, 1.0), (1.0, 2.0)]), None);
+        let slope = Slope::fit(&line(4, |x| x)).unwrap();
         assert_eq!((slope.slope, slope.ci95), (1.0, None));
-        let slope = Slope::of(&line(5, |x| x)).unwrap();
+        let slope = Slope::fit(&line(5, |x| x)).unwrap();
         assert_eq!(slope.ci95, Some([1.0, 1.0]));
     }
 
@@ -245,7 +247,7 @@ mod tests {
                     let points: Vec<_> = (0..n)
                         .map(|i| (f64::from(i), 2.0 * f64::from(i) + 9.0 * noise(&mut seed)))
                         .collect();
-                    let [low, high] = Slope::of(&points).unwrap().ci95.unwrap();
+                    let [low, high] = Slope::fit(&points).unwrap().ci95.unwrap();
                     (low..=high).contains(&2.0)
                 })
                 .count();
@@ -255,25 +257,25 @@ mod tests {
     }
 
     #[test]
-    fn noise_has_no_slope_for_sure() {
+    fn noise_has_no_certain_slope() {
         let mut seed = 7;
         let sure = (0..1000)
             .filter(|_| {
                 let points: Vec<_> = (0..20).map(|i| (f64::from(i), noise(&mut seed))).collect();
-                Slope::of(&points).unwrap().ci95.unwrap()[0] > 0.0
+                Slope::fit(&points).unwrap().ci95.unwrap()[0] > 0.0
             })
             .count();
         assert!(sure < 45, "{sure}");
     }
 
     #[test]
-    fn extremes_are_left_out() {
+    fn extreme_figures_are_ignored() {
         let mut points = line(10, |x| x);
         points[3].1 = f64::NAN;
         points[4].1 = f64::INFINITY;
-        let slope = Slope::of(&points).unwrap();
+        let slope = Slope::fit(&points).unwrap();
         assert_eq!((slope.slope, slope.points), (1.0, 8));
-        assert!(Slope::of(&[(0.0, -f64::MAX), (1e-300, f64::MAX)]).is_none());
-        assert_eq!(Slope::of(&line(5000, |x| x)).unwrap().points, MOST_POINTS);
+        assert!(Slope::fit(&[(0.0, -f64::MAX), (1e-300, f64::MAX)]).is_none());
+        assert_eq!(Slope::fit(&line(5000, |x| x)).unwrap().points, MOST_POINTS);
     }
 }

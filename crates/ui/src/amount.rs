@@ -8,14 +8,14 @@ pub(crate) struct Amount {
 }
 
 impl Amount {
-    pub(crate) fn plus(self, other: Self) -> Self {
+    pub(crate) fn saturating_add(self, other: Self) -> Self {
         Self {
             objects: self.objects.saturating_add(other.objects),
             bytes: self.bytes.saturating_add(other.bytes),
         }
     }
 
-    pub(crate) fn less(self, other: Self) -> Self {
+    pub(crate) fn saturating_sub(self, other: Self) -> Self {
         Self {
             objects: self.objects.saturating_sub(other.objects),
             bytes: self.bytes.saturating_sub(other.bytes),

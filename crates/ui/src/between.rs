@@ -52,11 +52,11 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(steps: &Steps) -> Self {
+    fn from_steps(steps: &Steps) -> Self {
         let [allocated, collected, before, after]: [Amount; 4] = [
             steps.allocated.into(),
             steps.collected.into(),
-            steps.before().amount.into(),
+            steps.live_before_window().amount.into(),
             steps.last().amount.into(),
         ];
         Self {
@@ -103,7 +103,7 @@ impl Figures {
             (self.after_objects, self.after_bytes),
         ]
         .map(|(objects, bytes)| Amount { objects, bytes });
-        after.less(before).of(measure)
+        after.saturating_sub(before).of(measure)
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn between(
     question: &Question,
     (from, to): (i64, i64),
 ) -> Result<Between, Unanswered> {
-    let lives = Life::of(traces, &question.runs);
+    let lives = Life::read_all(traces, &question.runs);
     let (from, to) = (from.min(to), from.max(to));
     let mut answer = Between {
         from_ms: from,
@@ -176,7 +176,7 @@ impl Between {
             if steps.changes(timeline).next().is_none() {
                 continue;
             }
-            let figures = Figures::of(&steps);
+            let figures = Figures::from_steps(&steps);
             self.total.add(&figures);
             let stack = site.stack.filter(|_| question.by != By::Class);
             let group = groups.entry((site.class, stack)).or_default();
@@ -194,7 +194,7 @@ impl Between {
         // If rows are frames, keep all groups for now, because the figures of a frame are the sum over all of its
         // stacks.
         let places = match question.by {
-            By::Frame => Some(Places::of(trace)?),
+            By::Frame => Some(Places::read(trace)?),
             By::Class | By::Stack => None,
         };
         for ((class, stack), group) in groups {

@@ -34,7 +34,7 @@ impl By {
             Self::Class => rank_groups(trace, timeline, |_| Some(0)),
             Self::Stack => rank_groups(trace, timeline, |site| Some(site.id)),
             Self::Frame => {
-                let places = Places::of(trace)?;
+                let places = Places::read(trace)?;
                 let mut numbers: FxHashMap<Option<String>, i64> = FxHashMap::default();
                 rank_groups(trace, timeline, |site| {
                     let next = i64::try_from(numbers.len()).unwrap_or(i64::MAX);
@@ -50,7 +50,7 @@ pub(crate) struct Places(Stacks);
 
 impl Places {
     /// Reads all stacks of the trace into memory.
-    pub(crate) fn of(trace: &Trace) -> Result<Self, TraceError> {
+    pub(crate) fn read(trace: &Trace) -> Result<Self, TraceError> {
         trace.stacks().map(Self)
     }
 

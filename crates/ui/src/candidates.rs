@@ -26,12 +26,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn absorb(&mut self, other: Self) {
+    fn merge(&mut self, other: Self) {
         if other.standing < self.standing {
             self.trending = other.trending;
         }
-        self.standing = self.standing.joined(other.standing);
-        self.grown = self.grown.plus(other.grown);
+        self.standing = self.standing.combine(other.standing);
+        self.grown = self.grown.saturating_add(other.grown);
         self.sites.extend(other.sites);
     }
 }
@@ -74,7 +74,7 @@ impl Lines {
             }
             let name = (line.class.clone(), line.stack.clone());
             match self.0.entry(name) {
-                std::collections::hash_map::Entry::Occupied(mut e) => e.get_mut().absorb(line),
+                std::collections::hash_map::Entry::Occupied(mut e) => e.get_mut().merge(line),
                 std::collections::hash_map::Entry::Vacant(e) => {
                     e.insert(line);
                 }

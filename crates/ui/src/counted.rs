@@ -60,7 +60,7 @@ struct Row {
 }
 
 impl Row {
-    fn absorb(&mut self, other: Self) {
+    fn merge(&mut self, other: Self) {
         self.objects = self.objects.saturating_add(other.objects);
         self.objects_per_second = self
             .objects_per_second
@@ -74,7 +74,7 @@ impl Row {
 
 /// Answers a `counted` request.
 pub(crate) fn counted(traces: &Traces, question: &Question) -> Result<Counted, Unanswered> {
-    let lives = Life::of(traces, &question.runs);
+    let lives = Life::read_all(traces, &question.runs);
     let (Some(first), Some(last)) = (
         lives.iter().map(|l| l.first).min(),
         lives.iter().map(|l| l.last).max(),
@@ -171,7 +171,7 @@ impl Counted {
                 sampled_per_second: differs.map(|sampled| rate(sampled.allocated.objects)),
             };
             match rows.entry((row.class.clone(), row.place.clone())) {
-                std::collections::hash_map::Entry::Occupied(mut e) => e.get_mut().absorb(row),
+                std::collections::hash_map::Entry::Occupied(mut e) => e.get_mut().merge(row),
                 std::collections::hash_map::Entry::Vacant(e) => {
                     e.insert(row);
                 }

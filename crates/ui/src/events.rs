@@ -53,7 +53,7 @@ impl Events {
 /// Checks the traces for changes until the server ends.
 pub(crate) fn watch(traces: &Traces, events: &Events, ends: &AtomicBool) {
     while !ends.load(Ordering::Relaxed) {
-        if traces.look() {
+        if traces.check_for_changes() {
             events.changed();
         }
         let begun = Instant::now();
@@ -64,12 +64,12 @@ pub(crate) fn watch(traces: &Traces, events: &Events, ends: &AtomicBool) {
 }
 
 /// Sends an event for each change to one listener until it disconnects.
-pub(crate) fn tell(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) {
+pub(crate) fn send_events(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) {
     // The connection has ended, and the reason does not matter.
-    let _ = tell_on(stream, events, ends);
+    let _ = send_until_closed(stream, events, ends);
 }
 
-fn tell_on(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) -> io::Result<()> {
+fn send_until_closed(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) -> io::Result<()> {
     stream.set_write_timeout(Some(http::WRITE_TIME))?;
     let head = http::head(Status::Ok, "text/event-stream", http::NO_POLICY, "");
     stream.write_all(head.as_bytes())?;
@@ -90,7 +90,7 @@ fn tell_on(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) -> io::Re
             stream.write_all(b":\n\n")?;
             last = Instant::now();
         }
-        if is_gone(stream)? {
+        if is_closed(stream)? {
             return Ok(());
         }
     }
@@ -98,7 +98,7 @@ fn tell_on(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) -> io::Re
 }
 
 /// Returns true if the client has closed the connection.
-fn is_gone(stream: &TcpStream) -> io::Result<bool> {
+fn is_closed(stream: &TcpStream) -> io::Result<bool> {
     stream.set_nonblocking(true)?;
     let peeked = stream.peek(&mut [0]);
     stream.set_nonblocking(false)?;

@@ -54,7 +54,7 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// Returns the path after the token, such as `/api/runs`.
-    pub(crate) fn admit<'a>(
+    pub(crate) fn authorize<'a>(
         &self,
         request: &'a Request,
     ) -> Result<&'a str, (Status, &'static str)> {

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_refused() {
+    fn requests_that_are_too_long_are_refused() {
         let status = |head: &[u8]| match parse(head) {
             Err(Refused::With(status)) => Some(status),
             _ => None,

@@ -92,7 +92,7 @@ mod tests {
     use super::{By, Rankings};
 
     #[test]
-    fn what_took_long_is_told_again_for_a_while() {
+    fn slow_rankings_are_reused_for_a_while() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         write(&path, &Scene::default()).unwrap();

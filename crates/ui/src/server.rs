@@ -178,7 +178,7 @@ impl Drop for Server {
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
-    fn of(taken: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+    fn acquire(taken: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
         let more = |n| (n < most).then_some(n + 1);
         let got = taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
         got.is_ok().then(|| Self(Arc::clone(taken)))
@@ -231,12 +231,12 @@ fn serve(stream: &mut TcpStream, slot: &Slot, shared: &Shared) {
             return;
         }
     };
-    slot.works();
+    slot.mark_waiting();
     let only_head = request.method == "HEAD";
-    let answer = match shared.guard.admit(&request) {
+    let answer = match shared.guard.authorize(&request) {
         Err((status, said)) => Answer::plain(status, said),
-        Ok("/events") if !only_head => match Place::of(&shared.listeners, MOST_LISTENERS) {
-            Some(_place) => return events::tell(stream, &shared.events, &shared.ends),
+        Ok("/events") if !only_head => match Place::acquire(&shared.listeners, MOST_LISTENERS) {
+            Some(_place) => return events::send_events(stream, &shared.events, &shared.ends),
             None => Answer::plain(Status::Busy, "too many browser pages are open"),
         },
         Ok(path) => answer(path, &request, shared),

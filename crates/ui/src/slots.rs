@@ -98,7 +98,7 @@ impl Slot {
     }
 
     /// Records that the client now waits for the server.
-    pub(crate) fn works(&self) {
+    pub(crate) fn mark_waiting(&self) {
         self.slots.set(self.number, None);
     }
 }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_client_that_is_waited_for_longest_gives_its_slot() {
+    fn the_client_idle_for_longest_loses_its_slot() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connect = || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -130,14 +130,14 @@ mod tests {
         let (_third, at_third) = connect();
         let a = slots.take(&at_first, 1).unwrap();
         let b = slots.take(&at_second, 2).unwrap();
-        b.works();
+        b.mark_waiting();
         let begun = Instant::now();
         let c = slots.take(&at_third, 3).unwrap();
         assert!(begun.elapsed() < GRACE * 20);
         drop(at_first);
         assert_eq!(first.read(&mut [0]).unwrap(), 0, "it was ended");
         // The server works on the requests of both clients, so it ends neither connection.
-        c.works();
+        c.mark_waiting();
         assert!(slots.take(&second, 4).is_none());
         drop(a);
         assert_eq!(slots.open().len(), 2, "its slot is another's");

@@ -167,7 +167,7 @@ impl Builder {
 
 /// Returns the allocation stacks of live objects as a tree.
 pub(crate) fn stacks(traces: &Traces, question: &Question, of: &Of) -> Result<Tree, Unanswered> {
-    let lives = Life::of(traces, &question.runs);
+    let lives = Life::read_all(traces, &question.runs);
     let mut builder = Builder::new();
     for life in &lives {
         let Some(trace) = traces.get(life.key.trace) else {
@@ -175,7 +175,7 @@ pub(crate) fn stacks(traces: &Traces, question: &Question, of: &Of) -> Result<Tr
         };
         let window = life.window(question.from, question.to.unwrap_or(life.last));
         trace.ask(|open| {
-            let ends = Ends::of(&open.trace, life, window)?;
+            let ends = Ends::read(&open.trace, life, window)?;
             Ok(add(&open.trace, ends, of, &mut builder)?)
         })?;
     }
@@ -191,7 +191,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn of(trace: &Trace, life: &Life, window: Window) -> Result<Self, TraceError> {
+    fn read(trace: &Trace, life: &Life, window: Window) -> Result<Self, TraceError> {
         let run = life.key.run;
         Ok(Self {
             key: life.key,
@@ -215,7 +215,7 @@ fn add(trace: &Trace, ends: Ends, of: &Of, builder: &mut Builder) -> Result<(), 
     // their outer frames.
     let mut known: FxHashMap<i64, (Vec<u32>, Option<i64>)> = FxHashMap::default();
     let places = match of {
-        Of::Place(..) => Some(Places::of(trace)?),
+        Of::Place(..) => Some(Places::read(trace)?),
         Of::All | Of::Class(_) | Of::Sites(_) => None,
     };
     let wanted = |site: &&Site| of.is(ends.key, site, places.as_ref());

@@ -48,7 +48,7 @@ impl Traces {
     /// Opens all traces. Each must exist now, and may be deleted later.
     pub(crate) fn open(paths: Vec<PathBuf>, names: &OriginalNames) -> Result<Self, TraceError> {
         let traces = paths.into_iter().map(|path| {
-            let open = Open::once_made(&path, names)?;
+            let open = Open::open_when_created(&path, names)?;
             let state = Mutex::new(State {
                 open: Some(open),
                 ..State::default()
@@ -68,9 +68,9 @@ impl Traces {
     }
 
     /// Checks all traces. Returns true if any of them has changed since the last check.
-    pub(crate) fn look(&self) -> bool {
+    pub(crate) fn check_for_changes(&self) -> bool {
         // Count the changed traces. Stopping at the first change would leave the other traces unchecked.
-        self.0.iter().filter(|t| t.look()).count() > 0
+        self.0.iter().filter(|t| t.check_for_changes()).count() > 0
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Open {
 
 impl Open {
     /// Opens a trace. If the file exists but has no tables yet, waits a little for them.
-    fn once_made(path: &Path, names: &OriginalNames) -> Result<Self, TraceError> {
+    fn open_when_created(path: &Path, names: &OriginalNames) -> Result<Self, TraceError> {
         let begun = Instant::now();
         loop {
             match Self::new(path, names) {
@@ -121,7 +121,10 @@ impl Open {
             trace.set_names(Arc::clone(names));
         }
         let version = trace.version()?;
-        let file = std::fs::metadata(path).ok().as_ref().map(Identity::of);
+        let file = std::fs::metadata(path)
+            .ok()
+            .as_ref()
+            .map(Identity::from_metadata);
         Ok(Self {
             trace,
             rankings: RefCell::default(),
@@ -170,13 +173,13 @@ impl Trace {
     }
 
     /// Returns true if the trace or its state changed. Does not wait for a running request.
-    fn look(&self) -> bool {
+    fn check_for_changes(&self) -> bool {
         let Ok(mut state) = self.state.try_lock() else {
             return false;
         };
         let State { open, fault, tried } = &mut *state;
         if let Some(opened) = open {
-            return match still_there(&self.path, opened) {
+            return match check_open_trace(&self.path, opened) {
                 Ok(false) => false,
                 Ok(true) => {
                     // The error of the last answer is out of date. The next answer sets it again if it still applies.
@@ -221,13 +224,16 @@ impl Trace {
 }
 
 /// Returns true if the trace changed, or an error if it can no longer be read.
-fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
+fn check_open_trace(path: &Path, open: &mut Open) -> Result<bool, String> {
     let words = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let now = std::fs::metadata(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => words(&"the trace file was deleted"),
         _ => words(&e),
     })?;
-    if open.file.is_some_and(|file| file != Identity::of(&now)) {
+    if open
+        .file
+        .is_some_and(|file| file != Identity::from_metadata(&now))
+    {
         return Err(words(&"the trace file was replaced with another file"));
     }
     // After the file was truncated, SQLite could still answer from cached pages and the log for a long time.
@@ -244,13 +250,13 @@ struct Identity(u64, u64);
 
 impl Identity {
     #[cfg(unix)]
-    fn of(file: &Metadata) -> Self {
+    fn from_metadata(file: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
         Self(file.dev(), file.ino())
     }
 
     #[cfg(not(unix))]
-    fn of(_file: &Metadata) -> Self {
+    fn from_metadata(_file: &Metadata) -> Self {
         // On these systems, an open file cannot be replaced. So all files get the same identity.
         Self(0, 0)
     }

@@ -153,7 +153,7 @@ pub(crate) struct Life {
 
 impl Life {
     /// Returns the runs that have ticks.
-    pub(crate) fn of(traces: &Traces, runs: &[Key]) -> Vec<Self> {
+    pub(crate) fn read_all(traces: &Traces, runs: &[Key]) -> Vec<Self> {
         let mut lives = Vec::new();
         for &key in runs {
             let Some(trace) = traces.get(key.trace) else {
@@ -226,14 +226,14 @@ impl Grid {
             for tick in timeline.ticks() {
                 moments.insert(life.at(tick.uptime_ms));
                 if moments.len() > most {
-                    return Self::even(from, to, most);
+                    return Self::evenly_spaced(from, to, most);
                 }
             }
         }
         Self(moments.into_iter().collect())
     }
 
-    fn even(from: i64, to: i64, most: usize) -> Self {
+    fn evenly_spaced(from: i64, to: i64, most: usize) -> Self {
         let span = i128::from(to) - i128::from(from);
         let steps = most as i128;
         let end = |i: i128| i64::try_from(i128::from(from) + span * i / steps).unwrap_or(to);
@@ -248,7 +248,7 @@ impl Grid {
 
 /// Answers a `view` request.
 pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswered> {
-    let lives = Life::of(traces, &question.runs);
+    let lives = Life::read_all(traces, &question.runs);
     let (Some(first), Some(last)) = (
         lives.iter().map(|l| l.first).min(),
         lives.iter().map(|l| l.last).max(),
@@ -274,9 +274,9 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
         };
         let window = life.window(question.from.map(|_| from), to);
         let timeline = trace.ask(|open| {
-            let odd = open.trace.odd();
+            let odd = open.trace.invalid_number_count();
             let timeline = Timeline::of(&open.trace, &life.run, window)?;
-            view.said(&open.trace, &life)?;
+            view.add_notes(&open.trace, &life)?;
             if top > 0 {
                 let mut rankings = open.rankings.borrow_mut();
                 let of = (life.key.run, question.by);
@@ -286,7 +286,7 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
                 view.all_lines += ranking.candidates.len();
                 view.told.push(VerdictBasis::new(&ranking));
             }
-            view.odd += open.trace.odd().saturating_sub(odd);
+            view.odd += open.trace.invalid_number_count().saturating_sub(odd);
             Ok(timeline)
         })?;
         parts.push(Part { life, timeline });
@@ -319,7 +319,7 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
         })?;
     }
     view.lines = drawn;
-    view.thin();
+    view.limit_marks();
     view.x = grid.0;
     Ok(view)
 }
@@ -432,7 +432,7 @@ impl View {
 
     /// Limits the number of marks (GCs, dumps and notes) after the marks of several runs were added. Marks of full GCs
     /// are dropped last.
-    fn thin(&mut self) {
+    fn limit_marks(&mut self) {
         if self.collections.len() > MOST_COLLECTIONS {
             self.collections
                 .sort_by_key(|c| (!c.major, std::cmp::Reverse(c.pause_us)));
@@ -446,7 +446,7 @@ impl View {
         }
     }
 
-    fn said(&mut self, trace: &Trace, life: &Life) -> Result<(), TraceError> {
+    fn add_notes(&mut self, trace: &Trace, life: &Life) -> Result<(), TraceError> {
         let said = |ms, text: &str| NoteMark {
             run: life.key.to_string(),
             ms,
@@ -494,19 +494,22 @@ impl Drawn {
         let mut steps = vec![Amount::default(); grid.0.len() + 1];
         let mut step = |place: usize, by: Amount| {
             if let Some(step) = steps.get_mut(place) {
-                *step = step.plus(by);
+                *step = step.saturating_add(by);
             }
         };
-        let mut now = line.before().amount.into();
+        let mut now = line.live_before_window().amount.into();
         step(0, now);
         for (tick, live) in line.changes(timeline) {
             let next: Amount = live.amount.into();
-            step(grid.place(life.at(tick.uptime_ms)), next.less(now));
+            step(
+                grid.place(life.at(tick.uptime_ms)),
+                next.saturating_sub(now),
+            );
             now = next;
         }
         // If a run ended before the end of the window, it has no live objects after its end.
         let over = grid.0.partition_point(|&x| x <= life.last);
-        step(over, Amount::default().less(now));
+        step(over, Amount::default().saturating_sub(now));
         let mut now = Amount::default();
         let alive = match measure {
             Measure::Objects => &mut self.objects,
@@ -514,7 +517,7 @@ impl Drawn {
         };
         alive.resize(grid.0.len(), 0);
         for (step, alive) in steps.iter().zip(alive) {
-            now = now.plus(*step);
+            now = now.saturating_add(*step);
             *alive = alive.saturating_add(now.of(measure));
         }
     }

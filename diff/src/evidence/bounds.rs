@@ -64,16 +64,19 @@ impl Bound {
 /// Returns the limit on a collection's growth for which the evidence is strongest. Returns `None` if there is no
 /// evidence for a limit.
 pub(crate) fn of(context: &SuspectContext<'_>) -> Option<Bound> {
-    let softly = || soft(context).or_else(|| soft_values(context, &softly_held(context)));
+    let softly = || {
+        soft_reference_sentence(context)
+            .or_else(|| soft_values(context, &soft_reference_steps(context)))
+    };
     let enforced = softly()
-        .filter(|_| stays_when_cleared(context).is_none())
-        .or_else(|| slack(context))
+        .filter(|_| survives_soft_clearing(context).is_none())
+        .or_else(|| mostly_empty_sentence(context))
         .or_else(|| library(context));
     enforced
         .map(Bound::enforced)
-        .or_else(|| stated(context))
-        .or_else(|| weak(context).map(Bound::hint))
-        .or_else(|| eldest(context).map(Bound::hint))
+        .or_else(|| stated_limit(context))
+        .or_else(|| weak_hint(context).map(Bound::hint))
+        .or_else(|| lru_map_hint(context).map(Bound::hint))
 }
 
 fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
@@ -88,7 +91,7 @@ const STAYING_PART: u64 = 8;
 const REFERENT: &str = "java.lang.ref.Reference.referent";
 
 /// Returns the sentence which says that a soft reference holds the growing objects.
-fn soft(context: &SuspectContext<'_>) -> Option<Evidence> {
+fn soft_reference_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
     let step = context.steps.windows(2).find(|w| {
         reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT
     })?;
@@ -106,7 +109,7 @@ pub(crate) fn is_softly_held(context: &SuspectContext<'_>, step: StepId) -> bool
 
 /// Returns the trie nodes below the suspect's content whose objects are soft references, each with the trie node of
 /// their referents.
-fn softly_held(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
+fn soft_reference_steps(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
     let mut work: Vec<StepId> = context.candidate.content.clone();
@@ -142,9 +145,9 @@ fn soft_values(context: &SuspectContext<'_>, held: &[(StepId, StepId)]) -> Optio
 
 /// Returns the sentence for content that stays and grows even if the JVM clears all of its soft references. The
 /// references have no queue, so the program is not notified of cleared references and cannot remove their entries.
-pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidence> {
+pub(crate) fn survives_soft_clearing(context: &SuspectContext<'_>) -> Option<Evidence> {
     const NO_QUEUE: &str = "java.lang.ref.ReferenceQueue$Null";
-    let held = softly_held(context);
+    let held = soft_reference_steps(context);
     let &(of, _) = held.first()?;
     let samples = &context.trie()[of].samples;
     let mut queues = context
@@ -178,9 +181,9 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
 
 /// Returns the hint that the suspect's content is in a weak map, or consists of weak references, although other paths
 /// keep the keys or referents alive. This shows where to look, not that the growth ends.
-fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
-    let table = context.held_via(|v| v == "java.util.WeakHashMap.table");
-    if table.is_some_and(|table| is_own(context, table)) {
+fn weak_hint(context: &SuspectContext<'_>) -> Option<Evidence> {
+    let table = context.first_via(|v| v == "java.util.WeakHashMap.table");
+    if table.is_some_and(|table| grows_by_elements(context, table)) {
         return Some(Evidence::WeakHashMap);
     }
     // Subclasses of `WeakReference` that hold other objects too, such as the entries of thread locals, do not match.
@@ -200,7 +203,7 @@ fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
 
 /// True if the collection at a trie node grows by its elements, rather than by something that one of its elements
 /// holds.
-pub(crate) fn is_own(context: &SuspectContext<'_>, collection: StepId) -> bool {
+pub(crate) fn grows_by_elements(context: &SuspectContext<'_>, collection: StepId) -> bool {
     let path = context.trie().path(context.candidate.at);
     let Some(at) = path.iter().position(|&s| s == collection) else {
         return false;
@@ -239,7 +242,7 @@ fn shares_package(one: &str, other: &str) -> bool {
 
 /// Returns the sentence for a mostly empty array of references. Its size was chosen when it was created and may never
 /// be needed.
-fn slack(context: &SuspectContext<'_>) -> Option<Evidence> {
+fn mostly_empty_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
     /// Maximum number of elements to read of each array.
     const ELEMENTS: u32 = 1 << 20;
     let candidate = context.candidate;
@@ -265,13 +268,13 @@ fn slack(context: &SuspectContext<'_>) -> Option<Evidence> {
 
 /// Returns the hint that an application's subclass of `LinkedHashMap` holds the suspect's content. Such maps often
 /// remove their eldest entry. The dump does not show whether this one ever does.
-fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
+fn lru_map_hint(context: &SuspectContext<'_>) -> Option<Evidence> {
     let above = context.trie().path(context.candidate.at);
     let step = above
         .into_iter()
         .rev()
         .find(|&s| !is_jdk(context.class(s)) && context.is_kind(s, "java.util.LinkedHashMap"))?;
-    is_own(context, step).then(|| Evidence::EldestEntry {
+    grows_by_elements(context, step).then(|| Evidence::EldestEntry {
         class: context.class(step).to_owned(),
     })
 }
@@ -328,7 +331,8 @@ fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
         // entries. If the bound is far below the number of entries, it does not apply to them.
         let holders = context.trie()[step].objects.max(1);
         let held = context.ends(context.candidate.content[0]).1 / holders;
-        let is_bounded = is_own(context, step) && held <= bound.saturating_add(bound / 2);
+        let is_bounded =
+            grows_by_elements(context, step) && held <= bound.saturating_add(bound / 2);
         is_bounded.then(|| Evidence::LibraryBound {
             class: context.class(step).to_owned(),
             field: field.to_owned(),
@@ -354,17 +358,17 @@ fn is_weighed(context: &SuspectContext<'_>, cache: StepId) -> bool {
 
 /// Returns the limit of a collection, read from a field with a name such as `maxSize`. Searches the object that holds
 /// the collection, the static fields of its class, and the collection.
-fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
+fn stated_limit(context: &SuspectContext<'_>) -> Option<Bound> {
     let trie = context.trie();
     let path = trie.path(context.candidate.at);
-    let field = context.own_field()?;
+    let field = context.application_field_step()?;
     // Search the object that has the holding field first, and then the trie nodes down to the collection.
     let at = path.iter().position(|&s| s == field).unwrap_or(path.len());
     let collection = path
         .get(at)
         .copied()
         .unwrap_or(context.candidate.content[0]);
-    if path.contains(&collection) && !is_own(context, collection) {
+    if path.contains(&collection) && !grows_by_elements(context, collection) {
         return None;
     }
     let content = context.objects(context.candidate.content[0]);
@@ -384,40 +388,44 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
                 }),
                 None => {
                     let held = Held::new(&content, of_step);
-                    held.bound(own_bound(context, step, held.now)?)
+                    held.bound(bound_from_fields(context, step, held.now)?)
                 }
             }
         })
-        .or_else(|| bound_of_whole(context, &path[..at], &content))
+        .or_else(|| bound_of_segmented(context, &path[..at], &content))
 }
 
 /// Returns the maximum number of elements of a collection that consists of parts, such as segments, each with a
 /// collection of its own. The objects at the end of `path` are these parts. The maximum applies to the elements of all
 /// parts together.
-fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]) -> Option<Bound> {
-    let (whole, parts) = whole_of(context, path)?;
+fn bound_of_segmented(
+    context: &SuspectContext<'_>,
+    path: &[StepId],
+    content: &[u64],
+) -> Option<Bound> {
+    let (whole, parts) = enclosing_collection(context, path)?;
     let held = Held::new(content, context.trie()[whole].objects.max(1));
     let sample = *context.trie()[whole].samples.first()?;
     let (name, bound) = match context.snapshot.represents(sample) {
         Some(class) => static_bound(context, class, held.now)?,
-        None => own_bound(context, whole, held.now)?,
+        None => bound_from_fields(context, whole, held.now)?,
     };
     // A field such as `maxSegments` limits the number of segments, not of elements.
-    let limits_parts = share_a_word(&name, context.via(parts));
+    let limits_parts = have_common_word(&name, context.via(parts));
     held.bound((name, bound)).filter(|_| !limits_parts)
 }
 
 /// Finds the collection to which the last trie node of a path belongs as a part, for example a cache with segments.
 /// Returns two trie nodes: that of the cache, and that of its field that holds the segments. Returns `None` if the
 /// class name of the last trie node contains no word for a part.
-fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, StepId)> {
+fn enclosing_collection(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, StepId)> {
     const PARTS: [&str; 5] = ["segment", "shard", "stripe", "partition", "bucket"];
     let (&part, above) = path.split_last()?;
     let class = context.class(part).rsplit(['.', '$']).next()?;
     if !words(class).iter().any(|word| PARTS.contains(&&**word)) {
         return None;
     }
-    let is_keeper = |&&step: &&StepId| names::is_keeper(context.class(step));
+    let is_keeper = |&&step: &&StepId| names::is_collection_part(context.class(step));
     let between = above.iter().rev().take_while(is_keeper).count();
     let (above, parts) = above.split_at(above.len() - between);
     Some((*above.last()?, parts.first().copied().unwrap_or(part)))
@@ -512,10 +520,10 @@ fn words(name: &str) -> Vec<String> {
 
 /// True if a constant may limit the collection in a field. If the class has several collections, the name of the
 /// constant has to share a word with that of the field: `MAX_USERS` limits `users`, and not `sessions`.
-fn may_limit(context: &SuspectContext<'_>, class: ClassIndex, constant: &str) -> bool {
+fn may_limit_collection(context: &SuspectContext<'_>, class: ClassIndex, constant: &str) -> bool {
     let snapshot = context.snapshot;
     let of = &snapshot.classes()[class];
-    let is_collection = |object: ObjectIndex| names::is_keeper(&snapshot.name(object));
+    let is_collection = |object: ObjectIndex| names::is_collection_part(&snapshot.name(object));
     let statics = of.statics.iter().filter(|field| {
         let value = snapshot.static_value(class, &field.name);
         value.and_then(Value::object).is_some_and(is_collection)
@@ -533,15 +541,15 @@ fn may_limit(context: &SuspectContext<'_>, class: ClassIndex, constant: &str) ->
         }
         _ => 0,
     };
-    let Some(field) = context.own_field() else {
+    let Some(field) = context.application_field_step() else {
         return true;
     };
-    let shares = || share_a_word(constant, context.via(field));
+    let shares = || have_common_word(constant, context.via(field));
     statics.count() + of_instance <= 1 || shares()
 }
 
 /// True if the names of two fields share a word, in singular or plural.
-fn share_a_word(one: &str, other: &str) -> bool {
+fn have_common_word(one: &str, other: &str) -> bool {
     let stems = |field: &str| -> Vec<String> {
         let name = field.rsplit('.').next().unwrap_or_default();
         let stem = |word: String| word.trim_end_matches('s').to_owned();
@@ -574,12 +582,12 @@ fn static_bound(
     held: u64,
 ) -> Option<(String, u64)> {
     let of = &context.snapshot.classes()[class];
-    if names::only_keeps(context.snapshot, class) {
+    if names::is_passive_container(context.snapshot, class) {
         return None;
     }
     of.statics
         .iter()
-        .filter(|f| is_bound(&f.name) && may_limit(context, class, &f.name))
+        .filter(|f| is_bound(&f.name) && may_limit_collection(context, class, &f.name))
         .find_map(|f| {
             let bound = fits(context.snapshot.static_value(class, &f.name), held)?;
             Some((format!("{}.{}", of.name, f.name), bound))
@@ -587,7 +595,11 @@ fn static_bound(
 }
 
 /// Returns a maximum size: from an instance field of a trie node's objects, or else from a static field of their class.
-fn own_bound(context: &SuspectContext<'_>, step: StepId, held: u64) -> Option<(String, u64)> {
+fn bound_from_fields(
+    context: &SuspectContext<'_>,
+    step: StepId,
+    held: u64,
+) -> Option<(String, u64)> {
     let class = context.class_index(step)?;
     let classes = context.snapshot.classes();
     let some: Vec<ObjectIndex> = context.members(step, LOOKED_AT);
@@ -621,7 +633,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_has_the_unit_of_elements() {
+    fn only_limits_in_elements_are_bounds() {
         for name in [
             "MAX_USERS",
             "maxSize",

@@ -91,7 +91,7 @@ impl<'a> SuspectContext<'a> {
     }
 
     /// Returns the first trie node on the path for whose reference name `wanted` returns true.
-    pub(crate) fn held_via(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
+    pub(crate) fn first_via(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.via(s)))
     }
 
@@ -150,8 +150,8 @@ impl<'a> SuspectContext<'a> {
 
     /// Returns the innermost trie node that is held by a field of an application class, on the path from the root down
     /// to the top object of the growing structure.
-    pub(crate) fn own_field(&self) -> Option<StepId> {
-        self.aligned.own_field(self.candidate)
+    pub(crate) fn application_field_step(&self) -> Option<StepId> {
+        self.aligned.application_field_step(self.candidate)
     }
 
     /// Returns at most `limit` objects of a trie node. Of the objects found, the ones with the lowest numbers are
@@ -173,14 +173,14 @@ impl<'a> SuspectContext<'a> {
         };
         for &below in &path[from.map_or(1, |at| at + 1).min(path.len())..] {
             let class = self.class_index(below);
-            objects = self.below(&objects, class);
+            objects = self.dominated_by(&objects, class);
         }
         if objects.is_empty() {
             objects.clone_from(&trie[step].samples);
         }
         // A chain is folded into one trie node. So far only the first object of each chain was found; add the others.
         if objects.len() < limit {
-            objects = self.chained(objects, self.class_index(step));
+            objects = self.follow_chain(objects, self.class_index(step));
         }
         objects.sort_unstable();
         objects.dedup();
@@ -227,7 +227,7 @@ impl<'a> SuspectContext<'a> {
     }
 
     /// Returns the objects of a class whose immediate dominator is one of the given objects.
-    pub(crate) fn below(
+    pub(crate) fn dominated_by(
         &self,
         objects: &[ObjectIndex],
         class: Option<ClassIndex>,
@@ -258,14 +258,14 @@ impl<'a> SuspectContext<'a> {
         inner.chain(tree.leaves(node))
     }
 
-    fn chained(
+    fn follow_chain(
         &self,
         mut objects: Vec<ObjectIndex>,
         class: Option<ClassIndex>,
     ) -> Vec<ObjectIndex> {
         let mut at = 0;
         while at < objects.len() && objects.len() < MEMBERS_PER_LEVEL {
-            let next = self.below(&objects[at..=at], class);
+            let next = self.dominated_by(&objects[at..=at], class);
             objects.extend(next);
             at += 1;
         }

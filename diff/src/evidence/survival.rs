@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use heapdiff_model::diff::Stack;
 
 use crate::samples::Sample;
-use crate::samples::attribution::{Attribution, thinned};
+use crate::samples::attribution::{Attribution, downsampled};
 use crate::sentence::Evidence;
 use crate::trie::{StepId, Trie};
 
@@ -46,12 +46,12 @@ pub(crate) struct Survival {
 impl Survival {
     /// True if at least 98 % of the samples that were in the structure in the first dump are still there in the last
     /// dump.
-    pub(crate) fn stays(&self) -> bool {
+    pub(crate) fn keeps_first_samples(&self) -> bool {
         self.held >= ENOUGH && self.kept * 1000 >= self.held * ALL
     }
 
     /// True if objects are still added in the last quarter of the time, at a quarter of the mean rate or more.
-    pub(crate) fn goes_on(&self) -> bool {
+    pub(crate) fn is_still_growing(&self) -> bool {
         let came: u64 = self.quarters.iter().sum();
         came >= NEW && self.quarters[3] * 16 >= came
     }
@@ -59,10 +59,10 @@ impl Survival {
     /// True if, in every quarter of the time between the dumps, objects were added at this place and almost none of
     /// them were collected.
     pub(crate) fn is_total(&self) -> bool {
-        self.stays()
+        self.keeps_first_samples()
             && self.live >= 2 * ENOUGH
             && self.permille >= ALL
-            && self.goes_on()
+            && self.is_still_growing()
             && self.quarters.iter().all(|&q| q > 0)
     }
 
@@ -125,7 +125,7 @@ impl Attribution {
         for sample in &before {
             // Skip a sample that the coarser sampling of the last dump would have dropped. Its absence there does not
             // show that its object was collected.
-            if thinned(sample, &sampling, &finest).is_some() {
+            if downsampled(sample, &sampling, &finest).is_some() {
                 found.held += 1;
                 found.kept += u64::from(uids.contains(&sample.uid));
                 found.alive += u64::from(alive.contains(&sample.uid));
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quarters_are_those_of_the_time_between_the_dumps() {
+    fn quarters_divide_the_time_between_the_dumps() {
         let at = |since| quarter(since, 400);
         assert_eq!(
             [1, 100, 101, 200, 300, 301, 400].map(at),
@@ -206,36 +206,38 @@ mod tests {
     };
 
     #[test]
-    fn what_stays_and_goes_on_is_told_apart_from_what_came_once() {
-        assert!(ALL_STAY.stays() && ALL_STAY.goes_on() && ALL_STAY.is_total());
+    fn continued_additions_are_distinguished_from_a_single_burst() {
+        assert!(
+            ALL_STAY.keeps_first_samples() && ALL_STAY.is_still_growing() && ALL_STAY.is_total()
+        );
         let few = Survival {
             held: 49,
             kept: 49,
             ..ALL_STAY
         };
-        assert!(!few.stays() && !few.is_total());
+        assert!(!few.keeps_first_samples() && !few.is_total());
         assert_eq!((few.sentence(), few.replaced_permille()), (None, None));
         let once = Survival {
             quarters: [200, 0, 0, 0],
             ..ALL_STAY
         };
-        assert!(once.stays() && !once.goes_on() && !once.is_total());
+        assert!(once.keeps_first_samples() && !once.is_still_growing() && !once.is_total());
         // With 15 of 255 new samples in the last quarter of the time, the rate in this quarter is less than a quarter
         // of the mean rate.
         let ending = |last| Survival {
             quarters: [100, 100, 40, last],
             ..ALL_STAY
         };
-        assert!(ending(16).goes_on() && !ending(15).goes_on());
+        assert!(ending(16).is_still_growing() && !ending(15).is_still_growing());
         let some_go = Survival {
             kept: 97,
             ..ALL_STAY
         };
-        assert!(!some_go.stays());
+        assert!(!some_go.keeps_first_samples());
     }
 
     #[test]
-    fn a_stack_of_which_too_few_are_followed_shows_nothing() {
+    fn a_stack_with_too_few_tracked_samples_shows_nothing() {
         let stack = |samples, survival_permille, survival_known| Stack {
             frames: vec!["a.Cache.put(C.java:7)".to_owned()],
             class: "a.Entry".to_owned(),
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_elsewhere_is_not_replaced() {
+    fn moved_objects_are_not_replaced() {
         let gone = Survival {
             kept: 0,
             alive: 0,
@@ -267,12 +269,12 @@ mod tests {
             kept: 0,
             ..ALL_STAY
         };
-        assert!(!moved.is_replaced() && !moved.stays());
+        assert!(!moved.is_replaced() && !moved.keeps_first_samples());
         assert_eq!(moved.replaced_permille(), Some(0));
     }
 
     #[test]
-    fn the_sentence_says_what_stays_alive_where_all_do() {
+    fn the_sentence_mentions_stacks_whose_samples_all_survive() {
         let told = ALL_STAY.sentence().unwrap().to_string();
         assert!(told.ends_with(
             "are still held, and 100.0 % of all samples of the allocating stacks are alive"

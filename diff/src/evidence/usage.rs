@@ -98,7 +98,7 @@ impl Usages {
             }
             let known = all.entry(collection);
             known
-                .and_modify(|known| known.join(&counted))
+                .and_modify(|known| known.merge(&counted))
                 .or_insert(counted);
         }
         Some(Self {
@@ -143,7 +143,7 @@ impl Counted {
     }
 
     /// Adds counts: further counts of the same collection, or the counts of another collection for a total.
-    fn join(&mut self, other: &Self) {
+    fn merge(&mut self, other: &Self) {
         if (other.since_ms, other.size) < (self.since_ms, self.size) {
             (self.since_ms, self.size) = (other.since_ms, other.size);
         }
@@ -194,10 +194,10 @@ pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage>
     }
     let trie = context.trie();
     let path = trie.path(context.candidate.at);
-    let own = context.own_field();
+    let own = context.application_field_step();
     let from = path.iter().position(|&s| Some(s) == own).unwrap_or(0);
     path[from..].iter().rev().find_map(|&step| {
-        if !bounds::is_own(context, step) {
+        if !bounds::grows_by_elements(context, step) {
             return None;
         }
         let members = context.members(step, MEMBERS);
@@ -210,7 +210,7 @@ pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage>
             .iter()
             .map(|&(object, counted)| counted.completed(size(context, object)));
         let mut counted = all.next()?;
-        all.for_each(|other| counted.join(&other));
+        all.for_each(|other| counted.merge(&other));
         Some(Usage {
             counted,
             taken_ms: context.summaries.last().map_or(0, |s| s.info.taken_ms),
@@ -297,7 +297,7 @@ impl Usage {
     }
 
     /// Returns the counts in the form that the report uses.
-    pub(crate) fn told(&self) -> Used {
+    pub(crate) fn to_report(&self) -> Used {
         Used {
             since_ms: self.counted.since_ms,
             put: self.counted.put,
@@ -341,7 +341,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn collections_without_room_are_told_only_if_there_are_any() {
+    fn unwatched_collections_are_reported_if_there_are_any() {
         let with = |without_room| Usages {
             without_room,
             ..Usages::default()
@@ -359,7 +359,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_only_fills_is_told_from_what_is_used() {
+    fn filling_is_distinguished_from_use() {
         assert!(usage(5000, 0, 0).only_fills());
         for other in [usage(5000, 1, 0), usage(5000, 0, 1), usage(999, 0, 0)] {
             assert!(!other.only_fills(), "{other:?}");
@@ -397,7 +397,7 @@ pub(crate) mod tests {
             ..Counted::default()
         };
         counted.since_ms = 9;
-        earlier.join(&counted);
+        earlier.merge(&counted);
         assert_eq!(
             (earlier.since_ms, earlier.size, earlier.put),
             (5, Some(300), 12)
@@ -408,7 +408,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_size_tells_what_was_not_counted() {
+    fn the_size_corrects_for_uncounted_calls() {
         let counted = Counted {
             size: Some(300),
             put: 50,
@@ -434,7 +434,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_sentence_has_what_was_counted() {
+    fn the_sentence_contains_the_counts() {
         assert_eq!(
             usage(5000, 0, 0).sentence().to_string(),
             "during the last 1m before the dump, the agent counted 5,000 puts, 0 removals and 0 reads"
@@ -455,7 +455,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_speaks_against_a_leak_is_said_where_it_shows() {
+    fn removals_and_reads_are_reported_as_doubts() {
         let doubt = |put, removed, read| usage(put, removed, read).doubt();
         assert_eq!(doubt(5000, 3750, 0), Some(Verdict::CountedRemovals));
         assert_eq!(doubt(5000, 3749, 0), None);

@@ -82,11 +82,11 @@ impl Evidence<'_> {
     /// 7. Growth: everything else.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         let (first, last) = self.ends();
-        if last <= first || self.is_churn() || self.wavers() || self.only_moved() {
+        if last <= first || self.is_churn() || self.is_mostly_turnover() || self.only_moved() {
             return None;
         }
-        let stays = self.survival.is_some_and(|s| s.stays());
-        let goes_on = stays && self.survival.is_some_and(|s| s.goes_on());
+        let stays = self.survival.is_some_and(|s| s.keeps_first_samples());
+        let goes_on = stays && self.survival.is_some_and(|s| s.is_still_growing());
         if !goes_on {
             match self.course.trend {
                 // A change that is no larger than noise is not growth.
@@ -114,7 +114,7 @@ impl Evidence<'_> {
         }
         let by_figures = self.grew_steadily()
             && bound.is_none()
-            && self.slight().is_none()
+            && self.max_growth_permille().is_none()
             && self.moved == Moved::Nowhere
             && !self.is_replaced()
             && !self.is_within_turnover();
@@ -122,7 +122,7 @@ impl Evidence<'_> {
         let by_usage = bound.is_none()
             && !self.is_within_turnover()
             && self.usage.is_some_and(|u| u.only_fills());
-        let are_few = self.few.is_some() && !self.rises_in_many_dumps();
+        let are_few = self.few.is_some() && !self.grew_in_many_dumps();
         Some(if !are_few && (by_figures || by_samples || by_usage) {
             Verdict::Leak
         } else {
@@ -155,7 +155,7 @@ impl Evidence<'_> {
 
     /// True if there are at least [`LEAST_POINTS`] dumps and the suspect grew from each dump to the next. Random
     /// variation does not explain such a series.
-    fn rises_in_many_dumps(&self) -> bool {
+    fn grew_in_many_dumps(&self) -> bool {
         self.course.trend.is_steady() && self.course.telling >= LEAST_POINTS
     }
 
@@ -187,21 +187,21 @@ impl Evidence<'_> {
     /// True if the growth is less than 1/10 of the bytes of the objects that were replaced in the same time. Always
     /// false for a known leak pattern. Also false if there are at least [`LEAST_POINTS`] dumps and the size rises from
     /// each dump to the next.
-    fn wavers(&self) -> bool {
+    fn is_mostly_turnover(&self) -> bool {
         self.finding.is_none()
-            && !self.rises_in_many_dumps()
-            && self.is_below_part_of_replaced(WAVERING_PART)
+            && !self.grew_in_many_dumps()
+            && self.is_below_share_of_replaced(WAVERING_PART)
     }
 
     /// True if the growth is less than half of the bytes of the objects that were replaced in the same time.
     fn is_within_turnover(&self) -> bool {
-        self.is_below_part_of_replaced(2)
+        self.is_below_share_of_replaced(2)
     }
 
     /// True if the growth is less than `1 / part` of the bytes of the objects that were replaced in the same time. The
     /// replaced bytes are the size in the first dump, multiplied by the part of its samples that are not alive any
     /// more.
-    fn is_below_part_of_replaced(&self, part: u128) -> bool {
+    fn is_below_share_of_replaced(&self, part: u128) -> bool {
         let (first, last) = self.ends();
         let grown = u128::from(last.saturating_sub(first)) * 1000;
         let replaced = self.survival.and_then(|s| s.replaced_permille());
@@ -211,7 +211,7 @@ impl Evidence<'_> {
     /// Returns the largest growth between two dumps, in thousandths of the size in the earlier one, if the growth may
     /// be random variation. Returns `None` if the growth is more than 1/20 of that size, or if there are enough dumps
     /// to rule out random variation. Also returns `None` if there are only two dumps.
-    fn slight(&self) -> Option<u64> {
+    fn max_growth_permille(&self) -> Option<u64> {
         let part = |w: &[u64]| {
             let grown = u128::from(w[1].saturating_sub(w[0]));
             let part = (grown * 1000).div_ceil(u128::from(w[0].max(1)));
@@ -233,7 +233,7 @@ impl Evidence<'_> {
         let certain = self.is_certain();
         let found = self.finding.into_iter().flat_map(|f| f.sentences);
         reasons.extend(found.map(|sentence| sentence.to_string()));
-        let course = sentence::Verdict::of_course(self.course.trend, self.figures);
+        let course = sentence::Verdict::from_trend(self.course.trend, self.figures);
         reasons.extend(course.map(|sentence| sentence.to_string()));
         let bound = self.bound.filter(|_| !certain).map(|b| b.sentence);
         let survival = self.survival.and_then(|s| s.sentence());
@@ -252,8 +252,8 @@ impl Evidence<'_> {
         let has_two = self.figures.len() == 2 && self.finding.is_none();
         let span = |ms| (ms > 0).then(|| Span(Duration::from_millis(ms)));
         let short = course.short_end;
-        let slight = self.slight().filter(|_| is_steady);
-        let few = self.few.filter(|_| !self.rises_in_many_dumps());
+        let slight = self.max_growth_permille().filter(|_| is_steady);
+        let few = self.few.filter(|_| !self.grew_in_many_dumps());
         let is_replaced = is_steady && self.figures.len() > 2 && self.is_replaced();
         let doubts = [
             self.usage.and_then(|u| u.doubt()),
@@ -279,7 +279,7 @@ mod tests {
 
     fn course(figures: &[u64]) -> Course {
         let points: Vec<(u64, u64)> = figures.iter().map(|&f| (0, f)).collect();
-        Course::of(&points, 10)
+        Course::from_points(&points, 10)
     }
 
     fn evidence(figures: &[u64]) -> Evidence<'_> {
@@ -299,7 +299,7 @@ mod tests {
     fn timed<'a>(times: &[u64], figures: &'a [u64]) -> Evidence<'a> {
         let points: Vec<(u64, u64)> = times.iter().copied().zip(figures.iter().copied()).collect();
         Evidence {
-            course: Course::of(&points, 10),
+            course: Course::from_points(&points, 10),
             ..evidence(figures)
         }
     }
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_were_all_replaced_are_no_leak() {
+    fn completely_replaced_objects_are_not_a_leak() {
         const REPLACED: &str = "no object of the first dump is still alive";
         let with = |kept| Evidence {
             survival: survival(kept, [50; 4]),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_end_that_is_too_short_is_no_leak() {
+    fn a_level_end_that_is_too_short_is_growth() {
         let times = [0, 1000, 2000, 2050, 2100];
         let short = || timed(&times, &[100, 200, 300, 300, 300]);
         assert_eq!(short().verdict(), Some(Verdict::Growth));
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_no_leak_whatever_it_is() {
+    fn growth_that_has_ended_is_never_a_leak() {
         for (figures, verdict) in [
             (&[100, 900, 900, 900][..], Verdict::Warmup),
             (&[100, 100, 900, 900], Verdict::Warmup),
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_too_short_acquits_nothing() {
+    fn a_step_that_is_too_short_does_not_rule_out_a_leak() {
         let short = || timed(&[0, 75_000, 77_000], &[100, 10_000, 10_000]);
         assert_eq!(short().verdict(), Some(Verdict::Growth));
         assert!(says(short(), "2s without growth"));
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_outrank_a_shape() {
+    fn samples_outweigh_the_trend() {
         let over: [(&[u64], Verdict); 3] = [
             (&[100, 900, 900], Verdict::Warmup),
             (&[100, 500, 900, 900], Verdict::Cache),
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_replaced_is_no_suspect() {
+    fn replaced_content_is_not_a_suspect() {
         let levels = &[20_000, 20_700, 21_300];
         let churn = |kept, figures| Evidence {
             survival: survival(kept, [0, 0, 0, 100]),
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_falls_and_rises_while_all_passes_is_no_suspect() {
+    fn a_sawtooth_of_replaced_objects_is_not_a_suspect() {
         let with = |kept, gone_permille, figures| Evidence {
             survival: survival(kept, [0, 0, 0, 100]).map(|s| Survival { gone_permille, ..s }),
             ..evidence(figures)
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_time_without_work_acquits_nothing() {
+    fn a_level_period_without_work_does_not_rule_out_a_leak() {
         const SENTENCE: &str = "the program allocated almost nothing while the size was level";
         let figures = &[1000, 9000, 9000];
         let with = |work: [u64; 3]| {
@@ -589,7 +589,7 @@ mod tests {
                 (3600, work[2], 9000),
             ];
             Evidence {
-                course: Course::of_work(&points, 10),
+                course: Course::from_work(&points, 10),
                 ..evidence(figures)
             }
         };
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn what_wavers_within_its_turnover_is_no_suspect() {
+    fn growth_below_the_turnover_is_not_a_suspect() {
         let with = |kept, figures| Evidence {
             survival: survival(kept, [25; 4]),
             ..evidence(figures)
@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_grow_is_no_suspect() {
+    fn without_growth_there_is_no_suspect() {
         let shrunk = Evidence {
             finding: finding(true),
             ..evidence(&[900, 596])
@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn small_steps_of_few_dumps_may_be_chance() {
+    fn small_steps_of_few_dumps_may_be_random_variation() {
         let slight = || evidence(&[20_000, 20_700, 21_300]);
         assert_eq!(slight().verdict(), Some(Verdict::Growth));
         assert!(says(
@@ -669,7 +669,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certain_cause_outweighs_a_bound_and_a_bound_outweighs_growth() {
+    fn causes_outweigh_bounds_and_bounds_outweigh_growth() {
         let certain = Evidence {
             finding: finding(true),
             bound: bound(Strength::Enforced),
@@ -686,7 +686,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_counts_as_far_as_it_is_proven() {
+    fn a_bound_counts_by_its_strength() {
         let verdict = |strength, survival| {
             let evidence = Evidence {
                 bound: bound(strength),
@@ -707,7 +707,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_at_a_start_is_warm_up_unless_something_bounds_it() {
+    fn growth_at_the_start_is_warm_up_unless_it_is_bounded() {
         let start = || Some(sentence::Evidence::ClassesLoaded { classes: 7 });
         let warm = Evidence {
             start: start(),
@@ -724,7 +724,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_those_that_decided() {
+    fn only_the_deciding_reasons_are_given() {
         let with = |certain, figures| Evidence {
             finding: finding(certain),
             bound: bound(Strength::Enforced),
@@ -742,7 +742,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_which_none_dies_make_two_dumps_enough() {
+    fn two_dumps_are_enough_if_all_samples_survive() {
         for (kept, verdict) in [(100, Verdict::Leak), (60, Verdict::Growth)] {
             let with = Evidence {
                 survival: survival(kept, [50; 4]),

@@ -56,11 +56,11 @@ impl<'a> Pairs<'a> {
             of: vec![None; last.len()],
             taken: vec![false; earlier.len()],
         };
-        pairs.join(StepId::ROOT, StepId::ROOT);
+        pairs.align_subtrees(StepId::ROOT, StepId::ROOT);
         pairs
     }
 
-    fn join(&mut self, last: StepId, earlier: StepId) {
+    fn align_subtrees(&mut self, last: StepId, earlier: StepId) {
         self.of[last.0 as usize] = Some(earlier);
         self.taken[earlier.0 as usize] = true;
     }
@@ -82,7 +82,7 @@ impl<'a> Pairs<'a> {
                 let label = label(self.last, &self.last[child]);
                 let same = below.get(&label).or_else(|| classes.get(label.1));
                 if let Some(&same) = same {
-                    self.join(child, same);
+                    self.align_subtrees(child, same);
                 }
                 work.push(child);
             }
@@ -116,7 +116,7 @@ impl<'a> Pairs<'a> {
             let Some(steps) = key(self.last, step).and_then(|key| free.get(&key)) else {
                 continue;
             };
-            let open = |e: &&StepId| !self.taken[e.0 as usize] && self.moved(step, **e);
+            let open = |e: &&StepId| !self.taken[e.0 as usize] && self.may_be_aligned(step, **e);
             if let Some(&same) = steps.iter().find(open) {
                 self.join_all(step, same);
             }
@@ -125,13 +125,14 @@ impl<'a> Pairs<'a> {
 
     /// True if two trie nodes at different places may be aligned. This is so if their objects are of an application
     /// class or hold one. It is also so if no single reference of the program holds the objects in one of the dumps.
-    fn moved(&self, last: StepId, earlier: StepId) -> bool {
+    fn may_be_aligned(&self, last: StepId, earlier: StepId) -> bool {
         let anywhere = |trie: &Trie, step: StepId| {
             let kind = trie.names.kind(trie[step].via);
             matches!(kind, LabelKind::Shared | LabelKind::Structure)
         };
-        let own =
-            |trie: &Trie, step: StepId| names::is_own_class(trie.names.text(trie[step].class));
+        let own = |trie: &Trie, step: StepId| {
+            names::is_application_class_name(trie.names.text(trie[step].class))
+        };
         own(self.last, last)
             || holds(self.last, last).is_some()
             || anywhere(self.last, last)
@@ -141,7 +142,7 @@ impl<'a> Pairs<'a> {
     fn join_all(&mut self, last: StepId, earlier: StepId) {
         let mut work = vec![(last, earlier)];
         while let Some((last, earlier)) = work.pop() {
-            self.join(last, earlier);
+            self.align_subtrees(last, earlier);
             let below = self.below(last);
             for &child in &self.last[last].children {
                 let same = below.get(&label(self.last, &self.last[child]));
@@ -179,7 +180,7 @@ const DEPTH: usize = 6;
 /// Returns the application class that retains most below a trie node of JDK classes. Returns `None` if there is none,
 /// or if the trie node's own class is an application class.
 fn holds(trie: &Trie, step: StepId) -> Option<&str> {
-    let own = |s: StepId| names::is_own_class(trie.names.text(trie[s].class));
+    let own = |s: StepId| names::is_application_class_name(trie.names.text(trie[s].class));
     if own(step) {
         return None;
     }

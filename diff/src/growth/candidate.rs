@@ -52,7 +52,7 @@ impl Candidate {
 
     /// Merges another candidate into this one. The same field holds both, at different places. `same` is true if both
     /// candidates are of one class, so that their numbers of objects can be added up.
-    pub(crate) fn take_in(&mut self, other: Self, same: bool) {
+    pub(crate) fn merge(&mut self, other: Self, same: bool) {
         self.beside.extend(other.content);
         self.beside.extend(other.beside);
         let add = |to: &mut Vec<u64>, from: Vec<u64>| {
@@ -94,7 +94,7 @@ impl Candidate {
     pub(crate) const fn tier(&self) -> u8 {
         match self.trend {
             Trend::Steady => 0,
-            t if t.is_over() => 2,
+            t if t.has_stopped_growing() => 2,
             _ => 1,
         }
     }

@@ -45,12 +45,12 @@ impl Fan {
     const NONE: Self = Self { parts: 1, of: 1 };
 
     /// True if the trie node has at least twice as many parts (see the top of this file) as the trie node above.
-    const fn is_apart(self) -> bool {
+    const fn is_fan_out(self) -> bool {
         self.parts >= self.of.saturating_mul(2)
     }
 
     /// True if this factor is at least as large as `other`.
-    fn is_as_wide(self, other: Self) -> bool {
+    fn is_at_least(self, other: Self) -> bool {
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
         product(self.parts, other.of) >= product(other.parts, self.of)
     }
@@ -70,14 +70,14 @@ impl Aligned<'_> {
             snapshot,
             known: BTreeMap::new(),
         };
-        let above_buffers = self.above_buffers(least);
+        let above_buffers = self.buffer_ancestors(least);
         let mut found: Vec<Candidate> = Vec::new();
         let mut work = vec![StepId::ROOT];
         while let Some(step) = work.pop() {
-            if self.is_of_all_kinds(&mut parts, step) {
+            if self.is_general_purpose(&mut parts, step) {
                 continue;
             }
-            if step != StepId::ROOT && self.falls_apart(&mut parts, step) {
+            if step != StepId::ROOT && self.is_accumulation(&mut parts, step) {
                 found.push(self.candidate(trie[step].parent, vec![step], false));
                 continue;
             }
@@ -93,20 +93,20 @@ impl Aligned<'_> {
                 .copied()
                 .collect();
             let is_lowest = large.is_empty() && !above_buffers.contains(&step);
-            if is_lowest && step != StepId::ROOT && !self.folds_back(snapshot, step) {
+            if is_lowest && step != StepId::ROOT && !self.leads_to_ancestor_class(snapshot, step) {
                 found.push(self.candidate(trie[step].parent, vec![step], true));
             }
             work.extend(large);
         }
-        found.extend(self.outside(&found, least.cast_signed()));
-        self.combine(&mut found);
+        found.extend(self.uncovered_buffers(&found, least.cast_signed()));
+        self.merge_related(&mut found);
         found.sort_by_cached_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
         found
     }
 
     /// Returns the trie nodes above direct buffers that own at least `least` bytes outside of the heap. These trie
     /// nodes are not candidates themselves, because there is a candidate for the buffers.
-    fn above_buffers(&self, least: u64) -> BTreeSet<StepId> {
+    fn buffer_ancestors(&self, least: u64) -> BTreeSet<StepId> {
         let trie = self.last();
         let large = self.summaries.last().into_iter();
         let large = large.flat_map(|s| {
@@ -123,7 +123,7 @@ impl Aligned<'_> {
     /// True if the trie node is part of a recursive structure: the largest object below one of the node's objects has
     /// the same class as the objects of a trie node above. An example is a tree whose inner nodes hold further nodes.
     /// The content is then reported at the trie node above.
-    fn folds_back(&self, snapshot: &Snapshot, step: StepId) -> bool {
+    fn leads_to_ancestor_class(&self, snapshot: &Snapshot, step: StepId) -> bool {
         let trie = self.last();
         let tree = snapshot.tree();
         let class = |o: ObjectIndex| snapshot.class_of(o);
@@ -140,15 +140,15 @@ impl Aligned<'_> {
 
     /// True if the objects of a trie node are of a general-purpose class and only the virtual root dominates them. An
     /// example is strings that two maps share. No single place holds these objects, so they are not an accumulation.
-    fn is_of_all_kinds(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
+    fn is_general_purpose(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let of = &trie[step];
         let class = trie.names.text(of.class);
-        let is_primitive = !names::is_own_class(class) && !is_jdk(class);
+        let is_primitive = !names::is_application_class_name(class) && !is_jdk(class);
         step != StepId::ROOT
             && of.parent == StepId::ROOT
             && self.kind(of.via) == LabelKind::Shared
-            && (names::is_of_all_kinds(class) || is_primitive)
+            && (names::is_general_purpose_class(class) || is_primitive)
             && parts.of(self, step) > 1
     }
 
@@ -158,7 +158,7 @@ impl Aligned<'_> {
     pub(super) fn is_root_of_tree(&self, step: StepId) -> bool {
         let trie = self.last();
         let of = &trie[step];
-        if !names::is_own_class(trie.names.text(of.class)) {
+        if !names::is_application_class_name(trie.names.text(of.class)) {
             return false;
         }
         let heaviest = |s: &StepId| {
@@ -176,10 +176,10 @@ impl Aligned<'_> {
     /// True if the objects of a trie node are the ones that accumulate. This trie node has at least twice as many parts
     /// (see the top of this file) as the trie node above. The trie nodes below it that hold most of its retained size
     /// multiply the number of parts by no larger factor.
-    fn falls_apart(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
+    fn is_accumulation(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
-        let own = self.fan(parts, step);
-        if !own.is_apart() {
+        let own = self.fan_out(parts, step);
+        if !own.is_fan_out() {
             return false;
         }
         let half = trie[step].retained_bytes / 2;
@@ -188,15 +188,15 @@ impl Aligned<'_> {
             child.filter(|&c| trie[c].retained_bytes >= half)
         };
         let mut below = std::iter::successors(heaviest(&step), heaviest).take(BELOW);
-        below.all(|s| own.is_as_wide(self.fan(parts, s)))
+        below.all(|s| own.is_at_least(self.fan_out(parts, s)))
     }
 
     /// Returns the number of parts of a trie node divided by that of the trie node above (for parts, see the top of
     /// this file). A pool of threads is not an accumulation, so the content of each pool thread is counted separately.
-    fn fan(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
+    fn fan_out(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {
-            let own = names::is_own_class(trie.names.text(trie[s].class));
+            let own = names::is_application_class_name(trie.names.text(trie[s].class));
             trie[s].parent == StepId::ROOT
                 && parts.are_threads(&trie[s].samples)
                 && (!own || parts.of(self, s) < POOL)

@@ -14,7 +14,7 @@
 
 /// True if a population grew more in number than in size, given its numbers and bytes in the first dump and the last. A
 /// single object is not a population. If there were no objects before, all growth is in number.
-pub(super) fn of_number_prevails([n0, n1]: [u64; 2], [b0, b1]: [u64; 2]) -> bool {
+pub(super) fn grew_more_by_count([n0, n1]: [u64; 2], [b0, b1]: [u64; 2]) -> bool {
     if n1 <= 1 || n1 <= n0 {
         return false;
     }
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_larger_of_both_shares_prevails() {
+    fn the_larger_of_both_shares_decides() {
         for (objects, bytes, expected) in [
             // A single object is not a population, and the other objects did not grow in number.
             ([0, 1], [0, 100], false),
@@ -58,19 +58,19 @@ mod tests {
             ([2053, 22_722], [2053 * 900, 22_722 * 3600], true),
             ([u64::MAX - 1, u64::MAX], [u64::MAX, u64::MAX], true),
         ] {
-            let prevails = of_number_prevails(objects, bytes);
+            let prevails = grew_more_by_count(objects, bytes);
             assert_eq!(prevails, expected, "{objects:?} {bytes:?}");
         }
     }
 
     #[test]
-    fn the_shares_add_up_to_the_growth_and_the_larger_prevails() {
+    fn shares_add_up_to_the_growth_and_the_larger_decides() {
         for (n0, n1, s0, s1) in [(3, 9, 10, 14), (100, 110, 10, 90), (7, 8, 5, 5)] {
             let number = (n1 - n0) * (s0 + s1);
             let size = (s1 - s0) * (n0 + n1);
             assert_eq!(number + size, 2 * (n1 * s1 - n0 * s0));
             let bytes = [n0 * s0, n1 * s1];
-            assert_eq!(of_number_prevails([n0, n1], bytes), number >= size);
+            assert_eq!(grew_more_by_count([n0, n1], bytes), number >= size);
         }
     }
 }

@@ -61,7 +61,7 @@ fn candidates(summaries: &[Summary]) -> Vec<Candidate> {
 }
 
 #[test]
-fn what_is_added_to_a_list_is_a_candidate() {
+fn objects_added_to_a_list_are_a_candidate() {
     let dumps = [100, 200, 300].map(|n| summary(&registry(n), &[]));
     let aligned = Aligned::new(&dumps).unwrap();
     let found = aligned.candidates();
@@ -79,7 +79,7 @@ fn what_is_added_to_a_list_is_a_candidate() {
     assert_eq!((candidate.trend, candidate.tier()), (Trend::Steady, 0));
     assert_eq!(candidate.growth(), 200_000);
     assert_eq!(holder(&aligned.labels(candidate)).unwrap(), ENTRIES.0);
-    assert_eq!(aligned.own_field(candidate), Some(StepId(2)));
+    assert_eq!(aligned.application_field_step(candidate), Some(StepId(2)));
     assert_eq!(aligned.first(StepId(4)), Some(StepId(4)));
     // The weight of a candidate is twice its growth if a field of the application holds it.
     assert_eq!(aligned.weight(candidate), 400_000);
@@ -88,7 +88,7 @@ fn what_is_added_to_a_list_is_a_candidate() {
 }
 
 #[test]
-fn growth_below_the_least_is_noise() {
+fn growth_below_the_threshold_is_noise() {
     let grown = |bytes: u64| {
         let dumps = [0, bytes].map(|more| {
             let mut steps = registry(100);
@@ -159,12 +159,12 @@ fn growth_that_no_step_shows_has_no_candidate() {
 }
 
 #[test]
-fn figures_between_two_dumps_are_in_proportion() {
-    assert_eq!(between(100, 300, 1, 4), 150);
-    assert_eq!(between(100, 300, 3, 4), 250);
-    assert_eq!(between(0, 100, 1, 2), 50);
-    assert_eq!(between(u64::MAX, u64::MAX, 1, 2), u64::MAX);
-    assert_eq!(between(7, 9, 0, 0), 7);
+fn figures_between_two_dumps_are_interpolated() {
+    assert_eq!(interpolate(100, 300, 1, 4), 150);
+    assert_eq!(interpolate(100, 300, 3, 4), 250);
+    assert_eq!(interpolate(0, 100, 1, 2), 50);
+    assert_eq!(interpolate(u64::MAX, u64::MAX, 1, 2), u64::MAX);
+    assert_eq!(interpolate(7, 9, 0, 0), 7);
     assert_eq!(
         (difference(&[5, 9, 3]), difference(&[5]), difference(&[])),
         (-2, 5, 0)
@@ -186,7 +186,7 @@ fn elsewhere(class: &'static str, dumps: &[(u64, u64)]) -> Vec<Summary> {
 }
 
 #[test]
-fn what_other_paths_hold_is_what_the_totals_of_its_class_leave() {
+fn class_totals_give_the_objects_on_other_paths() {
     const ENTRY: &str = "com.acme.Entry";
     let found = candidates(&elsewhere(ENTRY, &[(0, 150), (0, 1650), (3150, 3150)]));
     assert_eq!(found[0].objects, [150, 1650, 3150]);
@@ -214,7 +214,7 @@ fn what_other_paths_hold_is_what_the_totals_of_its_class_leave() {
 }
 
 #[test]
-fn what_one_suspect_got_of_the_totals_no_other_gets() {
+fn class_totals_are_not_given_to_two_suspects() {
     let dump = |lists: bool, instances| {
         let mut steps = registry(0);
         steps.truncate(3);
@@ -233,7 +233,7 @@ fn what_one_suspect_got_of_the_totals_no_other_gets() {
 }
 
 #[test]
-fn what_neither_says_is_interpolated() {
+fn unknown_figures_are_interpolated() {
     // Instances of JDK classes occur in many places, so the total of the class gives no figure for this list.
     const STRING: &str = "java.lang.String";
     let dumps = |there: u64, after: u64| {
@@ -260,7 +260,7 @@ fn what_neither_says_is_interpolated() {
 }
 
 #[test]
-fn of_several_interpolated_dumps_each_has_its_part() {
+fn several_missing_dumps_are_interpolated_in_equal_steps() {
     let dumps = [(100, 200), (100, 200), (0, 100), (0, 100), (400, 500)];
     let found = candidates(&elsewhere("java.lang.String", &dumps));
     assert_eq!(found[0].elsewhere, [2, 3]);
@@ -271,7 +271,7 @@ fn of_several_interpolated_dumps_each_has_its_part() {
 }
 
 #[test]
-fn a_classs_resolved_constants_do_not_grow() {
+fn resolved_constants_of_a_class_are_not_growth() {
     let dump = |bytes| {
         let constants = (
             "com.acme.Registry.<resolved_references>",
@@ -288,7 +288,7 @@ fn a_classs_resolved_constants_do_not_grow() {
 }
 
 #[test]
-fn fields_of_containers_are_the_runtimes() {
+fn fields_of_containers_count_as_jdk_fields() {
     let dumps = [100, 200].map(|n| {
         let field = ("com.acme.Fast.items", LabelKind::ApplicationField);
         let mut steps = registry(n);
@@ -299,9 +299,9 @@ fn fields_of_containers_are_the_runtimes() {
     let mut aligned = Aligned::new(&dumps).unwrap();
     let holder_of = |aligned: &Aligned<'_>| holder(&aligned.labels(&aligned.candidates()[0]));
     assert_eq!(holder_of(&aligned).unwrap(), "com.acme.Fast.items");
-    assert!(aligned.look_through(["com.acme.Fast".to_owned()]));
+    assert!(aligned.mark_containers(["com.acme.Fast".to_owned()]));
     assert_eq!(holder_of(&aligned).unwrap(), ENTRIES.0);
-    assert!(!aligned.look_through(["com.acme.Fast".to_owned()]));
+    assert!(!aligned.mark_containers(["com.acme.Fast".to_owned()]));
     // Nodes of the container are nested in it. A class with a similar name is unrelated.
     assert!(aligned.is_container("com.acme.Fast$Node"));
     assert!(!aligned.is_container("com.acme.Faster") && !aligned.is_container("com.acme"));
@@ -326,7 +326,7 @@ fn buffers(count: u64, bytes: u64) -> Summary {
 }
 
 #[test]
-fn memory_outside_of_the_heap_grows_too() {
+fn growth_outside_of_the_heap_counts() {
     let dumps = [buffers(10, 1 << 20), buffers(20, 2 << 20)];
     let found = candidates(&dumps);
     assert_eq!(found.len(), 1);
@@ -347,7 +347,7 @@ fn memory_outside_of_the_heap_grows_too() {
 }
 
 #[test]
-fn buffers_of_a_step_that_was_too_small_count_for_the_step_above() {
+fn buffers_of_a_too_small_step_belong_to_the_step_above() {
     let small = |at: u32| {
         let mut summary = buffers(10, 1 << 20);
         let mut steps = registry(0);
@@ -379,7 +379,7 @@ fn buffers_of_a_step_that_was_too_small_count_for_the_step_above() {
 }
 
 #[test]
-fn buffers_that_a_candidate_has_are_no_candidate_of_their_own() {
+fn buffers_of_a_candidate_are_not_a_separate_candidate() {
     let dumps = [(100, 1), (200, 2)].map(|(entries, megabytes)| {
         let mut steps = registry(entries);
         let field = ("com.acme.Entry.buffer", LabelKind::ApplicationField);
@@ -401,7 +401,7 @@ fn buffers_that_a_candidate_has_are_no_candidate_of_their_own() {
 /// One static field of a class holds a list that grows. Another static field holds buffers. The buffers are too small
 /// to have a trie node.
 #[test]
-fn buffers_beside_what_grows_are_a_candidate_if_they_grow() {
+fn growing_buffers_next_to_a_growing_list_are_a_candidate() {
     let found = |bytes: [u64; 2]| {
         let dumps = [(100, bytes[0]), (200, bytes[1])].map(|(entries, bytes)| {
             let mut summary = summary(&registry(entries), &[]);
@@ -446,7 +446,7 @@ fn objects_that_only_moved_are_no_candidate() {
 }
 
 #[test]
-fn what_a_greater_candidate_has_explains_no_smaller_one() {
+fn growth_of_a_larger_candidate_is_not_counted_twice() {
     // The list has 200 more entries, and 100 more entries are reachable on several paths. But the class has only 200
     // more instances.
     let dump = |entries: u64| {
@@ -602,7 +602,7 @@ fn figures_of_two_places_below_one_field_add_up() {
 }
 
 #[test]
-fn what_is_over_comes_after_what_still_grows() {
+fn ended_growth_comes_after_ongoing_growth() {
     let tier = |series: [u64; 4]| {
         let dumps = series.map(|n| summary(&registry(n), &[]));
         candidates(&dumps)[0].tier()
@@ -613,7 +613,7 @@ fn what_is_over_comes_after_what_still_grows() {
 }
 
 #[test]
-fn a_static_field_of_the_runtimes_holds_one_candidate_too() {
+fn a_static_field_of_the_jdk_holds_one_candidate() {
     let found = |kind| {
         let dumps = [100, 200].map(|nodes| {
             let mut steps = two_places(nodes, "com.acme.Key").trie;
@@ -633,7 +633,7 @@ fn a_static_field_of_the_runtimes_holds_one_candidate_too() {
 }
 
 #[test]
-fn the_nearest_field_that_a_person_can_mend_is_the_holder() {
+fn the_nearest_field_that_a_developer_can_fix_is_the_holder() {
     use LabelKind::{ApplicationField, Element, RuntimeField, RuntimeStatic, Structure};
     let of = |path: &[(&str, LabelKind)]| {
         let path: Vec<Label> = path.iter().map(|&(t, k)| (t.to_owned(), k)).collect();
@@ -655,7 +655,7 @@ fn the_nearest_field_that_a_person_can_mend_is_the_holder() {
 }
 
 #[test]
-fn objects_to_which_two_candidates_lead_are_counted_once() {
+fn objects_of_two_candidates_are_counted_once() {
     let candidate = |named: u32, objects: u64| Candidate {
         at: StepId(1),
         content: vec![StepId(named)],
@@ -675,10 +675,10 @@ fn objects_to_which_two_candidates_lead_are_counted_once() {
     };
     // A field holds a deque of direct buffers. Another field of the deque refers to its first node.
     let mut deque = candidate(7, 849);
-    deque.take_in(candidate(7, 849), true);
+    deque.merge(candidate(7, 849), true);
     assert_eq!(deque.objects, [0, 849]);
-    deque.take_in(candidate(8, 10), true);
-    deque.take_in(candidate(8, 10), true);
+    deque.merge(candidate(8, 10), true);
+    deque.merge(candidate(8, 10), true);
     assert_eq!(
         (&deque.objects[..], &deque.shallow[..]),
         (&[0, 859][..], &[0, 20_616][..])

@@ -15,7 +15,7 @@ use hprof::{Progress, Snapshot};
 
 use crate::allocated::{Allocated, Content};
 use crate::comparable;
-use crate::compare::{Filter, looked_through, told};
+use crate::compare::{Filter, find_with_containers, judge_candidates};
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::detect;
@@ -60,7 +60,7 @@ impl OneDump {
     ///
     /// # Errors
     /// Returns an error if memory runs out.
-    pub fn of(
+    pub fn analyze(
         summary: &Summary,
         snapshot: &Snapshot,
         filter: &Filter<'_>,
@@ -70,7 +70,7 @@ impl OneDump {
         let least = (summary.info.reachable_bytes / LEAST_PART).max(LEAST);
         let summaries = std::slice::from_ref(summary);
         let found = suspects(summaries, snapshot, filter, least);
-        let own = AgentObjects::of(snapshot);
+        let own = AgentObjects::find(snapshot);
         let threads = threads::of(snapshot, &own);
         let waste = if options.waste {
             waste(&WasteSummary::new(snapshot, &own, 1, progress)?)
@@ -85,7 +85,7 @@ impl OneDump {
             explained_bytes: found.explained_bytes,
             died: died::of(&threads),
             suspects: found.suspects,
-            threads: threads::large(snapshot, &threads, least),
+            threads: threads::largest_threads(snapshot, &threads, least),
             waste,
             classes: classes::of(summary, filter),
         };
@@ -118,7 +118,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     };
     // Search for one suspect more than requested. If it exists, the result says that there are more.
     let count = filter.suspects.saturating_add(1);
-    let candidates = looked_through(snapshot, &mut aligned, count, |aligned| {
+    let candidates = find_with_containers(snapshot, &mut aligned, count, |aligned| {
         aligned.largest(snapshot, least)
     });
     let left_out = Cell::new(false);
@@ -131,7 +131,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         classes: &admitted,
         suspects: filter.suspects,
     };
-    let mut told = told(snapshot, summaries, &admitting, &aligned, candidates, count);
+    let mut told = judge_candidates(snapshot, summaries, &admitting, &aligned, candidates, count);
     let more = told.len() >= count;
     told.truncate(filter.suspects);
     let mut explaining: Vec<&Candidate> = Vec::new();
@@ -164,7 +164,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
             .map_or(0, |bytes| bytes.cast_signed());
         std::cmp::Reverse(s.growth.retained_bytes.saturating_add(outside))
     });
-    suspect::fold_collections(&mut suspects, suspect::with_them);
+    suspect::fold_collections(&mut suspects, suspect::holds_same_objects);
     for (rank, suspect) in (1..).zip(&mut suspects) {
         suspect.rank = rank;
         // A large size alone is not a leak. If there is no known leak pattern, there is nothing to fix.
@@ -175,7 +175,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     Found {
         suspects,
         contents,
-        explained_bytes: aligned.explained(&explaining),
+        explained_bytes: aligned.explained_growth(&explaining),
         more,
         left_out: left_out.get(),
     }

@@ -20,7 +20,11 @@ pub(super) fn of(snapshot: &Snapshot, own: &AgentObjects) -> Vec<Thread> {
 }
 
 /// Returns the threads that retain at least `least` bytes, sorted by retained bytes, descending.
-pub(super) fn large(snapshot: &Snapshot, threads: &[Thread], least: u64) -> Vec<HeapThread> {
+pub(super) fn largest_threads(
+    snapshot: &Snapshot,
+    threads: &[Thread],
+    least: u64,
+) -> Vec<HeapThread> {
     let retained = |t: &Thread| {
         t.object
             .and_then(|o| snapshot.retained_bytes(o))
@@ -41,7 +45,7 @@ pub(super) fn large(snapshot: &Snapshot, threads: &[Thread], least: u64) -> Vec<
 /// Returns the local variable that retains most. If several frames have the same object, the outermost frame is
 /// returned, because it passed the object to the others.
 fn local(snapshot: &Snapshot, thread: &Thread) -> Option<ThreadHold> {
-    let own = |f: &hprof::answers::Frame| names::is_own_class(&f.class);
+    let own = |f: &hprof::answers::Frame| names::is_application_class_name(&f.class);
     let locals = thread.frames.iter().enumerate().flat_map(|(depth, frame)| {
         let held = frame.locals.iter();
         // Skip the thread object itself: its own run method has it in a local variable.

@@ -106,7 +106,7 @@ impl Reader<'_> {
         let mut found = SampleBuilder::new(self.snapshot, &table);
         let mut references = BTreeSet::new();
         for name in [statics::SAMPLES, statics::CLASSES] {
-            for chunk in self.elements(&self.inner(name)?) {
+            for chunk in self.elements(&self.array_objects(name)?) {
                 references.extend(chunk.into_iter().flatten());
             }
         }
@@ -258,14 +258,14 @@ impl Reader<'_> {
 
     /// Returns the objects in the array of a static field, each only once. In a damaged dump, an array may contain the
     /// same object many times.
-    fn inner(&self, name: &'static str) -> Result<Vec<ObjectIndex>> {
+    fn array_objects(&self, name: &'static str) -> Result<Vec<ObjectIndex>> {
         let mut seen = BTreeSet::new();
         let objects = self.places(name)?.into_iter().flatten();
         Ok(objects.filter(|&o| seen.insert(o)).collect())
     }
 
     pub(super) fn table(&self, name: &'static str) -> Result<(SiteTable, u64)> {
-        let blobs = self.inner(name)?;
+        let blobs = self.array_objects(name)?;
         let records = self.snapshot.read_all(&blobs);
         let pieces: Vec<&[u8]> = records
             .iter()
@@ -490,7 +490,7 @@ impl<'a> SampleBuilder<'a> {
         let mut live = Vec::with_capacity(references.len());
         let values = self.snapshot.field_values(references, FIELDS);
         for values in values.into_iter().flatten() {
-            let Some(fields) = Fields::of(values) else {
+            let Some(fields) = Fields::from_values(values) else {
                 self.unfinished += 1;
                 continue;
             };
@@ -501,7 +501,7 @@ impl<'a> SampleBuilder<'a> {
             // longer fit. Ignore these samples.
             let is_kept = fields.is_class
                 || *sampling == agent.first
-                || sampling.keeps(&agent.first, fields.uid, fields.size);
+                || sampling.would_take(&agent.first, fields.uid, fields.size);
             if !is_kept {
                 continue;
             }
@@ -546,7 +546,7 @@ impl<'a> SampleBuilder<'a> {
         let values = self.snapshot.field_values(references, FIELDS);
         let mut collected = Vec::with_capacity(values.len());
         for (values, &died) in values.into_iter().zip(died) {
-            let Some(fields) = values.and_then(Fields::of) else {
+            let Some(fields) = values.and_then(Fields::from_values) else {
                 continue;
             };
             collected.push(Collected {
@@ -582,7 +582,7 @@ struct Fields {
 
 impl Fields {
     /// Returns the fields. Returns `None` if the agent had not finished writing the sample.
-    fn of(values: [Option<Value>; 8]) -> Option<Self> {
+    fn from_values(values: [Option<Value>; 8]) -> Option<Self> {
         let [mark, referent, rest @ ..] = values;
         let [uid, size, site, kind, thread, time] =
             rest.map(|v| v.and_then(Value::integer).unwrap_or(0));
@@ -615,7 +615,7 @@ mod tests {
     use super::is_before_25;
 
     #[test]
-    fn versions_before_25_are_told() {
+    fn jdk_versions_before_25_are_recognized() {
         for (version, before) in [
             ("11.0.27+6", true),
             ("17.0.15+6-Debian-1deb12u1", true),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use heapdiff_model::diff::SampledBytes;
 use heapdiff_sites::{
-    Counter, Estimate, Interval, Sampling, Strategy, corrected, size_class, whole,
+    Counter, Estimate, Interval, Sampling, Strategy, corrected_intervals, size_class, whole,
 };
 
 use super::counting::ROUNDED_MS;
@@ -147,7 +147,7 @@ fn variance(
 /// Returns the upper end of the interval, multiplied by `shortfall`. This is the factor by which the JVM may have taken
 /// too few samples. It is applied to the upper end rather than to the estimate, so the result covers random variation
 /// as well as the missing samples.
-fn reach(interval: &Interval, shortfall: f64) -> f64 {
+fn scaled_upper_end(interval: &Interval, shortfall: f64) -> f64 {
     interval.high * shortfall
 }
 
@@ -158,7 +158,7 @@ const FOLLOWED: f64 = 16.0;
 /// True if enough samples of a stack are tracked at the current rate. The stack has `samples` samples in total, which
 /// represent `bytes` bytes.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-fn is_followed(sampling: &Sampling, first: &Sampling, [samples, bytes]: [f64; 2]) -> bool {
+fn is_tracked_enough(sampling: &Sampling, first: &Sampling, [samples, bytes]: [f64; 2]) -> bool {
     if sampling == first {
         return true;
     }
@@ -172,7 +172,7 @@ impl Samples {
     /// True if enough of a stack's samples are tracked to show how much of its allocations is alive. Always false for a
     /// dump without the agent. If such a dump names the stack of each object, it has stacks of live objects only.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    pub(super) fn tells_survival(&self, site: SiteId) -> bool {
+    pub(super) fn can_show_survival(&self, site: SiteId) -> bool {
         let Some(agent) = self.agent() else {
             return false;
         };
@@ -182,12 +182,12 @@ impl Samples {
         // represent.
         let least = samples * agent.first.interval as f64;
         let bytes = self.allocated.get(at).map_or(least, |&b| b as f64);
-        is_followed(&agent.sampling, &agent.first, [samples, bytes])
+        is_tracked_enough(&agent.sampling, &agent.first, [samples, bytes])
     }
 
     /// Returns, for each stack, the number of samples taken after the agent copied the exact counts. Returns `None` if
     /// the agent does not remember all of these samples.
-    fn late(&self) -> Option<Vec<u64>> {
+    fn samples_after_copy(&self) -> Option<Vec<u64>> {
         let agent = self.agent().filter(|a| a.sampling == a.first)?;
         let at_ms = self
             .at_sites
@@ -227,7 +227,7 @@ impl Samples {
 
     /// Corrects the intervals of stacks, because stacks without a sample are missing in the list. Stacks that allocate
     /// one class in about one size are corrected as a group.
-    fn correct(&self, figures: &mut [Figures], remembered: &[Remembered]) {
+    fn correct_intervals(&self, figures: &mut [Figures], remembered: &[Remembered]) {
         let mut groups: BTreeMap<(Option<&str>, u32), BTreeMap<usize, Estimate>> = BTreeMap::new();
         for of in figures.iter() {
             let Some(sampled) = of.sampled else {
@@ -236,13 +236,13 @@ impl Samples {
             let site = SiteId(u32::try_from(of.at).unwrap_or(u32::MAX));
             let class = self.classes_of(site, &remembered[of.at]).first().copied();
             let size = size_class(whole(of.seen).checked_div(of.samples).unwrap_or(0));
-            let estimate = Estimate::of_bytes(of.samples, of.bytes, sampled.variance, of.seen);
+            let estimate = Estimate::from_bytes(of.samples, of.bytes, sampled.variance, of.seen);
             groups
                 .entry((class, size))
                 .or_default()
                 .insert(of.at, estimate);
         }
-        let mut corrected = corrected(groups.into_values().collect());
+        let mut corrected = corrected_intervals(groups.into_values().collect());
         for of in figures {
             of.corrected = corrected.remove(&of.at).unwrap_or(of.corrected);
         }
@@ -277,7 +277,7 @@ impl Samples {
                 remembered.add(class, size, &followed);
             }
         }
-        let late = self.late();
+        let late = self.samples_after_copy();
         let figures = |(at, remembered): (usize, &Remembered)| {
             let (samples, seen) = self.totals.get(at).copied().filter(|of| of.0 > 0)?;
             let bytes = match (counts_all, adds_up) {
@@ -323,7 +323,7 @@ impl Samples {
         };
         let mut figures: Vec<Figures> = (0..).zip(&remembered).filter_map(figures).collect();
         if sampling.strategy == Strategy::Bytes && !counts_all {
-            self.correct(&mut figures, &remembered);
+            self.correct_intervals(&mut figures, &remembered);
         }
         let counts = self.at_sites.as_ref().filter(|_| late.is_some());
         let mut lines = Lines::new(counts);
@@ -365,7 +365,7 @@ impl Samples {
                 },
                 sampled: counted.map(|_| sampled),
                 objects: whole(objects),
-                survival_permille: is_followed(&agent.sampling, &agent.first, followed)
+                survival_permille: is_tracked_enough(&agent.sampling, &agent.first, followed)
                     .then(|| survival.get(of.at).copied().unwrap_or(0)),
             });
         }
@@ -400,7 +400,7 @@ struct Figures {
 impl Figures {
     fn ci95(&self, unseen: u64) -> Option<[u64; 2]> {
         let interval = self.sampled.map(|_| self.corrected)?;
-        let high = reach(&interval, self.shortfall);
+        let high = scaled_upper_end(&interval, self.shortfall);
         Some([whole(interval.low), whole(high).saturating_add(unseen)])
     }
 }
@@ -447,7 +447,7 @@ impl Sum {
     fn allocations(mut self, unseen: u64) -> Allocations {
         let interval = Interval::count(self.bytes, self.variance);
         let mut sampled = interval.within(self.seen.min(self.bytes), f64::MAX);
-        sampled.high = reach(&sampled, 1.0 + self.short / self.bytes.max(1.0));
+        sampled.high = scaled_upper_end(&sampled, 1.0 + self.short / self.bytes.max(1.0));
         self.counted.push(sampled);
         let sum = Interval::sum(self.counted);
         let listed = self.stacks.iter().map(|stack| stack.bytes);
@@ -489,13 +489,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_and_chance_both_widen_an_interval() {
+    fn losses_and_random_variation_widen_an_interval() {
         // The JVM missed a fifth of the samples. In addition, the number of samples is a tenth too low because of
         // random variation.
         let (truth, found) = (1000.0, 720.0);
         let interval = Interval::count(found, 10.0 * found);
         assert!(interval.high < truth && found * 1.25 < truth);
-        assert!(reach(&interval, 1.25) > truth);
-        assert!((reach(&interval, 1.0) - interval.high).abs() < 1e-9);
+        assert!(scaled_upper_end(&interval, 1.25) > truth);
+        assert!((scaled_upper_end(&interval, 1.0) - interval.high).abs() < 1e-9);
     }
 }

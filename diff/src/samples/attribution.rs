@@ -175,7 +175,7 @@ impl Samples {
         let (mut all, mut alive) = (Line::default(), 0_u64);
         let survival_known = lines
             .iter()
-            .all(|(site, line)| line.is_sampled && self.tells_survival(*site));
+            .all(|(site, line)| line.is_sampled && self.can_show_survival(*site));
         for (site, line) in lines {
             let permille = survival.get(site.0 as usize).copied().unwrap_or(1000);
             alive += permille * line.samples;
@@ -197,13 +197,13 @@ impl Samples {
             class: self.name(class).to_owned(),
             samples: all.samples,
             estimated_bytes: whole(all.part.bytes.value),
-            ci95: unseen.widened(all.part.bytes),
+            ci95: unseen.widen_to_bytes(all.part.bytes),
             estimated_objects: whole(all.part.objects),
             survival_permille: alive.checked_div(all.samples).unwrap_or(1000),
             survival_known,
             sampled: all.part.sampled.map(|sampled| SampledBytes {
                 estimated_bytes: whole(sampled.value),
-                ci95: unseen.widened(sampled),
+                ci95: unseen.widen_to_bytes(sampled),
             }),
             threads: threads.into_iter().map(|t| t.1.to_owned()).collect(),
         })
@@ -271,7 +271,7 @@ impl Samples {
                         let new = || counting.counts(&counted.name);
                         let counts = stratum.counts.get_or_insert_with(new);
                         let of = (sample, counted.array_size(sample.size));
-                        counting.tally(counts, key(sample), of, 0);
+                        counting.add_sample(counts, key(sample), of, 0);
                     }
                     stratum.came.entry(key(sample)).or_default()
                 }
@@ -314,7 +314,10 @@ pub struct LiveBySite {
 
 /// Returns the stacks and classes of the live samples for which `wanted` returns true. `wanted` gets the frames, the
 /// leaf first, and the class.
-fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeSet<SiteAndClass> {
+fn matching_sites(
+    samples: &Samples,
+    wanted: &dyn Fn(&[&str], &str) -> bool,
+) -> BTreeSet<SiteAndClass> {
     let all: BTreeSet<SiteAndClass> = samples.live.iter().map(|s| (s.site, s.class)).collect();
     let accepts = |&(site, class): &SiteAndClass| {
         let frames: Vec<&str> = samples.sites.frames(site).collect();
@@ -334,7 +337,7 @@ pub fn by_site(
     wanted: &dyn Fn(&[&str], &str) -> bool,
     reachable_bytes: u64,
 ) -> LiveBySite {
-    let accepted = accepted(samples, wanted);
+    let accepted = matching_sites(samples, wanted);
     let is_wanted = |s: &Sample| accepted.contains(&(s.site, s.class));
     let mut lines: BTreeMap<SiteAndClass, Line> = BTreeMap::new();
     for sample in samples.live.iter().filter(|s| is_wanted(s)) {
@@ -362,7 +365,7 @@ pub fn by_site(
         samples: lines.values().map(|l| l.samples).sum(),
         bytes: whole(sum.bytes.value),
         other_stacks_bytes: whole(sum.bytes.value - listed),
-        ci95: unseen.widened(sum.bytes),
+        ci95: unseen.widen_to_bytes(sum.bytes),
         objects: whole(sum.objects),
         frames: samples.frames(lines.clone(), unseen),
         stacks: samples.stacks(lines, unseen),
@@ -403,7 +406,7 @@ pub fn by_class(
     wanted: &dyn Fn(&[&str], &str) -> bool,
     unseen: Unseen,
 ) -> Vec<LiveClass> {
-    let accepted = accepted(samples, wanted);
+    let accepted = matching_sites(samples, wanted);
     let is_wanted = |s: &Sample| accepted.contains(&(s.site, s.class));
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
     for sample in samples.live.iter().filter(|s| is_wanted(s)) {
@@ -418,7 +421,7 @@ pub fn by_class(
                 class: samples.name(class).to_owned(),
                 samples: count,
                 bytes: whole(part.bytes.value),
-                ci95: unseen.widened(part.bytes),
+                ci95: unseen.widen_to_bytes(part.bytes),
                 objects: whole(part.objects),
             }
         })
@@ -456,7 +459,7 @@ impl Attribution {
     }
 
     /// Creates an attribution from samples whose trie nodes are already known.
-    pub(super) const fn of(samples: Samples, steps: Vec<StepId>) -> Self {
+    pub(super) const fn from_steps(samples: Samples, steps: Vec<StepId>) -> Self {
         Self { samples, steps }
     }
 
@@ -466,7 +469,7 @@ impl Attribution {
         trie: &Trie,
         content: &[StepId],
     ) -> impl Iterator<Item = &'a Sample> + use<'a> {
-        let inside = inside(trie, content);
+        let inside = flag_subtrees(trie, content);
         self.placed()
             .filter(move |(_, step)| inside[step.0 as usize])
             .map(|(sample, _)| sample)
@@ -477,8 +480,8 @@ impl Attribution {
         self.samples.live.iter().zip(self.steps.iter().copied())
     }
 
-    /// Returns the sampling settings in this dump, and those with which the agent began. Returns `None` unless this dump
-    /// and the dump `first` are of the same JVM.
+    /// Returns the sampling settings in this dump, and those with which the agent began. Returns `None` unless this
+    /// dump and the dump `first` are of the same JVM.
     pub(crate) fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
         let (first, own) = (first.samples.agent()?, self.samples.agent()?);
         let same = (first.pid, first.started_ms) == (own.pid, own.started_ms);
@@ -507,15 +510,15 @@ impl Attribution {
         growth_bytes: u64,
     ) -> (Vec<Stack>, Coverage) {
         let mut place = Place::new(self);
-        place.know(trie, steps_inside(trie, content));
+        place.add_last_dump(trie, subtree_steps(trie, content));
         if let Some((_, trie, content)) = first {
-            place.know_before(trie, steps_inside(trie, content));
+            place.add_first_dump(trie, subtree_steps(trie, content));
         }
         let now: Vec<&Sample> = self.within(trie, content).collect();
         let before: Vec<&Sample> = first.map_or_else(Vec::new, |(first, trie, content)| {
             first.within(trie, content).collect()
         });
-        let first = first.filter(|(first, ..)| self.is_like(first));
+        let first = first.filter(|(first, ..)| self.can_subtract(first));
         let gone = first.map_or(0, |(first, first_trie, content)| {
             let held: u64 = content.iter().map(|&s| first_trie[s].retained_bytes).sum();
             let seen: f64 = before.iter().map(|s| s.weight.bytes).sum();
@@ -548,7 +551,7 @@ impl Attribution {
     }
 
     /// True if the first dump's samples can be found again in this dump, so that they can be subtracted.
-    pub(crate) fn is_like(&self, first: &Self) -> bool {
+    pub(crate) fn can_subtract(&self, first: &Self) -> bool {
         matches!(
             (&first.samples.origin, &self.samples.origin),
             (Origin::Agent(_), Origin::Agent(_)) | (Origin::Traces, Origin::Traces)
@@ -566,17 +569,21 @@ impl Attribution {
 /// Converts a sample of an earlier dump to the sampling of a later dump, which may be coarser. Returns `None` if the
 /// later sampling would have dropped the sample. The absence of such a sample in the later dump does not show that its
 /// object was collected.
-pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -> Option<Sample> {
+pub(crate) fn downsampled(
+    sample: &Sample,
+    sampling: &Sampling,
+    finest: &Sampling,
+) -> Option<Sample> {
     if sample.is_definition {
         return Some(*sample);
     }
     let weight = sampling.weight(sample.size).unwrap_or(sample.weight);
-    let kept = sampling == finest || sampling.keeps(finest, sample.uid, sample.size);
+    let kept = sampling == finest || sampling.would_take(finest, sample.uid, sample.size);
     kept.then_some(Sample { weight, ..*sample })
 }
 
 /// Returns, for each node of a trie, true if it is one of the given nodes or is below one of them.
-fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
+fn flag_subtrees(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     let mut inside = vec![false; trie.len()];
     let mut work = content.to_vec();
     while let Some(step) = work.pop() {
@@ -588,8 +595,8 @@ fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
 }
 
 /// Returns these trie nodes and all nodes below them.
-fn steps_inside(trie: &Trie, content: &[StepId]) -> impl Iterator<Item = StepId> + use<> {
-    let steps = (0..).map(StepId).zip(inside(trie, content));
+fn subtree_steps(trie: &Trie, content: &[StepId]) -> impl Iterator<Item = StepId> + use<> {
+    let steps = (0..).map(StepId).zip(flag_subtrees(trie, content));
     steps.filter(|(_, is_inside)| *is_inside).map(|s| s.0)
 }
 
@@ -629,22 +636,22 @@ mod tests {
     }
 
     #[test]
-    fn a_coarser_sampling_drops_samples_and_gives_the_others_its_weight() {
+    fn a_coarser_interval_drops_samples_and_raises_weights() {
         let (finest, coarse) = (every(10), every(40));
         let kept: Vec<Sample> = (0..1000)
-            .filter_map(|uid| thinned(&sample(uid, false), &coarse, &finest))
+            .filter_map(|uid| downsampled(&sample(uid, false), &coarse, &finest))
             .collect();
         // The coarser sampling keeps only a quarter of the samples that the finer sampling took.
         assert!((200..300).contains(&kept.len()), "{}", kept.len());
         for sample in &kept {
             assert_eq!(sample.weight.bytes, 4000.0);
-            assert!(coarse.keeps(&finest, sample.uid, sample.size));
+            assert!(coarse.would_take(&finest, sample.uid, sample.size));
         }
         // Definitions of classes are never dropped. If the two samplings are equal, no sample is dropped.
         for uid in 0..100 {
-            let definition = thinned(&sample(uid, true), &coarse, &finest).unwrap();
+            let definition = downsampled(&sample(uid, true), &coarse, &finest).unwrap();
             assert_eq!(definition.weight.bytes, 100.0);
-            let same = thinned(&sample(uid, false), &finest, &finest).unwrap();
+            let same = downsampled(&sample(uid, false), &finest, &finest).unwrap();
             assert_eq!(same.weight.bytes, 1000.0);
         }
     }

@@ -91,7 +91,7 @@ impl Counting {
     pub(crate) fn counts_since<K: Ord>(&self, first: &Self, class: &str) -> Counts<K> {
         let since = |(number, place, of): (u32, &Place, &OfPlace)| {
             let before = first.find(place).map(|of| of.births);
-            (number, less(of.births, before))
+            (number, counts_since(of.births, before))
         };
         Counts {
             stacks: BTreeMap::new(),
@@ -104,7 +104,7 @@ impl Counting {
     ///
     /// If a place allocates arrays of different size classes, samples do not show which part of its allocations is
     /// alive. The number of samples taken then becomes unknown.
-    pub(crate) fn tally<K: Ord>(
+    pub(crate) fn add_sample<K: Ord>(
         &self,
         counts: &mut Counts<K>,
         key: K,
@@ -132,7 +132,7 @@ impl Counting {
 }
 
 /// Returns the counts minus those of an earlier copy. If the earlier copy lacks the place, its counts were 0.
-fn less(now: Births, before: Option<Births>) -> Births {
+fn counts_since(now: Births, before: Option<Births>) -> Births {
     let before = before.unwrap_or(Births {
         samples: Some(0),
         ..Births::default()
@@ -235,7 +235,7 @@ impl Reader<'_> {
             let of = remembered.get(&leaf);
             let taken = of.map_or(0, |of| of.taken);
             // There are more samples than the counts explain, so some allocations are not counted.
-            if !is_explained(taken, expected.get(&leaf).copied().unwrap_or(0.0)) {
+            if !is_random_variation(taken, expected.get(&leaf).copied().unwrap_or(0.0)) {
                 continue;
             }
             let is_alone =
@@ -308,7 +308,7 @@ const TOO_MANY: f64 = 1.5;
 
 /// True if random variation explains the difference between the number of samples and the expected number.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-fn is_explained(samples: u64, expected: f64) -> bool {
+fn is_random_variation(samples: u64, expected: f64) -> bool {
     let most = expected * TOO_MANY;
     samples as f64 <= most + 4.0 * most.sqrt() + 4.0
 }
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_comes_back() {
+    fn encoded_counts_are_decoded() {
         let counting = example();
         let mut e = Encoder::default();
         counting.encode(&mut e);
@@ -381,12 +381,12 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_in_the_count_that_ran_when_they_were_allocated() {
+    fn samples_belong_to_the_count_during_their_allocation() {
         let counting = example();
         let tallied = |samples: &[Sample], after| {
             let mut counts = counting.counts::<u32>("com.acme.Entry");
             for sample in samples {
-                counting.tally(&mut counts, sample.site.0, (sample, None), after);
+                counting.add_sample(&mut counts, sample.site.0, (sample, None), after);
             }
             counts
         };
@@ -413,18 +413,18 @@ mod tests {
     }
 
     #[test]
-    fn arrays_of_another_size_say_nothing_of_their_place() {
+    fn arrays_of_another_size_give_no_sample_count() {
         let counting = example();
         for (size, samples) in [(24, Some(30)), (4000, None)] {
             let mut counts = counting.counts::<u32>("byte[]");
             let of = (&sample(3, 1, 2000), Some(size_class(size)));
-            counting.tally(&mut counts, 3, of, 0);
+            counting.add_sample(&mut counts, 3, of, 0);
             assert_eq!(counts.places[&0].samples, samples, "{size}");
         }
     }
 
     #[test]
-    fn between_two_copies_is_what_the_later_one_has_more() {
+    fn counts_between_two_copies_are_their_difference() {
         let last = example();
         let mut first = example();
         first.places.remove(2);
@@ -440,8 +440,12 @@ mod tests {
     }
 
     #[test]
-    fn more_samples_than_counts_explain_are_told() {
-        assert!(is_explained(0, 0.0) && is_explained(4, 0.0) && !is_explained(5, 0.0));
-        assert!(is_explained(150, 100.0) && !is_explained(250, 100.0));
+    fn samples_that_counts_cannot_explain_are_detected() {
+        assert!(
+            is_random_variation(0, 0.0)
+                && is_random_variation(4, 0.0)
+                && !is_random_variation(5, 0.0)
+        );
+        assert!(is_random_variation(150, 100.0) && !is_random_variation(250, 100.0));
     }
 }

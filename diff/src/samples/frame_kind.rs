@@ -63,7 +63,7 @@ pub fn is_application_frame(frame: &str) -> bool {
 /// Returns the kind of the most informative frames in a stack. This is the application if the stack has such a frame.
 /// Otherwise it is the added frameworks, and otherwise the known frameworks. Returns `None` if all frames are of the
 /// JDK.
-fn telling_kind(frames: &[String]) -> Option<FrameKind> {
+fn informative_kind(frames: &[String]) -> Option<FrameKind> {
     let kinds = [
         FrameKind::Application,
         FrameKind::Added,
@@ -81,8 +81,8 @@ pub fn is_jdk_frame(frame: &str) -> bool {
 
 /// Returns the most informative frames of a stack: the application's frames or, if there are none, the frames of
 /// frameworks.
-pub(crate) fn telling_frames(frames: &[String]) -> impl Iterator<Item = &str> {
-    let wanted = telling_kind(frames);
+pub(crate) fn informative_frames(frames: &[String]) -> impl Iterator<Item = &str> {
+    let wanted = informative_kind(frames);
     let frames = frames.iter().map(String::as_str);
     frames.filter(move |frame| wanted == Some(frame_kind(frame)))
 }
@@ -92,7 +92,7 @@ pub(crate) fn telling_frames(frames: &[String]) -> impl Iterator<Item = &str> {
 #[must_use]
 pub fn allocating_frame(frames: &[String]) -> Option<&str> {
     let leaf = frames.first().map(String::as_str);
-    telling_frames(frames).next().or(leaf)
+    informative_frames(frames).next().or(leaf)
 }
 
 /// A part of a stack, as one line of a report.
@@ -143,8 +143,8 @@ impl Frames {
     pub fn of(self, frames: &[String]) -> (Vec<Shown<'_>>, usize) {
         match self {
             Self::All => (frames.iter().map(|f| Shown::Frame(f)).collect(), 0),
-            Self::Application => match telling_frames(frames).next() {
-                Some(_) => (telling_frames(frames).map(Shown::Frame).collect(), 0),
+            Self::Application => match informative_frames(frames).next() {
+                Some(_) => (informative_frames(frames).map(Shown::Frame).collect(), 0),
                 None => Self::All.of(frames),
             },
             Self::Folded(limit) => {
@@ -159,7 +159,7 @@ impl Frames {
 
 /// True for JDK frames between a call and the called method, such as the frames of method handles, reflection and
 /// proxies. Applications do not call these methods directly.
-fn is_plumbing(frame: &str) -> bool {
+fn is_call_plumbing(frame: &str) -> bool {
     const PLUMBING: [&str; 6] = [
         "java.lang.invoke.",
         "java.lang.reflect.",
@@ -177,7 +177,7 @@ fn is_plumbing(frame: &str) -> bool {
 /// frame of the application, frames of added frameworks take its place, or else frames of known frameworks. If all
 /// frames are of the JDK, nothing is folded.
 pub(super) fn folded(frames: &[String]) -> Vec<Shown<'_>> {
-    let telling = telling_kind(frames);
+    let telling = informative_kind(frames);
     let own = frames.iter().position(|f| telling == Some(frame_kind(f)));
     let Some(own) = own else {
         return frames.iter().map(|f| Shown::Frame(f)).collect();
@@ -185,7 +185,7 @@ pub(super) fn folded(frames: &[String]) -> Vec<Shown<'_>> {
     let mut shown: Vec<Shown<'_>> = Vec::new();
     for (i, frame) in frames.iter().enumerate() {
         let kind = frame_kind(frame);
-        let is_called = i + 1 == own && !is_plumbing(frame);
+        let is_called = i + 1 == own && !is_call_plumbing(frame);
         if is_called || telling == Some(kind) {
             shown.push(Shown::Frame(frame));
             continue;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_known_by_its_innermost_application_frame() {
+    fn the_allocating_frame_is_the_innermost_application_frame() {
         let put = owned(&[
             "java.util.HashMap.newNode(H.java:1)",
             "a.Cache.put(C.java:2)",
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_say_whose_frames_they_leave_out() {
+    fn folded_lines_name_the_kind_of_their_frames() {
         for (jdk, framework, line) in [
             (1, 0, "… 1 JDK frame"),
             (0, 46, "… 46 framework frames"),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_chosen() {
+    fn frames_are_selected_by_kind() {
         let frames = owned(&[
             "java.util.ArrayList.add(ArrayList.java:4)",
             "a.B.c(B.java:1)",

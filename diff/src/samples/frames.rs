@@ -122,7 +122,7 @@ fn class_name(class: &str) -> Cow<'_, str> {
     class.into()
 }
 
-fn joined(class: &str, method: &str) -> String {
+fn class_and_method(class: &str, method: &str) -> String {
     match method {
         "" => class.to_owned(),
         _ => format!("{class}.{method}"),
@@ -140,7 +140,7 @@ fn java(class: &str, method: &str) -> String {
         Some(("new", _)) => format!("{class}.<init> (lambda)"),
         Some(("static", _)) => format!("{class}.<clinit> (lambda)"),
         Some((name, _)) => format!("{class}.{name} (lambda)"),
-        None => joined(class, method),
+        None => class_and_method(class, method),
     }
 }
 
@@ -212,7 +212,7 @@ fn scala(class: &str, method: &str) -> String {
         Some((name, number)) if !name.is_empty() && is_number(number) => name,
         _ => method,
     };
-    joined(&class, &operators(method))
+    class_and_method(&class, &operators(method))
 }
 
 /// Returns the name of a Scala class. `Foo$` is the object `Foo`, and `Foo$$anon$1` an unnamed object in `Foo`.
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stacks_that_look_alike_have_one_key() {
+    fn stacks_with_equal_visible_frames_have_one_key() {
         let key = |frames: &[&str]| {
             let frames: Vec<String> = frames.iter().map(|&f| f.to_owned()).collect();
             visible_key(&frames)
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_stack_ends_with_its_mark() {
+    fn a_truncated_stack_ends_with_an_ellipsis() {
         assert_eq!(frame_text("...", "", None, None), "...");
         let text = frame_text("a.B", "c", Some("B.java"), Some(3));
         assert_eq!(text, "a.B.c(B.java:3)");
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn java_lambdas_and_spun_classes() {
+    fn java_lambdas_and_generated_classes() {
         for (class, method, expected) in [
             ("com.acme.Foo", "add", "com.acme.Foo.add"),
             ("com.acme.Foo", "lambda$add$3", "com.acme.Foo.add (lambda)"),
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn kotlin_as_it_was_written() {
+    fn kotlin_names_are_shown_as_in_the_source() {
         for (class, method, file, expected) in [
             ("com.acme.MainKt", "main", "Main.kt", "com.acme.main"),
             (
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn scala_as_it_was_written() {
+    fn scala_names_are_shown_as_in_the_source() {
         for (class, method, expected) in [
             ("com.acme.Foo$", "apply", "com.acme.Foo.apply"),
             ("com.acme.Foo", "$plus$plus$eq", "com.acme.Foo.++="),
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_as_in_java_stack_traces() {
+    fn positions_are_written_as_in_java_stack_traces() {
         let frame = |file, line| Sampled {
             class: "com.acme.Foo",
             method: "add",

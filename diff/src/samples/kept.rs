@@ -86,7 +86,7 @@ impl Attribution {
             unfinished: d.u64()?,
             unreachable: d.u64()?,
         };
-        Some(Self::of(samples, steps))
+        Some(Self::from_steps(samples, steps))
     }
 }
 

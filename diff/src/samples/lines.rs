@@ -47,8 +47,8 @@ impl Sampled {
 
     /// Adds the bytes allocated after the count was copied to the counted bytes. Returns true if the sum is within the
     /// interval of the samples. Returns `None` if the samples are exact.
-    fn agrees(&self, counted: f64) -> Option<bool> {
-        let (wide, after) = (self.wide(), self.after());
+    fn agrees_with_count(&self, counted: f64) -> Option<bool> {
+        let (wide, after) = (self.interval_99(), self.after());
         let is_within = counted + after.high >= wide.low && counted + after.low <= wide.high;
         (self.variance > 0.0).then_some(is_within)
     }
@@ -67,7 +67,7 @@ impl Sampled {
     }
 
     /// Returns the 99 % interval.
-    fn wide(&self) -> Interval {
+    fn interval_99(&self) -> Interval {
         let interval = Interval::count(self.bytes, self.variance);
         Interval {
             value: self.bytes,
@@ -130,7 +130,7 @@ impl<'a> Lines<'a> {
     pub(super) fn share(&self, stack: usize, sampled: &Sampled) -> Option<Interval> {
         let (line, all) = self.of(self.line(stack)?)?;
         let counted = float(line.bytes?);
-        if !all.agrees(counted)? {
+        if !all.agrees_with_count(counted)? {
             return None;
         }
         // The effective number of samples (Kish): the number of samples of equal weight that would have the same
@@ -144,8 +144,8 @@ impl<'a> Lines<'a> {
     pub(super) fn disagreements(&self) -> Vec<Disagreement> {
         let found = self.sampled.keys().filter_map(|&line| {
             let (of, all) = self.of(line)?;
-            let (counted, wide) = (of.bytes?, all.wide());
-            (!all.agrees(float(counted))?).then(|| Disagreement {
+            let (counted, wide) = (of.bytes?, all.interval_99());
+            (!all.agrees_with_count(float(counted))?).then(|| Disagreement {
                 class: of.class.clone(),
                 method: of.method.clone(),
                 line: of.line,

@@ -252,12 +252,15 @@ impl Samples {
     /// Cost: without samples, a search in the classes of the dump. With samples, a pass over the pieces of the file
     /// that contain them, and about 100 bytes of memory per sample.
     #[must_use]
-    pub fn of(snapshot: &Snapshot, agent_objects: &AgentObjects) -> (Option<Self>, Option<String>) {
+    pub fn from_snapshot(
+        snapshot: &Snapshot,
+        agent_objects: &AgentObjects,
+    ) -> (Option<Self>, Option<String>) {
         Self::read(snapshot, agent_objects, agent::Which::Remembered)
     }
 
-    /// Reads the same as [`Self::of`]. In addition, reads the agent's counts for sites and classes that have no sample
-    /// any more.
+    /// Reads the same as [`Self::from_snapshot`]. In addition, reads the agent's counts for sites and classes that have
+    /// no sample any more.
     #[must_use]
     pub fn with_all_sites(
         snapshot: &Snapshot,
@@ -366,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_no_room_to_be_followed_is_counted() {
+    fn samples_that_were_not_tracked_are_counted() {
         let uncounted = |counts: &[(Counter, u64)]| {
             let lost = [
                 &[(Counter::DroppedFull, 7), (Counter::DroppedBytes, 70)],
@@ -384,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn each_doubt_about_samples_is_told_where_there_is_one() {
+    fn each_doubt_about_samples_is_reported() {
         assert_eq!(doubts(Strategy::Bytes, &[(Counter::Events, 9)]), None);
         let told = |counts: &[(Counter, u64)]| doubts(Strategy::Bytes, counts).unwrap();
         let by_time = doubts(Strategy::Time, &[]).unwrap();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heapdiff_sites::{Division, Follow, Keys, Known, Part, Stratum, Totals};
 
-use crate::samples::attribution::{Attribution, Line, SiteAndClass, Strata, thinned};
+use crate::samples::attribution::{Attribution, Line, SiteAndClass, Strata, downsampled};
 use crate::samples::counting::Counting;
 use crate::samples::{Sample, Samples};
 use crate::trie::{StepId, Trie};
@@ -84,14 +84,14 @@ impl<'a> Place<'a> {
     }
 
     /// Adds to the place the objects of some trie nodes of the last dump.
-    pub(crate) fn know(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
+    pub(crate) fn add_last_dump(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).after.add(known);
         }
     }
 
     /// Adds to the place the objects of some trie nodes of the first dump.
-    pub(crate) fn know_before(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
+    pub(crate) fn add_first_dump(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).before.add(known);
         }
@@ -109,7 +109,7 @@ impl<'a> Place<'a> {
     /// Adds samples to the place: those of the last dump, and those of the first dump if there is one.
     pub(crate) fn sample(&mut self, now: &[&Sample], first: Option<(&'a Attribution, &[&Sample])>) {
         let last = self.last;
-        let Some((first, before)) = first.filter(|f| last.is_like(f.0)) else {
+        let Some((first, before)) = first.filter(|f| last.can_subtract(f.0)) else {
             for sample in now {
                 self.add(Fate::Came, sample, last);
             }
@@ -146,7 +146,7 @@ impl<'a> Place<'a> {
                 Some((sampling, finest)) => {
                     if !stayed.contains(&sample.uid)
                         && seen.insert(sample.uid)
-                        && let Some(sample) = thinned(sample, &sampling, &finest)
+                        && let Some(sample) = downsampled(sample, &sampling, &finest)
                     {
                         self.add(Fate::Went, &sample, first);
                     }
@@ -191,7 +191,7 @@ impl<'a> Place<'a> {
                     let new = || last.counts_since(first, &counted.name);
                     let counts = stratum.counts.get_or_insert_with(new);
                     let of = (sample, counted.array_size(sample.size));
-                    last.tally(counts, number, of, before);
+                    last.add_sample(counts, number, of, before);
                 }
                 stratum
             }
@@ -338,7 +338,7 @@ pub(crate) fn known(
             bytes: step.shallow_bytes,
         };
         let class = trie.names.text(step.class);
-        let sizes = step.sizes.or_one_size(all).into_iter();
+        let sizes = step.sizes.by_size_class(all).into_iter();
         sizes.map(move |(size, known)| (class, size, known))
     })
 }

@@ -72,7 +72,7 @@ impl SizeClasses {
 
     /// Returns the counts of arrays by size class. A class of instances has one size, so the result has `known` as its
     /// only entry.
-    pub(crate) fn or_one_size(&self, known: Known) -> BTreeMap<u32, Known> {
+    pub(crate) fn by_size_class(&self, known: Known) -> BTreeMap<u32, Known> {
         if self.0.is_empty() {
             [(ONE_SIZE, known)].into()
         } else {
@@ -124,7 +124,7 @@ pub(super) fn count(
         return Vec::new();
     }
     let mut totals = snapshot.histogram();
-    agent_objects.take_from(snapshot, &mut totals);
+    agent_objects.subtract_from(snapshot, &mut totals);
     for (class, counted) in counted.iter_mut().filter(|(_, c)| !c.is_array) {
         if let Some(total) = totals.get(class.index()) {
             let known = Known {

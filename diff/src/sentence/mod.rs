@@ -20,6 +20,6 @@ pub use self::waste::Waste;
 
 /// Returns the sentence which says that the number of objects grew, but not the number of their holders.
 #[must_use]
-pub fn more_held() -> String {
+pub fn holders_unchanged_sentence() -> String {
     Evidence::MoreHeld { before: 1, now: 1 }.to_string()
 }

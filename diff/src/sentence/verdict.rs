@@ -90,7 +90,7 @@ pub enum Verdict {
 impl Verdict {
     /// Returns the sentence which describes how the figures of several dumps changed. Returns `None` for two dumps, and
     /// for figures that did not change.
-    pub(crate) fn of_course(trend: Trend, figures: &[u64]) -> Option<Self> {
+    pub(crate) fn from_trend(trend: Trend, figures: &[u64]) -> Option<Self> {
         let steps = figures.len().saturating_sub(1);
         let rises = figures.windows(2).filter(|w| w[1] > w[0]).count();
         let sentence = match (trend, last_step_percent(figures)) {

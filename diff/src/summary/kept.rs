@@ -39,7 +39,7 @@ impl Summary {
     /// Cost: one visit to each trie node and each sample.
     #[must_use]
     pub fn to_kept(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
-        let of = kept(Some(snapshot.file_stamp()?), snapshot.refs());
+        let of = cache_kind(Some(snapshot.file_stamp()?), snapshot.refs());
         let most = MOST.min(snapshot.source().len() as u64 / PART);
         if self.allocated.as_ref().map_or(0, Attribution::least_bytes) > most {
             return None;
@@ -60,14 +60,14 @@ impl Summary {
         let content = self.encoded(snapshot.object_count());
         // Do not write a file if a figure is too large for the reader, because reading the file would fail.
         Self::decoded(&content, None)?;
-        let file = kept(None, snapshot.refs()).file(&content);
+        let file = cache_kind(None, snapshot.refs()).file(&content);
         (file.len() as u64 <= MOST_ALONE).then_some(file)
     }
 
     /// True if a file is a summary rather than a dump.
     #[must_use]
     pub fn is_file(path: &Path) -> bool {
-        Kept::is_one(path)
+        Kept::has_magic(path)
     }
 
     /// Reads a file that [`Summary::to_file`] made. `path` is the name that the report gives the dump.
@@ -76,7 +76,7 @@ impl Summary {
     /// Returns an error if the file has another version or kind of [`Refs`], is damaged, or cannot be read. Also
     /// returns an error if the file has unmapped names although there is a mapping.
     pub fn from_file(file: &Path, options: &Options, path: String) -> Result<Self, IndexFault> {
-        let content = kept(None, options.refs).read(file, MOST_ALONE)?;
+        let content = cache_kind(None, options.refs).read(file, MOST_ALONE)?;
         let mut summary = Self::decoded(&content, None).ok_or(IndexFault::Damaged(
             "the parts of the file contradict each other",
         ))?;
@@ -85,7 +85,7 @@ impl Summary {
                 return Err(IndexFault::Other("the file was written without --mapping"));
             }
             (Some(names), Some(mapping)) if names.fits && names.hash == mapping.hash() => {
-                mapping.set_fits();
+                mapping.set_used();
             }
             _ => {}
         }
@@ -93,8 +93,8 @@ impl Summary {
         Ok(summary)
     }
 
-    /// Reads the cached summary of the dump `dump` from `file`. `path` is the name that the report gives the dump. `of`
-    /// is the open dump, or `None` if it is not open.
+    /// Reads the cached summary of the dump `dump` from `file`. `path` is the name that the report gives the dump.
+    /// `read` is the open dump, or `None` if it is not open.
     ///
     /// Cost: reads the file, and both ends of the dump.
     ///
@@ -108,11 +108,11 @@ impl Summary {
         path: String,
         of: Option<&Snapshot>,
     ) -> Result<Self, IndexFault> {
-        let stamp = FileStamp::of(dump)?.ok_or(IndexFault::NoFile)?;
+        let stamp = FileStamp::read(dump)?.ok_or(IndexFault::NoFile)?;
         if of.is_some_and(|of| of.file_stamp() != Some(stamp)) {
             return Err(IndexFault::Stale);
         }
-        let content = kept(Some(stamp), options.refs).read(file, MOST)?;
+        let content = cache_kind(Some(stamp), options.refs).read(file, MOST)?;
         let objects = of.map(Snapshot::object_count);
         let mut summary = Self::decoded(&content, objects).ok_or(IndexFault::Damaged(
             "the parts of the file contradict each other",
@@ -125,7 +125,7 @@ impl Summary {
             ));
         }
         if let (Some(Names { fits: true, .. }), Some(mapping)) = (summary.names, &options.mapping) {
-            mapping.set_fits();
+            mapping.set_used();
         }
         summary.info.path = path;
         Ok(summary)
@@ -229,7 +229,7 @@ impl Summary {
     }
 }
 
-const fn kept(stamp: Option<FileStamp>, refs: Refs) -> Kept {
+const fn cache_kind(stamp: Option<FileStamp>, refs: Refs) -> Kept {
     Kept {
         stamp,
         refs,

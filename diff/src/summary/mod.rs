@@ -62,11 +62,11 @@ pub(crate) struct Names {
 impl Summary {
     /// Returns the number of reachable instances of all classes of this name.
     pub(crate) fn instances(&self, class: &str) -> u64 {
-        self.known(class).objects
+        self.reachable_instances(class).objects
     }
 
     /// Returns the number and the bytes of reachable instances of all classes of this name.
-    pub(crate) fn known(&self, class: &str) -> Known {
+    pub(crate) fn reachable_instances(&self, class: &str) -> Known {
         let from = (class.to_owned(), None);
         let lines = self.classes.range(from..);
         let mut all = Known::default();
@@ -88,9 +88,9 @@ impl Summary {
     /// Returns an error if memory for the passes runs out.
     pub fn new(snapshot: &Snapshot, path: String) -> hprof::Result<Self> {
         let holders = snapshot.holders()?;
-        let agent_objects = AgentObjects::of(snapshot);
+        let agent_objects = AgentObjects::find(snapshot);
         let trie = Trie::new(snapshot, &holders, &agent_objects);
-        let (samples, fault) = Samples::of(snapshot, &agent_objects);
+        let (samples, fault) = Samples::from_snapshot(snapshot, &agent_objects);
         let agent = samples.as_ref().and_then(Samples::info);
         let allocated = samples.map(|s| Attribution::new(snapshot, &holders, &trie, s));
         let stats = DumpStats::new(snapshot, &holders, &trie);
@@ -98,7 +98,7 @@ impl Summary {
         let mut classes: BTreeMap<ClassKey, ClassFigures> = BTreeMap::new();
         let mut all = Total::default();
         let mut totals = snapshot.histogram();
-        agent_objects.take_from(snapshot, &mut totals);
+        agent_objects.subtract_from(snapshot, &mut totals);
         for ((_, class), total) in snapshot.classes().iter().zip(totals) {
             all += total.all;
             if total.reachable.objects == 0 {
@@ -126,7 +126,7 @@ impl Summary {
             .tree()
             .retained_bytes(Node::ROOT)
             .saturating_sub(reachable.bytes);
-        let origin = Origin::of(snapshot, agent.as_ref());
+        let origin = Origin::from_snapshot(snapshot, agent.as_ref());
         let info = SnapshotInfo {
             path,
             bytes: snapshot.source().file_bytes(),

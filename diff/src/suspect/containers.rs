@@ -28,7 +28,7 @@ const DEPTH: usize = 6;
 /// purposes. Checks the classes that declare the fields by which the given candidates are held.
 ///
 /// Cost: reads at most some thousand objects for each class.
-pub(crate) fn among(
+pub(crate) fn container_classes(
     snapshot: &Snapshot,
     aligned: &Aligned<'_>,
     candidates: &[Candidate],
@@ -37,7 +37,7 @@ pub(crate) fn among(
     let mut asked: BTreeSet<&str> = BTreeSet::new();
     let mut found = BTreeSet::new();
     for candidate in candidates {
-        let Some(step) = aligned.own_field(candidate) else {
+        let Some(step) = aligned.application_field_step(candidate) else {
             continue;
         };
         let (field, kind) = (
@@ -50,7 +50,7 @@ pub(crate) fn among(
         if kind == LabelKind::ApplicationField
             && is_generic(aligned, step, class)
             && asked.insert(class)
-            && serves_many(snapshot, class)
+            && is_multi_purpose(snapshot, class)
         {
             found.insert(class.to_owned());
         }
@@ -90,7 +90,7 @@ fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
 
 /// True if the class serves several purposes: either several fields of other classes each hold an instance, or a class
 /// of another loader holds one.
-fn serves_many(snapshot: &Snapshot, class: &str) -> bool {
+fn is_multi_purpose(snapshot: &Snapshot, class: &str) -> bool {
     let classes = snapshot.classes();
     let tree = snapshot.tree();
     let of = classes.by_name(class);

@@ -4,7 +4,7 @@
 use heapdiff_model::diff::Suspect;
 use heapdiff_units::Size;
 
-use super::{MANY, class_of_holders, grown, mostly_one};
+use super::{MANY, class_of_holders, dominant_holder_sentence, grown};
 use crate::evidence::context::{Nested, SuspectContext};
 use crate::growth;
 use crate::sentence::Evidence;
@@ -31,8 +31,8 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
             in_place: candidate.in_place,
         }));
     }
-    reasons.extend(spread(context, holders));
-    reasons.extend(inside(context));
+    reasons.extend(holder_count_sentence(context, holders));
+    reasons.extend(inner_field_sentence(context));
     reasons
 }
 
@@ -41,7 +41,7 @@ const BELOW: usize = 64;
 
 /// Returns the sentence about an application field of the suspect's objects, if this field holds most of the bytes that
 /// the objects retain. Returns `None` if there is no such field.
-fn inside(context: &SuspectContext<'_>) -> Option<Evidence> {
+fn inner_field_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
     let trie = context.trie();
     let &content = context.candidate.content.first()?;
     let of = &trie[content];
@@ -118,12 +118,12 @@ fn form(of: &Form<'_>) -> Evidence {
 }
 
 /// Returns the sentence about the number of holders. Returns `None` if there are few.
-fn spread(context: &SuspectContext<'_>, at: StepId) -> Option<Evidence> {
+fn holder_count_sentence(context: &SuspectContext<'_>, at: StepId) -> Option<Evidence> {
     let count = context.trie()[at].objects;
     if at == StepId::ROOT || count < MANY || context.candidate.in_place {
         return None;
     }
-    if let Some(one) = mostly_one(context, at) {
+    if let Some(one) = dominant_holder_sentence(context, at) {
         return Some(one);
     }
     let all = context.candidate.retained.last().copied().unwrap_or(0);
@@ -136,7 +136,7 @@ fn spread(context: &SuspectContext<'_>, at: StepId) -> Option<Evidence> {
 }
 
 /// Returns the sentence about a collection that another field refers to, if it holds the same objects.
-pub(crate) fn with_them(collection: &Suspect) -> Evidence {
+pub(crate) fn holds_same_objects(collection: &Suspect) -> Evidence {
     Evidence::CollectionHolds {
         field: collection.holder.clone(),
         size: grown(collection),
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::suspect::tests::suspect;
 
-    fn told(
+    fn described(
         objects: u64,
         shallow: u64,
         largest: u64,
@@ -168,9 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_told_by_its_figures() {
+    fn held_objects_are_described_by_their_figures() {
         let of = |objects: u64, shallow: u64, largest: u64, in_place: bool| {
-            told(objects, shallow, largest, None, in_place)
+            described(objects, shallow, largest, None, in_place)
         };
         let one = "one object of class a.B takes most of the bytes: its own size is 8.0 KiB";
         assert_eq!(of(1, 8192, 10_240, true), one);
@@ -183,8 +183,8 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_one_another_is_a_chain_where_each_holds_one() {
-        let of = |nested| told(10, 160, 10_240, nested, false);
+    fn nested_objects_are_a_chain_if_each_holds_one() {
+        let of = |nested| described(10, 160, 10_240, nested, false);
         let chain = "it consists of a chain of 10 objects of class a.B, 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Chain)), chain);
         let tree = "one of 10 objects of class a.B holds all others, 1.0 KiB each on average";
@@ -195,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn a_collection_beside_its_content_is_told_without_growth() {
+    fn a_collection_of_one_dump_is_described_without_growth() {
         let one = suspect("B.all", "java.util.HashMap$Node", &[], (5000, 160_000));
-        let told = with_them(&one).to_string();
-        let grew = super::super::grew_with_them(&one).to_string();
+        let described = holds_same_objects(&one).to_string();
+        let grew = super::super::grew_with_content(&one).to_string();
         assert!(!grew.contains("and its own size is"), "{grew}");
         assert_eq!(
-            told,
+            described,
             "the collection in B.all holds the same objects, and its own size is 156.3 KiB"
         );
     }

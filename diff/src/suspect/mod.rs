@@ -32,7 +32,7 @@ use crate::names::{self, LabelKind};
 use crate::sentence::{self, Names};
 use crate::trie::StepId;
 use heapdiff_trend::Course;
-pub(crate) use held::with_them;
+pub(crate) use held::holds_same_objects;
 pub(crate) use titles::thread_local_fix;
 
 /// Returns a candidate's suspect, with its path and figures but without a verdict. Also returns the class that declares
@@ -59,10 +59,10 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         (None, None) => text(trie[StepId::ROOT].via),
     };
     let mut reasons = if context.is_alone() {
-        held::reasons(context, spread_over(context))
+        held::reasons(context, spreading_step(context))
     } else {
         let mut reasons = vec![structure(context)];
-        reasons.extend(spread(context));
+        reasons.extend(spread_sentence(context));
         reasons
     };
     reasons.extend(outside::reasons(context));
@@ -80,13 +80,13 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         shared_steps.insert(0, 0);
     }
     let resolved = ResolvedPaths::new(context, &steps, &shared_steps);
-    let begin = match (resolved.at_static(), start) {
+    let begin = match (resolved.static_field_step(), start) {
         (Some((at, class)), _) => {
             root = format!("static {class}");
             at
         }
         (None, Some(class)) => class + 1,
-        (None, None) if resolved.covers_root() => 0,
+        (None, None) if resolved.is_root_replaced() => 0,
         (None, None) => 1.min(labels.len()),
     };
     let path = resolved.path(&labels, begin);
@@ -101,9 +101,9 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     };
     if has_own_holder(&aligned.labels(candidate)) {
         // The path already names the only holder, so there are no others to mention.
-    } else if let Some((parent, found)) = resolved.ways() {
+    } else if let Some((parent, found)) = resolved.paths_to_shared() {
         let ways = shared_holders(context, parent, found);
-        reasons.extend(several(&ways));
+        reasons.extend(several_holders_sentence(&ways));
         also_held_by = ways.into_iter().map(|w| w.name).collect();
         also_held_by.sort();
         also_held_by.dedup();
@@ -116,7 +116,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         retained_bytes: candidate.growth(),
     };
     if start.is_none()
-        && !resolved.covers_root()
+        && !resolved.is_root_replaced()
         && let Some(name) = titles::thread(context)
     {
         root = format!("{root} \"{name}\"");
@@ -194,7 +194,7 @@ fn is_class(text: &str) -> bool {
 
 /// Adds the verdict and its reasons to a suspect. Returns false if the evidence shows that it is not a suspect, for
 /// example because all of its objects are replaced over time.
-pub(crate) fn judge(
+pub(crate) fn add_verdict(
     context: &SuspectContext<'_>,
     suspect: &mut Suspect,
     survival: Option<Survival>,
@@ -205,9 +205,9 @@ pub(crate) fn judge(
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
     suspect.likely_fix = thread_local_fix(context, suspect);
     let usage = usage::of(context, usages);
-    suspect.usage = usage.map(|usage| usage.told());
+    suspect.usage = usage.map(|usage| usage.to_report());
     let evidence = Evidence {
-        course: context.aligned.course(&candidate.series),
+        course: context.aligned.trend_of(&candidate.series),
         figures: &candidate.series,
         finding,
         bound: bounds::of(context),
@@ -225,7 +225,7 @@ pub(crate) fn judge(
     // The sentences are in this order: the cause, how the suspect's content is held, the evidence for the verdict.
     let cause = usize::from(suspect.detector.is_some());
     reasons.splice(cause..cause, suspect.reasons.drain(..));
-    let stays = bounds::stays_when_cleared(context);
+    let stays = bounds::survives_soft_clearing(context);
     let by_class = candidate.by_class.iter();
     let by_class = by_class.map(|&i| sentence::Evidence::FiguresOfClass { dump: i + 1 });
     let elsewhere = candidate.elsewhere.iter();
@@ -321,7 +321,7 @@ pub(crate) fn fold_collections(
 }
 
 /// Returns the sentence which says that a collection grew together with its content.
-pub(crate) fn grew_with_them(collection: &Suspect) -> sentence::Evidence {
+pub(crate) fn grew_with_content(collection: &Suspect) -> sentence::Evidence {
     sentence::Evidence::CollectionGrew {
         field: collection.holder.clone(),
         growth: grown(collection),
@@ -333,7 +333,8 @@ fn grown(suspect: &Suspect) -> Size {
     Size(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
 }
 
-/// True if a suspect is only a collection around the objects of the suspect `of`, which must be at least as large.
+/// True if a suspect is only a collection around the objects of the suspect `from_points`, which must be at least as
+/// large.
 fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let (own, all) = (suspect.growth.objects, of.growth.objects);
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
@@ -355,11 +356,11 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
         .iter()
         .map(|s| (s.info.taken_ms, s.stats.classes))
         .collect();
-    let course = Course::of(&classes, before / 50);
+    let course = Course::from_points(&classes, before / 50);
     if course.trend.is_steady() && course.telling > 2 {
         return None;
     }
-    if are_one_family(context, after.saturating_sub(before)) {
+    if are_generated_alike(context, after.saturating_sub(before)) {
         return None;
     }
     let labels = context.aligned.labels(context.candidate);
@@ -390,7 +391,7 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
 
 /// True if most of the new classes are hidden application classes with one common name. The program then creates
 /// classes all the time, not only during start-up.
-fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
+fn are_generated_alike(context: &SuspectContext<'_>, came: u64) -> bool {
     let mut families: BTreeMap<Cow<'_, str>, u64> = BTreeMap::new();
     for (index, class) in context.snapshot.classes().iter() {
         let is_own = !names::is_runtime(context.snapshot, index);
@@ -432,14 +433,14 @@ fn shared_holders(
         Some(SharedHolder {
             name: growth::holder(path)?,
             // A single dump shows no growth. So all holders count as growing.
-            grew: context.is_alone() || grew(context, parent, path),
+            grew: context.is_alone() || path_grew(context, parent, path),
         })
     };
     found.iter().filter_map(holder).collect()
 }
 
 /// True if the objects on a path that leads down from a trie node grew in number or size.
-fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
+fn path_grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     let trie = context.trie();
     let is_static = |kind| {
         matches!(
@@ -482,7 +483,7 @@ fn largest_content(context: &SuspectContext<'_>) -> Option<ObjectIndex> {
 }
 
 /// Returns the sentence that names several holders of the same objects. It also says which of the holders grew.
-fn several(ways: &[SharedHolder]) -> Option<sentence::Evidence> {
+fn several_holders_sentence(ways: &[SharedHolder]) -> Option<sentence::Evidence> {
     let mut names: Vec<&str> = ways.iter().map(|w| &*w.name).collect();
     let mut seen: Vec<&str> = Vec::new();
     names.retain(|n| {
@@ -508,7 +509,7 @@ fn several(ways: &[SharedHolder]) -> Option<sentence::Evidence> {
 /// Returns the number of holders over which the growth is spread.
 fn holders(context: &SuspectContext<'_>) -> u64 {
     let trie = context.trie();
-    let step = spread_over(context);
+    let step = spreading_step(context);
     match step {
         StepId::ROOT => 1,
         step => trie[step].objects.max(1),
@@ -516,7 +517,7 @@ fn holders(context: &SuspectContext<'_>) -> u64 {
 }
 
 /// Returns the trie node whose objects are the holders over which the growth is spread.
-fn spread_over(context: &SuspectContext<'_>) -> StepId {
+fn spreading_step(context: &SuspectContext<'_>) -> StepId {
     if context.candidate.in_place {
         context.candidate.content[0]
     } else {
@@ -539,7 +540,10 @@ fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
 
 /// Returns the sentence which says that one of many holders has most of the suspect's content. Returns `None` if none
 /// has most of it.
-fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evidence> {
+fn dominant_holder_sentence(
+    context: &SuspectContext<'_>,
+    at: StepId,
+) -> Option<sentence::Evidence> {
     let step = &context.trie()[at];
     // The stored samples of a trie node are its largest objects.
     let largest = step.samples.iter();
@@ -551,8 +555,8 @@ fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evid
 }
 
 /// Returns the sentence which describes how the growth is spread over many holders. Returns `None` for few holders.
-fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
-    let at = spread_over(context);
+fn spread_sentence(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
+    let at = spreading_step(context);
     // The holders are maps of thread locals. Each has entries for several thread locals, so the mean size of a map
     // tells little.
     if context
@@ -568,7 +572,7 @@ fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     if count < MANY {
         return None;
     }
-    if let Some(one) = mostly_one(context, at) {
+    if let Some(one) = dominant_holder_sentence(context, at) {
         return Some(one);
     }
     let [first, .., last] = &context.candidate.retained[..] else {
@@ -586,7 +590,7 @@ fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
 /// Returns the sentence about how the suspect's content grew: objects were added, or the objects themselves became
 /// larger. It also says how the number of holders changed.
 fn structure(context: &SuspectContext<'_>) -> sentence::Evidence {
-    let step = spread_over(context);
+    let step = spreading_step(context);
     let (before, now) = context.ends(step);
     match (context.candidate.in_place, step) {
         (true, _) => sentence::Evidence::GrewInPlace { before, now },
@@ -617,12 +621,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn collections_are_folded_into_what_they_hold_whatever_its_rank() {
+    fn collections_are_merged_into_their_content_at_any_rank() {
         const NODE: &str = "java.util.HashMap$Node";
         let waiting = || suspect("A.queue", "a.Task", &["B.all"], (5000, 9_000_000));
         let nodes = |objects| suspect("B.all", NODE, &[], (objects, 160_000));
         let folded = |mut all: Vec<Suspect>| {
-            fold_collections(&mut all, grew_with_them);
+            fold_collections(&mut all, grew_with_content);
             let of = |s: Suspect| (s.holder, s.reasons.join(""));
             all.into_iter().map(of).collect::<Vec<_>>()
         };
@@ -644,9 +648,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn several_holders_are_told_where_there_are_several() {
-        assert_eq!(several(&[way("A.all", true), way("A.all", true)]), None);
-        let told = |ways: &[SharedHolder]| several(ways).unwrap().to_string();
+    fn several_holders_are_named() {
+        assert_eq!(
+            several_holders_sentence(&[way("A.all", true), way("A.all", true)]),
+            None
+        );
+        let told = |ways: &[SharedHolder]| several_holders_sentence(ways).unwrap().to_string();
         let both = told(&[way("A.all", true), way("B.all", true)]);
         assert!(both.ends_with("through A.all and B.all: clearing only one of them frees nothing"));
         let one = told(&[way("A.all", true), way("B.all", false)]);

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_those_of_the_jdk() {
+    fn thread_states_are_named_as_in_the_jdk() {
         for (status, name) in [
             (0, "NEW"),
             (5, "RUNNABLE"),

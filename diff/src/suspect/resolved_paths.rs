@@ -45,7 +45,8 @@ impl ResolvedPaths {
         // them does not show how the other objects are held. Exception: one object holds most of the growth by itself,
         // such as a list that both a local variable and a field hold.
         let is_one_kind = |step: StepId| {
-            trie[step].parent != StepId::ROOT || !names::is_of_all_kinds(context.class(step))
+            trie[step].parent != StepId::ROOT
+                || !names::is_general_purpose_class(context.class(step))
         };
         let mut resolved = Self {
             found: BTreeMap::new(),
@@ -62,7 +63,7 @@ impl ResolvedPaths {
                 samples: &step.samples,
                 of: step.objects,
             };
-            let above = above_content(context, steps, at);
+            let above = content_dominators(context, steps, at);
             let is_content = at + 1 == steps.len();
             let wanted = match alone {
                 _ if is_one_kind(steps[at]) && is_content => all,
@@ -103,19 +104,19 @@ impl ResolvedPaths {
     }
 
     /// Returns the trie node above the uppermost shared trie node, and the paths from the upper to the lower one.
-    pub(crate) fn ways(&self) -> Option<(StepId, &[Vec<Label>])> {
+    pub(crate) fn paths_to_shared(&self) -> Option<(StepId, &[Vec<Label>])> {
         let (parent, paths) = self.ways.as_ref()?;
         Some((*parent, paths))
     }
 
     /// True if a path of references was found for the first trie node of the suspect's path.
-    pub(crate) fn covers_root(&self) -> bool {
+    pub(crate) fn is_root_replaced(&self) -> bool {
         self.found.contains_key(&0)
     }
 
     /// Finds the lowest shared trie node whose path of references begins at a static field. Returns the index of the
     /// trie node, and the class that declares the field.
-    pub(crate) fn at_static(&self) -> Option<(usize, &str)> {
+    pub(crate) fn static_field_step(&self) -> Option<(usize, &str)> {
         self.found
             .iter()
             .rev()
@@ -144,7 +145,11 @@ impl ResolvedPaths {
 /// Returns the objects of a shared trie node that dominate content of the suspect. These are the largest objects of the
 /// trie node or, if none of them dominates content, the objects that dominate the largest content. Other objects of the
 /// trie node are left out, because they may hold something else. Empty if the trie node is the content itself.
-fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> Vec<ObjectIndex> {
+fn content_dominators(
+    context: &SuspectContext<'_>,
+    steps: &[StepId],
+    at: usize,
+) -> Vec<ObjectIndex> {
     let (trie, snapshot) = (context.trie(), context.snapshot);
     let tree = snapshot.tree();
     let Some(&content) = steps.last().filter(|_| at + 1 < steps.len()) else {
@@ -153,7 +158,7 @@ fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> V
     let below = &steps[at + 1..];
     let largest = trie[steps[at]].samples.iter().copied();
     let leading: Vec<ObjectIndex> = largest
-        .filter(|&object| leads_down(context, object, below))
+        .filter(|&object| has_class_chain(context, object, below))
         .collect();
     if !leading.is_empty() {
         return leading;
@@ -177,7 +182,7 @@ fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> V
 }
 
 /// True if the dominator tree has a chain of objects below `object` whose classes are those of `steps`, in this order.
-fn leads_down(context: &SuspectContext<'_>, object: ObjectIndex, steps: &[StepId]) -> bool {
+fn has_class_chain(context: &SuspectContext<'_>, object: ObjectIndex, steps: &[StepId]) -> bool {
     let (snapshot, tree) = (context.snapshot, context.snapshot.tree());
     let mut level = vec![object];
     for &step in steps {

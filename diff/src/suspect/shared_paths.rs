@@ -151,7 +151,7 @@ impl Ways {
 
     /// Each path begins at the dominator of the wanted objects. Returns how many different references are the first of
     /// some path.
-    fn beginnings(&self) -> usize {
+    fn first_reference_count(&self) -> usize {
         let first: FxHashSet<Option<&Label>> = self.list.iter().map(|w| w.path.first()).collect();
         first.len()
     }
@@ -241,7 +241,10 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
     };
     if tree.object(dominator).is_none() && !found.first().is_some_and(is_named) {
         // Paths from JDK threads are short, and hide the longer path from the application.
-        let own: Vec<ObjectIndex> = all.into_iter().filter(|&o| is_own(snapshot, o)).collect();
+        let own: Vec<ObjectIndex> = all
+            .into_iter()
+            .filter(|&o| is_application_object(snapshot, o))
+            .collect();
         let mut named = search.ways(&own, CHAIN);
         named.retain(|path| is_written(&path.labels) && path.objects >= of.min(SEVERAL as u64));
         found.retain(|path| !named.iter().any(|other| other.labels == path.labels));
@@ -349,7 +352,7 @@ impl Search<'_> {
             } else {
                 found * 2 >= of.min(WIDTH as u64)
             };
-            if level.is_empty() || (enough && ways.beginnings() >= PATHS) {
+            if level.is_empty() || (enough && ways.first_reference_count() >= PATHS) {
                 break;
             }
         }
@@ -402,7 +405,7 @@ impl Search<'_> {
 }
 
 /// True if an object is an instance of an application class, or the class object of one.
-fn is_own(snapshot: &Snapshot, object: ObjectIndex) -> bool {
+fn is_application_object(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     let class = snapshot
         .represents(object)
         .or_else(|| snapshot.class_of(object));
@@ -421,7 +424,7 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let threads = snapshot.threads();
     let locals = threads.iter().flat_map(locals);
     let mut all: Vec<ObjectIndex> = classes.chain(roots).chain(locals).collect();
-    all.sort_by_key(|&o| (!is_own(snapshot, o), o));
+    all.sort_by_key(|&o| (!is_application_object(snapshot, o), o));
     all.dedup();
     all.retain(|&o| snapshot.tree().is_reachable(o));
     all
@@ -488,7 +491,7 @@ pub(super) fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(Objec
 /// Returns the same references as [`references`], without labels.
 fn holds(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Hold)> {
     let is_kept = |kind| !matches!(kind, Reference::Weak | Reference::Phantom);
-    holds_if(snapshot, record, is_kept, ELEMENTS)
+    references_if(snapshot, record, is_kept, ELEMENTS)
 }
 
 /// Returns the strong references of an object. For an array, returns those of at most `elements` elements.
@@ -497,12 +500,12 @@ pub(super) fn strong_references(
     record: &Record<'_>,
     elements: u32,
 ) -> Vec<(ObjectIndex, Hold)> {
-    holds_if(snapshot, record, |kind| kind == Reference::No, elements)
+    references_if(snapshot, record, |kind| kind == Reference::No, elements)
 }
 
 /// Returns the references of an object. If the object is a `java.lang.ref.Reference`, its referent is included only if
 /// `keeps_referent` returns true for this kind of reference.
-fn holds_if(
+fn references_if(
     snapshot: &Snapshot,
     record: &Record<'_>,
     keeps_referent: impl Fn(Reference) -> bool,

@@ -42,7 +42,7 @@ pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title
     }
     let root = labels.iter().rposition(|l| l.0 == VAR_ROOT);
     if let Some(at) = root.filter(|&at| is_below(at))
-        && let Some(name) = var(context, at)
+        && let Some(name) = clojure_var_name(context, at)
     {
         let class = "clojure.lang.Var".to_owned();
         return Some(Title { name, class });
@@ -134,7 +134,7 @@ fn held_by(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<String> 
 
 /// Returns the name of the Clojure Var that holds most bytes of a trie node, in Clojure's own notation:
 /// `#'shop.core/orders`.
-fn var(context: &SuspectContext<'_>, at: usize) -> Option<String> {
+fn clojure_var_name(context: &SuspectContext<'_>, at: usize) -> Option<String> {
     let snapshot = context.snapshot;
     let tree = snapshot.tree();
     let values = samples(context, at).iter().copied();
@@ -166,7 +166,10 @@ fn frame(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
         .filter(|frame| frame.locals.iter().any(holds))
         .map(|frame| &frame.frame)
         .collect();
-    let own = frames.iter().rev().find(|f| names::is_own_class(&f.class));
+    let own = frames
+        .iter()
+        .rev()
+        .find(|f| names::is_application_class_name(&f.class));
     let frame = own.or(frames.last())?;
     let class = names::stable(&frame.class).into_owned();
     Some(Title {

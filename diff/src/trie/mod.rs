@@ -187,7 +187,7 @@ impl Trie {
         let of_runtime = is_jdk(self.names.text(class));
         let is_between = |s: StepId| {
             self.names.kind(self[s].via) == LabelKind::RuntimeField
-                && names::is_link(self.names.text(self[s].class))
+                && names::is_chain_link_class(self.names.text(self[s].class))
         };
         std::iter::successors(Some(above), |&s| Some(self[s].parent))
             .take_while(|&s| s != StepId::ROOT)
@@ -515,7 +515,7 @@ impl Builder<'_> {
             {
                 self.trie.steps[s.0 as usize].cyclic = true;
             }
-            self.pend(into, group.nodes, true);
+            self.queue_nodes(into, group.nodes, true);
             return;
         }
         let known = self.index.contains_key(&(above, via, class));
@@ -540,11 +540,11 @@ impl Builder<'_> {
             samples.add(retained, object);
         }
         if step.retained_bytes >= self.expand {
-            self.pend(id, group.nodes, inside);
+            self.queue_nodes(id, group.nodes, inside);
         }
     }
 
-    fn pend(&mut self, step: StepId, nodes: Nodes, nested: bool) {
+    fn queue_nodes(&mut self, step: StepId, nodes: Nodes, nested: bool) {
         if nodes.is_empty() {
             return;
         }

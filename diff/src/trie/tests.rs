@@ -21,7 +21,7 @@ fn names(trie: &Trie, via: &str, class: &str) -> (Option<Name>, Name) {
 }
 
 #[test]
-fn the_largest_objects_are_kept_and_of_equals_the_first() {
+fn the_largest_objects_are_kept_and_ties_keep_the_first() {
     let mut largest = Largest::default();
     for (retained, object) in [(5, 1), (9, 7), (5, 0), (9, 3), (1, 2), (7, 4), (5, 5)] {
         largest.add(retained, ObjectIndex(object));
@@ -79,7 +79,7 @@ fn chains_fold_into_the_step_that_they_repeat() {
 }
 
 #[test]
-fn the_runtimes_classes_fold_only_into_the_step_above() {
+fn jdk_classes_fold_only_into_the_step_above() {
     let trie = chain(&[("Node.next", "java.util.Node"), ("Node.item", "com.acme.A")]);
     let (via, class) = names(&trie, "Node.next", "java.util.Node");
     assert_eq!(trie.folds_into(StepId(1), via, class), Some(StepId(1)));
@@ -87,7 +87,7 @@ fn the_runtimes_classes_fold_only_into_the_step_above() {
 }
 
 #[test]
-fn completions_of_one_another_are_a_chain_and_collections_within_collections_are_not() {
+fn completions_fold_into_a_chain_and_collections_do_not() {
     const INNER: LabelKind = LabelKind::RuntimeField;
     let folds = |links: [(&'static str, &'static str); 2]| {
         let steps = [links[0], links[1], links[0]];
@@ -131,7 +131,7 @@ fn long_periods_do_not_fold() {
 }
 
 #[test]
-fn ways_through_the_trie() {
+fn paths_through_the_trie() {
     let trie = chain(&[("r", "A"), ("A.b", "B"), ("B.c", "C")]);
     let above: Vec<u32> = trie.above(StepId(3)).map(|s| s.0).collect();
     assert_eq!(above, [3, 2, 1, 0]);

@@ -64,6 +64,6 @@ pub(crate) fn alone(source: Source) -> HeapReport {
     let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
     let summary = Summary::new(&snapshot, "a.hprof".to_owned()).unwrap();
     let options = HeapOptions { waste: true };
-    let one = OneDump::of(&summary, &snapshot, &Filter::default(), options, &Silent);
+    let one = OneDump::analyze(&summary, &snapshot, &Filter::default(), options, &Silent);
     one.unwrap().report
 }

@@ -7,7 +7,7 @@ use hprof::{Silent, Source};
 /// Returns the dump without its contents.
 pub(super) fn of(dump: &Source) -> Source {
     let mut out = Vec::new();
-    let redaction = Redaction::of(dump, redaction_rules(false)).unwrap();
+    let redaction = Redaction::new(dump, redaction_rules(false)).unwrap();
     redaction.write(&mut out, &Silent).unwrap();
     Source::from_bytes(out)
 }

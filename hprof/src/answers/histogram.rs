@@ -35,14 +35,14 @@ impl Histogram {
     /// # Errors
     /// As [`Snapshot::open`].
     pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self> {
-        Self::of(Source::open_nth(path, options.dump)?, options, progress)
+        Self::from_source(Source::open_nth(path, options.dump)?, options, progress)
     }
 
     /// Reads a dump from bytes that are already open. See [`Histogram::open`].
     ///
     /// # Errors
     /// As [`Snapshot::open`].
-    pub fn of(source: Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
+    pub fn from_source(source: Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
         let store = Store::new(options.max_memory);
         let header = record::header(&source)?;
         let outline = Outline::with_heap(&source, &header)?;

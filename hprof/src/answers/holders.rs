@@ -62,7 +62,7 @@ impl Snapshot {
             let shared = mem::as_atomic_u16(&mut slots);
             self.class_objects_hold(shared);
             self.instances_hold_classes(shared);
-            self.hold_unwritten(shared);
+            self.record_implicit(shared);
             return Ok(Holders { slots });
         }
         let mut slots: Array<u16> = self.store.zeroed(self.object_count() as usize)?;
@@ -70,25 +70,25 @@ impl Snapshot {
         self.class_objects_hold(shared);
         self.pieces.par_iter().for_each(|piece| {
             let Segment { start, end } = piece.segment;
-            self.dump.source.will_read(start, end - start);
+            self.dump.source.advise_sequential(start, end - start);
             match self.dump.header.id_size {
                 8 => self.hold_in::<8>(start, end, shared),
                 _ => self.hold_in::<4>(start, end, shared),
             }
         });
-        self.hold_unwritten(shared);
+        self.record_implicit(shared);
         Ok(Holders { slots })
     }
 
     /// Stores the codes of references that are not in any record. This is done last, so that fields take precedence.
-    fn hold_unwritten(&self, shared: &[AtomicU16]) {
+    fn record_implicit(&self, shared: &[AtomicU16]) {
         let threads: std::collections::HashMap<u32, ObjectIndex> = self
             .roots
             .iter()
             .filter(|r| r.kind == crate::records::walk::RootKind::Thread)
             .filter_map(|r| Some((r.thread, self.find(r.id)?)))
             .collect();
-        for root in self.roots.iter().filter(|r| r.kind.is_of_thread()) {
+        for root in self.roots.iter().filter(|r| r.kind.belongs_to_thread()) {
             if let (Some(&thread), Some(object)) = (threads.get(&root.thread), self.find(root.id)) {
                 self.hold(shared, self.tree().node(thread), object.0, code::LOCAL);
             }
@@ -134,7 +134,7 @@ impl Snapshot {
 
     /// Calls [`Snapshot::hold`] for a batch of references. Each call needs four look-ups at unrelated addresses. So the
     /// work is done in stages, and each stage prefetches what the next stage needs for the whole batch.
-    fn hold_batch(&self, slots: &[AtomicU16], batch: &mut Vec<FoundReference>) {
+    fn record_batch(&self, slots: &[AtomicU16], batch: &mut Vec<FoundReference>) {
         for found in &mut *batch {
             let number = self.number(found.id);
             found.id = u64::from(number);
@@ -178,7 +178,7 @@ impl Snapshot {
         };
         // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
         let _ = walk::walk(&self.dump.source, start, end, ID, &mut visitor);
-        self.hold_batch(slots, &mut visitor.batch);
+        self.record_batch(slots, &mut visitor.batch);
     }
 
     #[inline(always)]
@@ -285,14 +285,14 @@ impl<const ID: usize> HoldVisitor<'_, ID> {
     }
 
     #[inline(always)]
-    fn found(&mut self, from: Node, id: u64, code: u16) {
+    fn record_found(&mut self, from: Node, id: u64, code: u16) {
         if id == 0 {
             return;
         }
         self.snapshot.map.fetch(id);
         self.batch.push(FoundReference { from, id, code });
         if self.batch.len() == BATCH {
-            self.snapshot.hold_batch(self.slots, &mut self.batch);
+            self.snapshot.record_batch(self.slots, &mut self.batch);
         }
     }
 
@@ -301,7 +301,7 @@ impl<const ID: usize> HoldVisitor<'_, ID> {
     fn found_class(&mut self, from: Node, class: ClassIndex, id: u64) {
         let above = self.snapshot.tree().dominator(ObjectIndex(class.0));
         if above == Some(from) {
-            self.found(from, id, code::CLASS);
+            self.record_found(from, id, code::CLASS);
         }
     }
 }
@@ -326,7 +326,7 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
         {
             let at = at as usize;
             if at + ID <= body.len() {
-                self.found(node, read_id::<ID>(body, at), k as u16 + 1);
+                self.record_found(node, read_id::<ID>(body, at), k as u16 + 1);
             }
         }
         let at = layout.referent as usize;
@@ -339,7 +339,7 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
                 crate::options::Refs::Strong => layout.reference == Reference::No,
             };
             if retains {
-                self.found(node, read_id::<ID>(body, at), code::REFERENT);
+                self.record_found(node, read_id::<ID>(body, at), code::REFERENT);
             }
         }
         if class.0 < s.split.classes && !classes[class].loader.is_null() {
@@ -354,7 +354,7 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
             return;
         };
         for element in elements.chunks_exact(ID) {
-            self.found(node, read_id::<ID>(element, 0), code::ELEMENT);
+            self.record_found(node, read_id::<ID>(element, 0), code::ELEMENT);
         }
         if let Some(class) = s.dump.classes.by_id(ObjectId(class_id))
             && class.0 < s.split.classes

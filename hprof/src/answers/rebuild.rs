@@ -60,7 +60,7 @@ impl Snapshot {
                 found: Vec::new(),
             };
             let Segment { start, end } = piece.segment;
-            self.dump.source.will_read(start, end - start);
+            self.dump.source.advise_sequential(start, end - start);
             // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
             let id_size = self.dump.header.id_size;
             let _ = walk::walk(&self.dump.source, start, end, id_size, &mut visitor);

@@ -68,7 +68,7 @@ impl Snapshot {
         let nothing = || FoundReferrers::new(&sorted, limit, &passed);
         let mut all = match self.listed(&sorted, nothing()) {
             Some(found) => found,
-            None => self.searched(&sorted, &wanted, nothing),
+            None => self.search_file(&sorted, &wanted, nothing),
         };
         let mut rest = nothing();
         for class in (0..self.split.classes).map(ClassIndex) {
@@ -79,7 +79,7 @@ impl Snapshot {
                 }
             });
         }
-        for (source, target, way) in self.unwritten().iter() {
+        for (source, target, way) in self.implicit_references().iter() {
             if wanted.has(target) {
                 rest.add(target, source, way);
             }
@@ -132,7 +132,7 @@ impl Snapshot {
             sources.dedup();
             sources.truncate(found.limit);
             let sources: Vec<ObjectIndex> = sources.into_iter().map(ObjectIndex).collect();
-            for (source, raw) in sources.iter().zip(self.raws(&sources)) {
+            for (source, raw) in sources.iter().zip(self.records_of(&sources)) {
                 if let Some(raw) = raw {
                     self.each_in_record(raw.body, |id, way| {
                         if id != 0 && self.number_of(id) == target {
@@ -147,7 +147,7 @@ impl Snapshot {
     }
 
     /// Finds references from records by a search of the whole file.
-    fn searched<'a>(
+    fn search_file<'a>(
         &'a self,
         targets: &[u32],
         wanted: &'a Bits,
@@ -157,7 +157,7 @@ impl Snapshot {
         let needles: Vec<memmem::Finder<'_>> = ids.iter().flatten().map(Needle::finder).collect();
         let found = self.pieces.par_iter().map(|piece| {
             let Segment { start, end } = piece.segment;
-            self.dump.source.will_read(start, end - start);
+            self.dump.source.advise_sequential(start, end - start);
             let bytes = &self.dump.source[start..end];
             if ids.is_some() && needles.iter().all(|needle| needle.find(bytes).is_none()) {
                 return nothing();
@@ -255,7 +255,7 @@ impl<'a> FoundReferrers<'a> {
     }
 
     /// Drops references beyond the limit as soon as there are many, because they take memory.
-    fn bound(&mut self) {
+    fn prune(&mut self) {
         let most = self.limit.saturating_mul(self.targets.len());
         if self.list.len() > most.saturating_mul(2).max(1 << 12) {
             self.cut();
@@ -302,6 +302,6 @@ impl Bodies for ReferrerFinder<'_> {
                 self.found.add(target, number, way);
             }
         });
-        self.found.bound();
+        self.found.prune();
     }
 }

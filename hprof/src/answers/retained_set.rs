@@ -55,16 +55,16 @@ impl Snapshot {
             }
             _ => {}
         }
-        if let Some(freed) = self.retained_by_few(&members) {
+        if let Some(freed) = self.retained_by_dominators(&members) {
             return Ok(Some(freed));
         }
         let graph = self.graph(progress)?;
-        progress.go_on()?;
+        progress.check_cancelled()?;
         progress.phase("computing the retained size of the selected objects", 0);
         let mut set = Bits::new(graph.object_count());
         members.iter().for_each(|o| set.set(o.0));
-        let levels = Levels::of(&graph);
-        let kept = levels.kept(&graph, &|object| set.has(object));
+        let levels = Levels::compute(&graph);
+        let kept = levels.reached_outside_set(&graph, &|object| set.has(object));
         let mut freed = Total::default();
         for object in levels.all.iter().filter(|&o| !kept.has(o)) {
             freed += Total {
@@ -122,10 +122,10 @@ impl Snapshot {
                 Shape::ClassObject(_) => class_class.map_or(NONE, |c| c.0),
             })
             .collect();
-        let levels = Levels::of(&graph);
+        let levels = Levels::compute(&graph);
         let bytes = classes.par_iter().map(|class| {
-            progress.go_on()?;
-            let kept = levels.kept(&graph, &|o| class_of[o as usize] == class.0);
+            progress.check_cancelled()?;
+            let kept = levels.reached_outside_set(&graph, &|o| class_of[o as usize] == class.0);
             let freed = levels.all.iter().filter(|&o| !kept.has(o));
             let bytes = freed.map(|o| self.shallow_bytes(ObjectIndex(o))).sum();
             progress.advance(1);
@@ -148,7 +148,7 @@ impl Snapshot {
     /// member dominates, and also the targets of their references that cannot be reached without going through some
     /// member. Returns `None` if this would take long, if soft references or finalizers are involved, or if there is no
     /// index.
-    fn retained_by_few(&self, members: &[ObjectIndex]) -> Option<Total> {
+    fn retained_by_dominators(&self, members: &[ObjectIndex]) -> Option<Total> {
         if members.len() > LOOKS || self.inbound.is_none() {
             return None;
         }
@@ -285,7 +285,7 @@ struct Levels {
 }
 
 impl Levels {
-    fn of(graph: &HeapGraph) -> Self {
+    fn compute(graph: &HeapGraph) -> Self {
         let mut all = DepthFirst::new(graph.object_count());
         let (mut before, mut up_to) = (Vec::new(), Vec::new());
         for level in 0..=graph.weaker.len() {
@@ -306,7 +306,7 @@ impl Levels {
     }
 
     /// Returns the objects to which a path from a GC root leads that passes through no object of the set (`is_in_set`).
-    fn kept(&self, graph: &HeapGraph, is_in_set: &impl Fn(u32) -> bool) -> Bits {
+    fn reached_outside_set(&self, graph: &HeapGraph, is_in_set: &impl Fn(u32) -> bool) -> Bits {
         let mut kept = DepthFirst::new(graph.object_count());
         for (level, (before, weaker)) in self.before.iter().zip(&self.weaker).enumerate() {
             // A weaker path to an object does not count if a stronger path reaches the object in the full graph.

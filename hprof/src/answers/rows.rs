@@ -35,7 +35,8 @@ impl<'a> Rows<'a> {
         snapshot.positions.as_ref()?;
         let (classes, split) = (snapshot.classes(), snapshot.split);
         let number = |id| snapshot.number_of(id);
-        let (extra, _) = implicit_refs::unwritten(classes, split, &snapshot.roots, number);
+        let (extra, _) =
+            implicit_refs::implicit_references(classes, split, &snapshot.roots, number);
         let mut rows = Self {
             snapshot,
             inbound,
@@ -66,10 +67,10 @@ impl<'a> Rows<'a> {
             .iter()
             .map(|&o| ObjectIndex(if o < split.inner { o } else { NONE }))
             .collect();
-        let raws = self.snapshot.raws(&wanted);
+        let raws = self.snapshot.records_of(&wanted);
         let row = |(&object, raw): (&u32, &Option<Raw<'_>>)| {
             let mut row = match raw {
-                Some(raw) => self.of_record(raw),
+                Some(raw) => self.targets_of_record(raw),
                 None if object < split.classes => self.of_class(object),
                 None => class_of_leaf(self.snapshot, &self.pinned, object)
                     .into_iter()
@@ -85,7 +86,7 @@ impl<'a> Rows<'a> {
         objects.iter().zip(&raws).map(row).collect()
     }
 
-    fn of_record(&self, raw: &Raw<'_>) -> Vec<u32> {
+    fn targets_of_record(&self, raw: &Raw<'_>) -> Vec<u32> {
         let (snapshot, classes) = (self.snapshot, self.snapshot.classes());
         let mut row = Vec::new();
         snapshot.each_in_record(raw.body, |id, way| {
@@ -141,8 +142,8 @@ impl<'a> Rows<'a> {
             && matches!(kind, Reference::Soft | Reference::Final)
     }
 
-    /// Returns the approximate number of objects that [`Rows::leading_to`] reads.
-    pub(crate) fn looks(&self, object: u32) -> Result<u64, Damaged> {
+    /// Returns the approximate number of objects that [`Rows::referrers_of`] reads.
+    pub(crate) fn referrers_cost(&self, object: u32) -> Result<u64, Damaged> {
         let listed = self.inbound.count(object)? as u64;
         Ok(match self.pinned.get(object as usize) {
             Some(false) if object < self.snapshot.split.classes => {
@@ -157,7 +158,7 @@ impl<'a> Rows<'a> {
     ///
     /// Cost: about twenty records for each `java.lang.ref` object among the referrers. If the object is a class object
     /// and the class is not a GC root, also a look-up of the class of every object in the dump.
-    pub(crate) fn leading_to(&self, object: u32) -> Result<Vec<u32>, Damaged> {
+    pub(crate) fn referrers_of(&self, object: u32) -> Result<Vec<u32>, Damaged> {
         let (snapshot, split) = (self.snapshot, self.snapshot.split);
         let mut sources = self.inbound.sources(&snapshot.likely_referrers(), object)?;
         sources.dedup();

@@ -179,7 +179,8 @@ impl<'a> Parts<'a> {
 
     /// Returns the references in a part's records for which `wanted` returns true. The search begins after the first
     /// `skip` references, and at most `limit` references are returned. Not included are an object's reference to its
-    /// class (see [`Snapshot::class_of`]) and references that are not in any record (see [`Parts::implicit_links`]).
+    /// class (see [`Snapshot::class_of`]) and references that are not in any record (see
+    /// [`Parts::implicit_references`]).
     ///
     /// Cost: a walk over the part.
     #[must_use]
@@ -243,8 +244,8 @@ impl<'a> Parts<'a> {
     /// Returns the references that are not in any record: from threads to objects on their stacks, and from class
     /// loaders to their classes. Sorted by the referring object.
     #[must_use]
-    pub fn implicit_links(self) -> Vec<Link> {
-        let unwritten = self.0.unwritten();
+    pub fn implicit_references(self) -> Vec<Link> {
+        let unwritten = self.0.implicit_references();
         let links = unwritten.iter().map(|(from, to, way)| Link {
             from: ObjectIndex(from),
             from_id: ObjectId::NULL,
@@ -339,14 +340,17 @@ impl Snapshot {
         }
         impl Visitor for OneRecord<'_> {
             fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
-                self.raw = Some(self.snapshot.raw_at(object, Body::Instance(class, body)));
+                self.raw = Some(self.snapshot.record_at(object, Body::Instance(class, body)));
             }
             fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
-                self.raw = Some(self.snapshot.raw_at(object, Body::Objects(class, elements)));
+                self.raw = Some(
+                    self.snapshot
+                        .record_at(object, Body::Objects(class, elements)),
+                );
             }
             fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, bytes: &[u8]) {
                 let body = Body::Primitives(kind, len, bytes);
-                self.raw = Some(self.snapshot.raw_at(object, body));
+                self.raw = Some(self.snapshot.record_at(object, body));
             }
             fn stop(&mut self, _: u8) -> bool {
                 self.raw.is_some()
@@ -394,7 +398,7 @@ impl Snapshot {
             done: false,
         };
         let Segment { start, end } = piece.segment;
-        self.source().will_read(start, end - start);
+        self.source().advise_sequential(start, end - start);
         // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
         let _ = walk::walk(self.source(), start, end, self.header().id_size, &mut each);
     }

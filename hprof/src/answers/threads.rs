@@ -336,7 +336,7 @@ impl Snapshot {
 
     fn add_locals(&self, threads: &mut [Thread], by_serial: &BTreeMap<u32, usize>) {
         let mut seen = BTreeSet::new();
-        for root in self.roots.iter().filter(|r| r.kind.is_of_thread()) {
+        for root in self.roots.iter().filter(|r| r.kind.belongs_to_thread()) {
             let thread = by_serial.get(&root.thread);
             let (Some(&at), Some(object)) = (thread, self.find(root.id)) else {
                 continue;
@@ -380,14 +380,14 @@ impl Snapshot {
     fn add_details(&self, threads: &mut [Thread]) {
         let none = ObjectIndex(NONE);
         let objects: Vec<ObjectIndex> = threads.iter().map(|t| t.object.unwrap_or(none)).collect();
-        let raws = self.raws(&objects);
+        let raws = self.records_of(&objects);
         let object = |v: Option<Value>| v.and_then(Value::object).unwrap_or(none);
         // Since JDK 19, some fields of a thread are in another object.
         let holders: Vec<ObjectIndex> = raws
             .iter()
             .map(|raw| object(raw.and_then(|r| self.field_in(&r, "holder"))))
             .collect();
-        let holders = self.raws(&holders);
+        let holders = self.records_of(&holders);
         let mut details = Vec::with_capacity(threads.len());
         for ((&thread, raw), holder) in objects.iter().zip(&raws).zip(&holders) {
             let Some(raw) = raw else {
@@ -435,7 +435,7 @@ impl Snapshot {
                 }
                 _ => None,
             };
-        self.raws(names).into_iter().map(text).collect()
+        self.records_of(names).into_iter().map(text).collect()
     }
 }
 

@@ -65,7 +65,7 @@ impl Store {
             scope.spawn(|| {
                 // A lack of memory is ignored here. The arrays that need the memory report it later.
                 if let Ok(pages) = Pages::new(usize::try_from(bytes).unwrap_or(0)) {
-                    self.keep(pages.touched(&done));
+                    self.keep(pages.prefault(&done));
                 }
             });
             let result = work();
@@ -81,30 +81,30 @@ impl Store {
     }
 
     /// Returns kept memory to the system. Call this before a step that does not use the kept memory.
-    pub(crate) fn give_back(&self) {
-        if let Some(kept) = &mut *self.kept() {
+    pub(crate) fn release_kept(&self) {
+        if let Some(kept) = &mut *self.lock_kept() {
             kept.clear();
         }
     }
 
     /// Keeps dropped memory from now on, because another analysis starts.
-    pub(crate) fn keep_again(&self) {
-        self.kept().get_or_insert_default();
+    pub(crate) fn start_keeping(&self) {
+        self.lock_kept().get_or_insert_default();
     }
 
     /// Returns the memory that is kept for reuse to the system. From now on, memory that is dropped is returned at
     /// once.
     pub(crate) fn stop_keeping(&self) {
-        *self.kept() = None;
+        *self.lock_kept() = None;
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Vec<Pages>>> {
+    fn lock_kept(&self) -> std::sync::MutexGuard<'_, Option<Vec<Pages>>> {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn keep(&self, pages: Pages) {
         if let Some(pages) = pages.large_part()
-            && let Some(kept) = &mut *self.kept()
+            && let Some(kept) = &mut *self.lock_kept()
         {
             kept.push(pages);
         }
@@ -118,7 +118,7 @@ impl Store {
             mem::scratch(&self.0.dir, bytes).map(Memory::File)
         } else {
             Pages::new(bytes).and_then(|mut pages| {
-                self.fill_from_kept(&mut pages, 0, bytes)?;
+                self.reuse_pages(&mut pages, 0, bytes)?;
                 Ok(Memory::Pages(pages))
             })
         };
@@ -137,12 +137,12 @@ impl Store {
     /// # Errors
     /// Returns an error if pages cannot be moved and there is no memory to copy them to. The pages before the offset
     /// are not changed.
-    fn fill_from_kept(&self, pages: &mut Pages, from: usize, bytes: usize) -> io::Result<()> {
+    fn reuse_pages(&self, pages: &mut Pages, from: usize, bytes: usize) -> io::Result<()> {
         let full = bytes / Pages::LARGE * Pages::LARGE;
         let mut filled = from;
         let mut result = Ok(());
         while pages.is_large() && filled < full {
-            let Some(mut piece) = self.kept().as_mut().and_then(Vec::pop) else {
+            let Some(mut piece) = self.lock_kept().as_mut().and_then(Vec::pop) else {
                 break;
             };
             let left = full - filled;
@@ -250,7 +250,7 @@ impl<T: Pod> Array<T> {
                 // grows.
                 let shared = old.min(pages.len());
                 pages.bytes_mut()[bytes..shared.max(bytes)].fill(0);
-                self.recharge(bytes as u64);
+                self.adjust_charge(bytes as u64);
                 self.store.keep(rest);
                 Ok(())
             }
@@ -260,7 +260,7 @@ impl<T: Pod> Array<T> {
 
     /// Shortens the array. If it is in anonymous memory, returns the pages behind the new end to the system. Copies no
     /// elements. This is for an array that is consumed from its end while other arrays grow.
-    pub(crate) fn shed(&mut self, len: usize) {
+    pub(crate) fn truncate_and_release(&mut self, len: usize) {
         let old = self.len * size_of::<T>();
         self.len = self.len.min(len);
         let bytes = self.len * size_of::<T>();
@@ -269,7 +269,7 @@ impl<T: Pod> Array<T> {
                 drop(pages.split_off(bytes));
                 let shared = old.min(pages.len()).max(bytes);
                 pages.bytes_mut()[bytes..shared].fill(0);
-                self.recharge(bytes as u64);
+                self.adjust_charge(bytes as u64);
             }
             Memory::File(map) => map[bytes..old].fill(0),
             Memory::Part(..) => {}
@@ -293,14 +293,14 @@ impl<T: Pod> Array<T> {
             // cannot be put behind them.
             let filled = pages.grow(bytes).and_then(|()| {
                 if old.is_multiple_of(Pages::LARGE) {
-                    self.store.fill_from_kept(pages, old, bytes)
+                    self.store.reuse_pages(pages, old, bytes)
                 } else {
                     Ok(())
                 }
             });
             match filled {
                 Ok(()) => {
-                    self.recharge(bytes as u64);
+                    self.adjust_charge(bytes as u64);
                     return Ok(());
                 }
                 Err(source) if pages.len() < old => {
@@ -327,7 +327,7 @@ impl<T: Pod> Array<T> {
         Ok(())
     }
 
-    fn recharge(&mut self, bytes: u64) {
+    fn adjust_charge(&mut self, bytes: u64) {
         self.store.0.used.fetch_add(bytes, Ordering::Relaxed);
         self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);
         self.charged = bytes;
@@ -421,14 +421,14 @@ mod tests {
     }
 
     #[test]
-    fn arrays_past_the_limit_live_in_files() {
+    fn arrays_beyond_the_limit_are_stored_in_files() {
         let store = Store::new(Some(100_000));
         grows_and_keeps(&store);
         assert_eq!(store.0.used.load(Ordering::Relaxed), 0);
     }
 
     #[test]
-    fn dropped_memory_serves_the_next_arrays_cleared() {
+    fn dropped_memory_is_cleared_and_reused() {
         let store = Store::new(None);
         let lens = [3_000_000_usize, 1_200_000, 5_000_000, 2_500_001, 100_000];
         let mut held = Vec::new();
@@ -460,7 +460,7 @@ mod tests {
     /// empty.
     #[cfg(target_os = "linux")]
     #[test]
-    fn arrays_grow_where_pages_cannot_be_moved() {
+    fn arrays_grow_if_pages_cannot_be_moved() {
         use crate::bytes::mem::refusals::{self, Target};
         for how in [Target::Kept, Target::Unmapped, Target::Taken] {
             for len in [30_000_u32, 3_000_000] {
@@ -474,7 +474,7 @@ mod tests {
                 let (old, new) = array.split_at(len as usize);
                 assert!((0..len).eq(old.iter().copied()), "{how:?}");
                 assert!(new.iter().all(|&v| v == 0), "{how:?}");
-                assert!(refusals::foreign_is_whole(), "{how:?}");
+                assert!(refusals::is_foreign_memory_unchanged(), "{how:?}");
                 let capacity = array.memory.bytes().len();
                 refusals::MOVE.set(Some((0, how)));
                 refusals::MEMORY.set(Some(1));
@@ -485,7 +485,7 @@ mod tests {
                 assert_eq!(array[..], [7]);
                 drop(array);
                 assert_eq!(store.0.used.load(Ordering::Relaxed), 0);
-                assert!(refusals::foreign_is_whole(), "{how:?}");
+                assert!(refusals::is_foreign_memory_unchanged(), "{how:?}");
             }
         }
     }

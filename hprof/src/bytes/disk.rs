@@ -41,7 +41,7 @@ pub(crate) fn room(file: &File) -> Option<Room> {
 }
 
 /// Returns true if writing `bytes` more bytes leaves the reserve free.
-pub(crate) fn leaves_room(file: &File, bytes: u64) -> bool {
+pub(crate) fn leaves_reserve(file: &File, bytes: u64) -> bool {
     room(file).is_none_or(|room| room.free >= room.reserve().saturating_add(bytes))
 }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_reserved_file_has_its_place_on_the_disk() {
+    fn a_reserved_file_has_allocated_disk_blocks() {
         use std::os::unix::fs::MetadataExt;
 
         let file = reserved_file(&std::env::temp_dir(), 3 << 20).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn a_missing_folder_is_named() {
         let text = reserved_file(Path::new("/no/such/folder"), 1).unwrap_err();
         assert!(text.to_string().contains("/no/such/folder"));
     }

@@ -90,7 +90,7 @@ struct Tail<'a, W> {
 
 impl<W> Tail<'_, W> {
     /// True if the bytes end like a complete dump of JDK 6 or later.
-    const fn ends_a_dump(&self) -> bool {
+    const fn ends_like_dump(&self) -> bool {
         matches!(self.last, [0x2c, _, _, _, _, 0, 0, 0, 0])
     }
 }
@@ -213,7 +213,7 @@ fn decompress_from(
             break;
         }
         let is_single = start == 0 && members == 1;
-        if (is_single || out.ends_a_dump()) && !may_hold_member(rest) {
+        if (is_single || out.ends_like_dump()) && !may_start_member(rest) {
             let bytes = rest.len();
             return Ok(Some(Warning::new(&Flaw::AfterGzip { bytes, at })));
         }
@@ -241,7 +241,7 @@ fn decompress_from(
 
 /// True if a gzip member may begin in `bytes`: the magic bytes of a member are in `bytes`, or `bytes` is a prefix of
 /// the magic bytes.
-fn may_hold_member(bytes: &[u8]) -> bool {
+fn may_start_member(bytes: &[u8]) -> bool {
     MAGIC.starts_with(bytes) || memmem::find(bytes, &MAGIC).is_some()
 }
 

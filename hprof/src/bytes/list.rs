@@ -37,7 +37,7 @@ impl<T: Pod> List<T> {
     #[inline(always)]
     pub(crate) fn push(&mut self, element: T) -> Result<()> {
         if self.recent.len() == self.recent.capacity() {
-            self.make_room()?;
+            self.grow_or_spill()?;
         }
         self.recent.push(element);
         Ok(())
@@ -48,7 +48,7 @@ impl<T: Pod> List<T> {
     pub(crate) fn pop(&mut self) -> Option<T> {
         match self.recent.pop() {
             None if self.stored > 0 => {
-                self.take_back();
+                self.refill_recent();
                 self.recent.pop()
             }
             last => last,
@@ -62,14 +62,14 @@ impl<T: Pod> List<T> {
     }
 
     /// Moves all elements to one slice. Call this before [`List::elements`].
-    pub(crate) fn settle(&mut self) -> Result<()> {
+    pub(crate) fn make_contiguous(&mut self) -> Result<()> {
         match self.stored {
             0 => Ok(()),
-            _ => self.put_away(),
+            _ => self.spill_recent(),
         }
     }
 
-    /// Returns all elements, after [`List::settle`].
+    /// Returns all elements, after [`List::make_contiguous`].
     pub(crate) fn elements(&self) -> &[T] {
         debug_assert!(self.stored == 0 || self.recent.is_empty());
         match self.stored {
@@ -88,13 +88,13 @@ impl<T: Pod> List<T> {
 
     /// Converts the list to an array of its elements.
     pub(crate) fn into_array(mut self) -> Result<Array<T>> {
-        self.put_away()?;
+        self.spill_recent()?;
         self.array.cut(self.stored)?;
         Ok(self.array)
     }
 
     #[cold]
-    fn make_room(&mut self) -> Result<()> {
+    fn grow_or_spill(&mut self) -> Result<()> {
         if self.recent.len() < Self::RECENT {
             let more = self
                 .recent
@@ -103,10 +103,10 @@ impl<T: Pod> List<T> {
             self.recent.reserve_exact(more);
             return Ok(());
         }
-        self.put_away()
+        self.spill_recent()
     }
 
-    fn put_away(&mut self) -> Result<()> {
+    fn spill_recent(&mut self) -> Result<()> {
         let len = self.len();
         if self.array.len() < len {
             self.array.resize(len)?;
@@ -120,7 +120,7 @@ impl<T: Pod> List<T> {
     /// Moves the last elements of the array back to the `Vec` until it is half full, so that the next element does not
     /// fill it.
     #[cold]
-    fn take_back(&mut self) {
+    fn refill_recent(&mut self) {
         let first = self.stored.saturating_sub(Self::RECENT / 2);
         self.recent
             .extend_from_slice(&self.array[first..self.stored]);
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_what_a_vector_would_have() {
+    fn elements_equal_those_of_a_vector() {
         for limit in [None, Some(0)] {
             let store = Store::new(limit);
             let (mut list, mut expected) = (List::new(&store).unwrap(), Vec::new());
@@ -154,7 +154,7 @@ mod tests {
                         assert_eq!(list.get(at), expected[at]);
                     }
                 }
-                list.settle().unwrap();
+                list.make_contiguous().unwrap();
                 assert_eq!(list.elements(), expected);
                 if round == 0 {
                     list.clear();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_charged_to_the_store_and_short_ones_are_not() {
+    fn only_long_lists_are_charged_to_the_store() {
         let store = Store::new(None);
         let mut list: List<[u32; 3]> = List::new(&store).unwrap();
         let recent = List::<[u32; 3]>::RECENT;
@@ -177,7 +177,7 @@ mod tests {
         for n in 0..recent as u32 {
             list.push([n; 3]).unwrap();
         }
-        list.settle().unwrap();
+        list.make_contiguous().unwrap();
         assert_eq!((store.used(), list.recent.capacity()), (0, recent));
         for n in 0..100_000_u32 {
             list.push([n; 3]).unwrap();

@@ -25,12 +25,12 @@ pub(crate) struct MappedFile {
 
 impl MappedFile {
     pub(crate) fn new(file: File, path: &Path) -> io::Result<Self> {
-        let entry = Entry::of(&file.metadata()?);
+        let entry = Entry::from_metadata(&file.metadata()?);
         Self::watched(file, path, Some(entry))
     }
 
     /// Maps a temporary file without a name, which no other process can change. `path` is the path that errors name.
-    pub(crate) fn temporary(file: File, path: &Path) -> io::Result<Self> {
+    pub(crate) fn map_temporary(file: File, path: &Path) -> io::Result<Self> {
         Self::watched(file, path, None)
     }
 
@@ -103,7 +103,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(meta: &Metadata) -> Self {
+    fn from_metadata(meta: &Metadata) -> Self {
         Self {
             bytes: meta.len(),
             modified: modified(meta),
@@ -178,7 +178,7 @@ impl Place {
     /// Records that memory of a mapped file could not be read. Returns false if no file is mapped at the address.
     ///
     /// For signal handlers: takes no lock and allocates no memory.
-    pub(crate) fn lose(address: usize) -> bool {
+    pub(crate) fn record_lost(address: usize) -> bool {
         for place in places() {
             let start = place.start.load(Ordering::Acquire);
             let end = place.end.load(Ordering::Acquire);
@@ -194,7 +194,7 @@ impl Place {
     }
 
     /// Returns an error for a file whose memory could not be read, with the reason.
-    pub(crate) fn lost() -> Option<Error> {
+    pub(crate) fn take_read_error() -> Option<Error> {
         let place = places().find(|place| place.lost.load(Ordering::Acquire))?;
         let change = place.change();
         change.or_else(|| {
@@ -212,7 +212,7 @@ impl Place {
         let watched = watched.as_ref()?;
         let before = watched.entry?;
         // If the size and time cannot be read any more, the file counts as unchanged.
-        let now = Entry::of(&watched.file.metadata().ok()?);
+        let now = Entry::from_metadata(&watched.file.metadata().ok()?);
         (now != before).then(|| Error::Changed {
             path: watched.path.clone(),
             before: before.bytes,
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_found_while_mapped_and_after() {
+    fn a_change_is_detected_while_mapped_and_after() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[1; 5000]).unwrap();
         let open = || MappedFile::new(File::open(file.path()).unwrap(), file.path()).unwrap();
@@ -246,11 +246,11 @@ mod tests {
     fn an_address_is_lost_only_in_a_mapped_file() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[1; 5000]).unwrap();
-        let map = MappedFile::temporary(File::open(file.path()).unwrap(), file.path()).unwrap();
+        let map = MappedFile::map_temporary(File::open(file.path()).unwrap(), file.path()).unwrap();
         let at = map.as_ptr().addr();
         let end = at + map.len();
-        assert!(!Place::lose(0) && !Place::lose(end + (1 << 20)));
-        assert!(Place::lose(at) && Place::lose(end - 1));
+        assert!(!Place::record_lost(0) && !Place::record_lost(end + (1 << 20)));
+        assert!(Place::record_lost(at) && Place::record_lost(end - 1));
         assert!(map.place.lost.load(Ordering::Relaxed));
         let place = map.place;
         drop(map);

@@ -104,7 +104,7 @@ pub(crate) trait BitCounting {
 /// Does the work with the processor's instruction for counting bits, if it has one. Code that is compiled for all
 /// processors of the architecture takes a dozen instructions instead.
 #[inline]
-pub(crate) fn counting_bits(work: impl BitCounting) {
+pub(crate) fn with_popcnt(work: impl BitCounting) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "popcnt")]
@@ -202,7 +202,7 @@ mod pages {
 
         /// Writes to the pages in order until `stop` is set, so that the system provides memory for them. Unmaps the
         /// pages that were not reached.
-        pub(crate) fn touched(mut self, stop: &AtomicBool) -> Self {
+        pub(crate) fn prefault(mut self, stop: &AtomicBool) -> Self {
             let mut touched = 0;
             for large in self.bytes_mut().chunks_mut(Self::LARGE) {
                 if stop.load(Ordering::Relaxed) {
@@ -317,7 +317,7 @@ mod pages {
                     move_pages(from.at.as_ptr().add(start), len, self.at.as_ptr().add(at))
                 };
                 if !moved {
-                    return self.copy_elsewhere(offset, at..at + len, &from);
+                    return self.copy_to_new_pages(offset, at..at + len, &from);
                 }
                 from.len = start;
             }
@@ -335,7 +335,7 @@ mod pages {
         /// pages to the range `refused`. The system may already have unmapped this range, and another thread may have
         /// mapped something else there. So the range is neither read nor unmapped. If it is still mapped, it is leaked.
         /// It was never written, so the leak takes addresses but no memory.
-        fn copy_elsewhere(
+        fn copy_to_new_pages(
             &mut self,
             offset: usize,
             refused: Range<usize>,
@@ -479,7 +479,7 @@ mod pages {
         }
 
         /// Returns true if the memory that stands for the other thread's memory is unchanged. Unmaps it.
-        pub(crate) fn foreign_is_whole() -> bool {
+        pub(crate) fn is_foreign_memory_unchanged() -> bool {
             let Some((at, len)) = FOREIGN.take() else {
                 return true;
             };
@@ -513,7 +513,7 @@ mod pages {
         }
 
         /// Does nothing, because no memory is kept for reuse.
-        pub(crate) fn touched(self, _: &AtomicBool) -> Self {
+        pub(crate) fn prefault(self, _: &AtomicBool) -> Self {
             self
         }
 
@@ -595,13 +595,16 @@ mod tests {
                 assert_eq!(values(&pages), [9, 9, 1, 1, 2, 9], "{how:?}, {moves} moves");
                 pages.bytes_mut().fill(3);
                 drop(pages);
-                assert!(refusals::foreign_is_whole(), "{how:?}, {moves} moves");
+                assert!(
+                    refusals::is_foreign_memory_unchanged(),
+                    "{how:?}, {moves} moves"
+                );
             }
         }
     }
 
     #[test]
-    fn pages_without_memory_to_copy_to_end_where_they_are_certain() {
+    fn pages_stay_intact_without_memory_for_a_copy() {
         for how in [Target::Kept, Target::Unmapped, Target::Taken] {
             let mut pages = filled(6, 9);
             let from = of_two_stretches();
@@ -613,18 +616,18 @@ mod tests {
             // are unchanged.
             assert_eq!(values(&pages), [9, 9, 9, 9], "{how:?}");
             drop(pages);
-            assert!(refusals::foreign_is_whole(), "{how:?}");
+            assert!(refusals::is_foreign_memory_unchanged(), "{how:?}");
         }
     }
 
     #[test]
-    fn pages_grow_where_none_can_be_moved() {
+    fn pages_grow_if_none_can_be_moved() {
         for how in [Target::Kept, Target::Unmapped, Target::Taken] {
             let mut pages = of_two_stretches();
             refusals::MOVE.set(Some((1, how)));
             pages.grow(5 * PAGE).unwrap();
             assert_eq!(values(&pages), [1, 1, 2, 0, 0], "{how:?}");
-            assert!(refusals::foreign_is_whole(), "{how:?}");
+            assert!(refusals::is_foreign_memory_unchanged(), "{how:?}");
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) mod stamp;
 
 pub use gzip::GzipBlocks;
 pub use mapped::changed_file;
-pub use mem::faults::on_lost_file;
+pub use mem::faults::set_read_error_handler;
 pub use segments::{dump_of, has_segments};
 // This function is public because other crates of the project use the same hash.
 #[doc(hidden)]

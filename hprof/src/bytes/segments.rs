@@ -66,7 +66,7 @@ fn parse_number(text: &str) -> Option<u32> {
 pub fn dump_of(path: &Path) -> PathBuf {
     let base = base_path(path).filter(|base| {
         let are_files = [base, path].map(|path| std::fs::metadata(path).is_ok_and(|m| m.is_file()));
-        are_files == [true; 2] && !begins_as_dump(path)
+        are_files == [true; 2] && !has_dump_magic(path)
     });
     base.unwrap_or_else(|| path.to_path_buf())
 }
@@ -79,10 +79,10 @@ pub fn has_segments(path: &Path) -> bool {
         let len = file.metadata()?.len();
         stamp::last_bytes(&mut file, len)
     };
-    last().is_ok_and(|last| !Beside::of(path, &last).is_empty())
+    last().is_ok_and(|last| !Beside::find_if_unfinished(path, &last).is_empty())
 }
 
-fn begins_as_dump(path: &Path) -> bool {
+fn has_dump_magic(path: &Path) -> bool {
     use std::io::Read;
     let read = |mut from: Box<dyn Read>| {
         let mut first = [0; source::MAGIC.len()];
@@ -143,7 +143,7 @@ impl Beside {
     }
 
     /// Lists the segments like [`Beside::find`] if the dump has no end record. Otherwise lists none.
-    pub(crate) fn of(dump: &Path, last: &[u8]) -> Self {
+    pub(crate) fn find_if_unfinished(dump: &Path, last: &[u8]) -> Self {
         if has_end(last) {
             Self::default()
         } else {
@@ -161,7 +161,7 @@ impl Beside {
             return base;
         }
         let of_file = |file: &Named| {
-            let stamp = || Stamp::of_file_alone(&file.path).ok().flatten();
+            let stamp = || Stamp::from_file_without_segments(&file.path).ok().flatten();
             let stamp = file.is_file.then(stamp).flatten();
             let words = stamp.map(|stamp| stamp.words());
             (file.number, words.unwrap_or_default())
@@ -220,7 +220,7 @@ impl Beside {
     }
 
     /// Returns the warning that the segments are not read, with the reason.
-    pub(crate) fn not_read(&self, why: &str) -> Warning {
+    pub(crate) fn unread_warning(&self, why: &str) -> Warning {
         Warning::new(&Flaw::UnreadSegments {
             count: self.count(),
             names: self.names(),
@@ -369,9 +369,9 @@ impl<'a> Search<'a> {
     }
 
     /// Tests whether a record boundary before the end of the base is a merge point.
-    fn consider(&mut self, at: usize, has_heap: bool) -> Result<(), NoPoint> {
+    fn test_boundary(&mut self, at: usize, has_heap: bool) -> Result<(), NoPoint> {
         let merged = self.base.len() - at;
-        if self.found.is_some() && merged < COMMON || !self.is_merged_from(at)? {
+        if self.found.is_some() && merged < COMMON || !self.matches_segments(at)? {
             return Ok(());
         }
         let point = MergePoint {
@@ -386,7 +386,7 @@ impl<'a> Search<'a> {
     }
 
     /// True if the bytes of the base from the offset `at` on are equal to the first bytes of the segments.
-    fn is_merged_from(&mut self, at: usize) -> Result<bool, NoPoint> {
+    fn matches_segments(&mut self, at: usize) -> Result<bool, NoPoint> {
         let mut rest = &self.base[at..];
         for segment in self.segments {
             let mut segment = *segment;
@@ -428,7 +428,7 @@ pub(crate) fn merge_point(base: &[u8], segments: &[&[u8]]) -> Result<MergePoint,
     let mut search = Search::new(base, segments);
     let (mut at, mut has_heap) = (header.end, false);
     while at < base.len() {
-        search.consider(at, has_heap)?;
+        search.test_boundary(at, has_heap)?;
         let Some((tag, length)) = head(base, at) else {
             break;
         };
@@ -448,12 +448,12 @@ pub(crate) fn packed_merge_point(
 ) -> Result<MergePoint, NoPoint> {
     let mut search = Search::new(base, segments);
     for at in memmem::find_iter(base, &gzip::MAGIC).skip(1) {
-        search.consider(at, true)?;
+        search.test_boundary(at, true)?;
     }
     // The base may end with the first bytes of a member.
     for len in (1..gzip::MAGIC.len()).rev().filter(|_| is_cut) {
         if base.ends_with(&gzip::MAGIC[..len]) {
-            search.consider(base.len() - len, true)?;
+            search.test_boundary(base.len() - len, true)?;
         }
     }
     search.end(!is_cut, true)

@@ -87,13 +87,13 @@ impl Source {
         };
         let (beside, stamp) = match &mapped {
             Bytes::Mapped(map) if meta.is_file() => {
-                let beside = Beside::of(path, map);
+                let beside = Beside::find_if_unfinished(path, map);
                 let stamp = Stamp::new(&meta, map).map(|stamp| beside.stamp(stamp));
                 (beside, stamp)
             }
             _ => Default::default(),
         };
-        let mut source = Self::of(mapped, path.to_path_buf())?;
+        let mut source = Self::from_packed_bytes(mapped, path.to_path_buf())?;
         source.stamp = stamp;
         if !beside.is_empty() && !segments::has_end(&source) {
             source.add_segments(&beside)?;
@@ -104,7 +104,7 @@ impl Source {
     /// Reads the segments beside the dump, or adds a warning that they are not read.
     fn add_segments(&mut self, beside: &Beside) -> Result<()> {
         if let Some(why) = beside.refusal() {
-            self.warnings.push(beside.not_read(&why));
+            self.warnings.push(beside.unread_warning(&why));
             return Ok(());
         }
         let files = beside.map()?;
@@ -133,13 +133,13 @@ impl Source {
         let Some(packed) = packed else {
             return match segments::merge_point(self, files) {
                 Ok(point) => self.join_at(point, all(point), beside, None, files),
-                Err(none) => self.leave(beside, none),
+                Err(none) => self.ignore_segments(beside, none),
             };
         };
         let is_cut = self.damage().is_some();
         let point = match segments::packed_merge_point(packed, files, is_cut) {
             Ok(point) => point,
-            Err(none) => return self.leave(beside, none),
+            Err(none) => return self.ignore_segments(beside, none),
         };
         let mut sink = Sink::new(&self.path, |_| true);
         let (mut ends, mut damaged) = (Vec::new(), Vec::new());
@@ -151,13 +151,13 @@ impl Source {
             ends.push(sink.len());
         }
         if sink.len() == 0 {
-            return self.leave(beside, NoPoint::None);
+            return self.ignore_segments(beside, NoPoint::None);
         }
         let (bytes, _) = sink.finish(Ok(()))?;
         let base = &bytes[..ends[0]];
         // `base` was decompressed only up to the merge point, so the merge point is the end of `base`.
         let (Ok(end), None) = (segments::merge_point(base, &[]), &damaged[0]) else {
-            return self.leave(beside, NoPoint::None);
+            return self.ignore_segments(beside, NoPoint::None);
         };
         let contents: Vec<&[u8]> = ends.windows(2).map(|w| &bytes[w[0]..w[1]]).collect();
         let damaged = damaged[1..].iter().enumerate();
@@ -196,8 +196,8 @@ impl Source {
         Ok(())
     }
 
-    fn leave(&mut self, beside: &Beside, why: NoPoint) -> Result<()> {
-        self.warnings.push(beside.not_read(why.reason()));
+    fn ignore_segments(&mut self, beside: &Beside, why: NoPoint) -> Result<()> {
+        self.warnings.push(beside.unread_warning(why.reason()));
         Ok(())
     }
 
@@ -208,7 +208,7 @@ impl Source {
     #[cfg(feature = "fuzzing")]
     pub(crate) fn with_segments(base: Vec<u8>, files: &[&[u8]]) -> Result<Self> {
         let packed = base.clone();
-        let mut source = Self::of(Bytes::Memory(base), PathBuf::from("(memory)"))?;
+        let mut source = Self::from_packed_bytes(Bytes::Memory(base), PathBuf::from("(memory)"))?;
         let packed = source.unpacked.then_some(&*packed);
         if !files.is_empty() && !segments::has_end(&source) {
             source.join(&Beside::in_memory(files.len()), packed, files)?;
@@ -222,7 +222,7 @@ impl Source {
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         let path = PathBuf::from("(memory)");
-        match Self::of(Bytes::Memory(bytes), path.clone()) {
+        match Self::from_packed_bytes(Bytes::Memory(bytes), path.clone()) {
             Ok(source) => source,
             Err(e) => Self {
                 bytes: Bytes::Memory(Vec::new()),
@@ -243,7 +243,7 @@ impl Source {
     }
 
     /// Creates a source. Removes compression.
-    fn of(bytes: Bytes, path: PathBuf) -> Result<Self> {
+    fn from_packed_bytes(bytes: Bytes, path: PathBuf) -> Result<Self> {
         let mut source = Self {
             file_bytes: bytes.len() as u64,
             bytes,
@@ -277,7 +277,7 @@ impl Source {
     }
 
     /// Moves on to the next dump in the file. It starts `bytes` bytes after the start of this dump.
-    pub(crate) fn go_on(&mut self, bytes: usize) {
+    pub(crate) fn advance_to_next_dump(&mut self, bytes: usize) {
         self.start += bytes;
         self.heap = 0;
         self.number += 1;
@@ -286,7 +286,7 @@ impl Source {
     }
 
     /// Moves on to the next heap under the same header.
-    pub(crate) const fn go_on_under_header(&mut self) {
+    pub(crate) const fn advance_under_header(&mut self) {
         self.heap += 1;
         self.number += 1;
         self.stamp = None;
@@ -348,7 +348,7 @@ impl Source {
     }
 
     /// Prepares a range for a sequential pass.
-    pub(crate) fn will_read(&self, offset: usize, len: usize) {
+    pub(crate) fn advise_sequential(&self, offset: usize, len: usize) {
         if let Bytes::Mapped(map) = &self.bytes {
             mem::populate(map.map(), self.start + offset, len);
         }
@@ -461,7 +461,7 @@ impl Sink {
     }
 
     /// Returns an error if the disk would have less free space than its reserve after writing `more` bytes.
-    fn look(&mut self, more: u64) -> std::io::Result<()> {
+    fn check_reserve(&mut self, more: u64) -> std::io::Result<()> {
         let Some(room) = self.file.as_ref().and_then(self.room) else {
             return Ok(());
         };
@@ -496,7 +496,7 @@ impl Sink {
                 return Err(Error::NotADump("the file is empty".into()));
             }
             None => Bytes::Memory(self.memory),
-            Some(file) => Bytes::Mapped(MappedFile::temporary(file, &self.path).map_err(fail)?),
+            Some(file) => Bytes::Mapped(MappedFile::map_temporary(file, &self.path).map_err(fail)?),
         };
         Ok((bytes, ended))
     }
@@ -528,7 +528,7 @@ impl Write for Sink {
         }
         let more = buf.len() as u64;
         if self.looked == 0 || self.written + more > self.looked + LOOK {
-            self.look(more + LOOK)?;
+            self.check_reserve(more + LOOK)?;
         }
         if let Some(file) = &mut self.file {
             file.write_all(buf).map_err(|e| {
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_beyond_the_beginning_of_what_is_no_dump() {
+    fn only_the_beginning_of_other_files_is_read() {
         for step in [1, 5, 4096] {
             let mut sink = sink();
             let mut endless = std::io::repeat(b'x');
@@ -576,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_dump_is_taken_whatever_the_pieces() {
+    fn a_dump_is_read_in_pieces_of_any_size() {
         let whole = [MAGIC, b" 1.0.2\0", &[7; 5000]].concat();
         for step in [1, 5, 12, 13, 4096] {
             let mut sink = sink();
@@ -637,7 +637,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_disk_has_room() {
+    fn the_free_space_of_a_disk_is_read() {
         let Room { free, total } = room(&tempfile::tempfile().unwrap()).unwrap();
         assert!(0 < free && free <= total);
     }

@@ -27,10 +27,10 @@ impl Stamp {
     pub(crate) fn new(meta: &Metadata, content: &[u8]) -> Option<Self> {
         let first = &content[..content.len().min(END)];
         let last = &content[content.len().saturating_sub(END)..];
-        Self::of_ends(meta, content.len() as u64, first, last)
+        Self::from_ends(meta, content.len() as u64, first, last)
     }
 
-    fn of_ends(meta: &Metadata, bytes: u64, first: &[u8], last: &[u8]) -> Option<Self> {
+    fn from_ends(meta: &Metadata, bytes: u64, first: &[u8], last: &[u8]) -> Option<Self> {
         let ends = [hash(first), hash(last)];
         Some(Self {
             bytes,
@@ -42,16 +42,16 @@ impl Stamp {
     /// Returns the stamp of a file, and of the segments beside it if it has no end record. Reads only the ends of
     /// files. Returns `None` for a pipe, a device or a folder.
     pub(crate) fn of_file(path: &Path) -> io::Result<Option<Self>> {
-        Self::of_path(path, |last| Beside::of(path, last))
+        Self::from_path(path, |last| Beside::find_if_unfinished(path, last))
     }
 
     /// Returns the stamp of a file (size, modification time and hash), without the segments beside it. See
     /// [`Stamp::of_file`].
-    pub(crate) fn of_file_alone(path: &Path) -> io::Result<Option<Self>> {
-        Self::of_path(path, |_| Beside::default())
+    pub(crate) fn from_file_without_segments(path: &Path) -> io::Result<Option<Self>> {
+        Self::from_path(path, |_| Beside::default())
     }
 
-    fn of_path(path: &Path, beside: impl FnOnce(&[u8]) -> Beside) -> io::Result<Option<Self>> {
+    fn from_path(path: &Path, beside: impl FnOnce(&[u8]) -> Beside) -> io::Result<Option<Self>> {
         // Opening a pipe may block forever.
         if !std::fs::metadata(path)?.is_file() {
             return Ok(None);
@@ -60,7 +60,7 @@ impl Stamp {
         let meta = file.metadata()?;
         let first = read_at(&mut file, 0)?;
         let last = last_bytes(&mut file, meta.len())?;
-        let stamp = Self::of_ends(&meta, meta.len(), &first, &last);
+        let stamp = Self::from_ends(&meta, meta.len(), &first, &last);
         Ok(stamp.map(|stamp| beside(&last).stamp(stamp)))
     }
 
@@ -81,7 +81,7 @@ impl Stamp {
     }
 
     /// Returns true if the size and the modification time of a file are those of the stamp.
-    pub(crate) fn agrees(&self, meta: &Metadata) -> bool {
+    pub(crate) fn matches_metadata(&self, meta: &Metadata) -> bool {
         meta.len() == self.bytes && modified(meta) == Some(self.modified)
     }
 }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_s_stamp_is_that_of_its_content() {
+    fn the_stamp_of_a_file_is_that_of_its_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         for len in [0, 1, END - 1, END, END + 1, 3 * END] {
@@ -123,7 +123,7 @@ mod tests {
             let meta = std::fs::metadata(&path).unwrap();
             let stamp = Stamp::of_file(&path).unwrap();
             assert_eq!(stamp, Stamp::new(&meta, &content), "{len}");
-            assert!(stamp.is_some_and(|s| s.agrees(&meta)));
+            assert!(stamp.is_some_and(|s| s.matches_metadata(&meta)));
         }
         assert_eq!(Stamp::of_file(folder.path()).unwrap(), None);
         assert!(Stamp::of_file(&folder.path().join("none")).is_err());

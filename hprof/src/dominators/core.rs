@@ -105,9 +105,9 @@ impl Core {
     ) -> Result<Self> {
         let inner = graph.split.inner as usize;
         let classes = graph.split.classes;
-        let class_referrers = only_referrers(graph, class_of);
+        let class_referrers = set_only_referrers(graph, class_of);
         let mut witnesses = MappedBits::new(inner, store)?;
-        near_roots(graph, thresholds.near, &mut witnesses);
+        choose_witnesses(graph, thresholds.near, &mut witnesses);
         also.iter().for_each(|&object| witnesses.insert(object));
         let weaker = std::mem::take(&mut graph.weaker);
         let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();
@@ -119,7 +119,7 @@ impl Core {
         let held = held.chain(0..classes);
         held.clone()
             .for_each(|o| cells.note(o).store(SEVERAL, Ordering::Relaxed));
-        ways_back::settle(cells, targets, held.clone(), classes, thresholds, store)?;
+        ways_back::find_single_referrers(cells, targets, held.clone(), classes, thresholds, store)?;
         let mut joins = MappedBits::new(inner, store)?;
         joins
             .words_mut()
@@ -152,7 +152,7 @@ impl Core {
         held.for_each(|object| members.insert(object));
         let sinks = find_sinks(cells, &joins, [&members, &to_joins, &to_classes], store)?;
         drop(to_classes);
-        let sinks = if worthwhile(&sinks, &joins, classes) {
+        let sinks = if are_sinks_worthwhile(&sinks, &joins, classes) {
             sinks
         } else {
             MappedBits::new(inner, store)?
@@ -190,7 +190,7 @@ impl Core {
                 }
             });
         drop(to_joins);
-        close_upwards(cells, &joins, &mut members);
+        add_ancestors(cells, &joins, &mut members);
         let count = members.count() as u32;
         members.words().par_iter().enumerate().for_each(|(at, &w)| {
             each_bit(at, w, |o| cells.note(o).store(0, Ordering::Relaxed));
@@ -231,7 +231,7 @@ fn find_sinks(
         .for_each(|(at, word)| {
             *word = members[at] | to_joins[at] | to_classes[at];
         });
-    close_upwards(cells, joins, &mut above);
+    add_ancestors(cells, joins, &mut above);
     above
         .words_mut()
         .par_iter_mut()
@@ -241,7 +241,7 @@ fn find_sinks(
 }
 
 /// Returns true if enough merge nodes are terminal to save time by their separate handling.
-fn worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
+fn are_sinks_worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
     let joins = joins.count().saturating_sub(u64::from(classes));
     // A note of at least 2^31 belongs to a terminal merge node. Other notes are numbers of objects, so these numbers
     // must be smaller than 2^31.
@@ -251,7 +251,10 @@ fn worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
 
 /// Sets the note of each object to its only referrer, or to [`SEVERAL`] if it has several. Returns the number of
 /// references to each class object.
-fn only_referrers(graph: &mut AnnotatedGraph, class_of: &(impl Fn(u32) -> u32 + Sync)) -> Vec<u32> {
+fn set_only_referrers(
+    graph: &mut AnnotatedGraph,
+    class_of: &(impl Fn(u32) -> u32 + Sync),
+) -> Vec<u32> {
     /// Number of references between the prefetch of a target and its use.
     const AHEAD: usize = 32;
     graph.clear_notes();
@@ -316,7 +319,7 @@ fn only_referrers(graph: &mut AnnotatedGraph, class_of: &(impl Fn(u32) -> u32 + 
 }
 
 /// Chooses the objects closest to GC roots as witnesses, at most `limit`. Class objects are left out.
-fn near_roots(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) {
+fn choose_witnesses(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) {
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots = graph.roots.iter().map(|r| r.0);
     let mut found: Vec<u32> = Vec::new();
@@ -449,7 +452,7 @@ fn mark(
 
 /// For each member of the core, adds its only referrer, that object's only referrer, and so on, up to and including the
 /// next merge node.
-fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits) {
+fn add_ancestors(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits) {
     let joins = joins.view();
     let shared = mem::as_atomic_u64(members.words_mut());
     shared.par_iter().enumerate().for_each(|(at, word)| {

@@ -31,7 +31,7 @@ fn members_of(bits: &MappedBits) -> Vec<u32> {
 }
 
 #[test]
-fn joins_and_what_lies_above_them_are_the_core() {
+fn merge_nodes_and_their_ancestors_are_the_core() {
     // The objects are spread over several words of the bitmaps.
     const STEP: u32 = 37;
     const INNER: u32 = 20 * STEP;
@@ -109,7 +109,7 @@ fn sinks_with(more: &[(u32, u32)], also: &[u32], held_softly: Option<u32>) -> (V
 }
 
 #[test]
-fn joins_that_lead_to_no_other_are_no_members() {
+fn terminal_merge_nodes_are_not_members() {
     // Objects 4 and 5 are not members of the core, because they refer only to merge nodes that are terminal: these lead
     // to no other merge node.
     assert_eq!(sinks_with(&[], &[], None), (vec![3, 8], vec![0, 1, 2]));
@@ -126,7 +126,7 @@ fn joins_that_lead_to_no_other_are_no_members() {
 }
 
 #[test]
-fn references_that_lead_back_make_no_joins() {
+fn back_edges_make_no_merge_nodes() {
     // The objects below 1 form a tree in which children refer back to their parents. Object 3, at the top, refers to 4
     // twice. The objects below 2 form a list in which nodes refer back to the previous node. The last node, 8, has a
     // second referrer: 9.
@@ -168,7 +168,7 @@ fn references_that_lead_back_make_no_joins() {
 }
 
 #[test]
-fn few_sinks_among_many_joins_stay_members() {
+fn few_terminal_merge_nodes_stay_members() {
     // Each object of a pair refers to the other, and object 2 refers to both. So all of them are merge nodes.
     let first = |pair: u32| 10 + 2 * pair;
     let pairs = |count: u32| -> Vec<(u32, u32)> {
@@ -190,7 +190,7 @@ fn few_sinks_among_many_joins_stay_members() {
 }
 
 #[test]
-fn long_rows_are_in_the_core() {
+fn objects_with_long_lists_are_in_the_core() {
     let rows = |from, first, len: usize| (0..len as u32).map(move |i| (from, first + i));
     let rows: Vec<(u32, u32)> = [(0, 1), (0, 2)]
         .into_iter()
@@ -239,7 +239,7 @@ fn witnesses_are_few() {
 }
 
 #[test]
-fn what_is_near_to_roots_is_a_witness() {
+fn objects_near_to_roots_are_witnesses() {
     const INNER: u32 = 150;
     let rows = [
         (5, 7),

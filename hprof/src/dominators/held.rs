@@ -47,8 +47,8 @@ impl RowCodes {
     /// Returns the codes of the references in the adjacency list of an object. The object's class is encoded in
     /// `shape`.
     #[inline]
-    pub(crate) fn of(classes: &Classes, shapes: &Shapes, shape: u32) -> Self {
-        let in_row = shape::in_row(shape);
+    pub(crate) fn for_shape(classes: &Classes, shapes: &Shapes, shape: u32) -> Self {
+        let in_row = shape::row_layout(shape);
         if in_row == InRow::Elements {
             return Self::Elements;
         }
@@ -220,7 +220,7 @@ impl LaidOut<'_> {
     /// Returns true if this reference to a class object was inserted in place of a path through a leaf. Then the object
     /// with the reference has no other reference to the class.
     #[inline(always)]
-    fn is_by_leaf(self, passing: Passing) -> bool {
+    fn is_leaf_shortcut(self, passing: Passing) -> bool {
         if passing.target >= self.graph.split.classes {
             return false;
         }
@@ -251,7 +251,7 @@ impl LaidOut<'_> {
                 node => self.parent[node as usize],
             };
             let is_free = || slots[passing.target as usize].load(Ordering::Relaxed) == 0;
-            if dominator == passing.from && is_free() && !self.is_by_leaf(passing) {
+            if dominator == passing.from && is_free() && !self.is_leaf_shortcut(passing) {
                 set(slots, passing.target, passing.code);
             }
         }

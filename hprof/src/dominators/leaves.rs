@@ -106,14 +106,14 @@ pub(super) fn dominators(
         match &noted {
             Some(noted) => noted.par_iter().for_each(|&(slot, node)| {
                 if let Some(span) = span_of(slot as usize) {
-                    widen(span, node);
+                    extend_span(span, node);
                 }
             }),
             None => {
                 thresholds.count(|tally| &tally.leaves_again, 1);
                 each_reference(graph, leaves, &is_strong, hung_now, |slot, node, _| {
                     if let Some(span) = span_of(slot) {
-                        widen(span, node);
+                        extend_span(span, node);
                     }
                 });
             }
@@ -273,10 +273,10 @@ fn weakly(
 
 /// Extends a span of nodes to include one more node.
 #[inline(always)]
-pub(super) fn widen(span: &std::sync::atomic::AtomicU64, node: u32) {
+pub(super) fn extend_span(span: &std::sync::atomic::AtomicU64, node: u32) {
     let mut old = span.load(Ordering::Relaxed);
     loop {
-        let new = widened(old, node);
+        let new = extended_span(old, node);
         if new == old {
             break;
         }
@@ -289,7 +289,7 @@ pub(super) fn widen(span: &std::sync::atomic::AtomicU64, node: u32) {
 
 /// Returns a span (first and last node in preorder) that includes the nodes of `span` and `node`.
 #[inline(always)]
-pub(super) fn widened(span: u64, node: u32) -> u64 {
+pub(super) fn extended_span(span: u64, node: u32) -> u64 {
     let (low, high) = ((span >> 32) as u32, span as u32);
     u64::from(low.min(node)) << 32 | u64::from(high.max(node))
 }

@@ -51,7 +51,7 @@ pub(crate) fn dominators(
     } = store.preparing(later_bytes(&core), || {
         search::search(graph, class_of, &core, store)
     })?;
-    progress.go_on()?;
+    progress.check_cancelled()?;
     progress.phase("finding dominators", 0);
     let predecessors = Predecessors::new(graph, class_of, &core, strong, store)?;
     mem::trim_heap();
@@ -226,7 +226,7 @@ fn immediate(
     let mut parent = parent;
     // Return memory that the store keeps for reuse to the system. Otherwise this memory would become the start of the
     // new array and be idle for a long time, because the vertices at the start are processed last.
-    store.give_back();
+    store.release_kept();
     let mut words: Array<u32> = store.zeroed(count * 4)?;
     {
         let mut forest = LinkEvalForest {
@@ -244,9 +244,9 @@ fn immediate(
             forest.process(first, last, known);
             last = first - 1;
             let left = first as usize;
-            sources.shed(offsets[left] as usize);
-            offsets.shed(left + 1);
-            parent.shed(left);
+            sources.truncate_and_release(offsets[left] as usize);
+            offsets.truncate_and_release(left + 1);
+            parent.truncate_and_release(left);
         }
     }
     drop((offsets, sources, parent));

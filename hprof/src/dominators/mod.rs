@@ -14,7 +14,7 @@
 //! # fn main() -> hprof::Result<()> {
 //! // Two ways lead from 0 to 3, one by 1 and one by 2, and from 3 to 4.
 //! let graph = HeapGraph::from_edges(5, &[(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)], &[0])?;
-//! let tree = DominatorTree::of(graph, |_| 16, &Silent)?;
+//! let tree = DominatorTree::build(graph, |_| 16, &Silent)?;
 //! let dominator = |n| tree.dominator(ObjectIndex(n)).and_then(|node| tree.object(node));
 //! assert_eq!(dominator(3), Some(ObjectIndex(0)));
 //! assert_eq!(dominator(4), Some(ObjectIndex(3)));

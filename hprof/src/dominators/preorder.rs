@@ -137,7 +137,9 @@ pub(super) fn lay_out(
                     places[q as usize] = base + at;
                 }
                 if !level.is_empty() {
-                    part.each_weak(task, &level, |level, objects| weak[level].extend(objects))?;
+                    part.for_each_weak_group(task, &level, |level, objects| {
+                        weak[level].extend(objects)
+                    })?;
                 }
                 let above = match task {
                     Task::Members(_) => 0,
@@ -155,9 +157,9 @@ pub(super) fn lay_out(
                 .for_each(|(part, nodes, base, above, parent)| {
                     note(cells, part.object.elements(), base);
                     for (to, &from) in parent.iter_mut().zip(part.parent.elements()) {
-                        *to = placed_at(from, base, above);
+                        *to = absolute_position(from, base, above);
                     }
-                    spans.widen_noted(&part.to_sinks, |at| placed_at(at, base, above));
+                    spans.add_recorded(&part.to_sinks, |at| absolute_position(at, base, above));
                     for (q, &at) in nodes.zip(&part.members) {
                         parent[at as usize] = place[above_of.above(q) as usize];
                     }
@@ -167,7 +169,7 @@ pub(super) fn lay_out(
                 more_to_sinks |= part.more_to_sinks;
             }
             if let Some(laid_out) = batch.iter().map(|task| task.nodes().end).max() {
-                members.shed(laid_out);
+                members.release_before(laid_out);
             }
         }
     }
@@ -179,12 +181,12 @@ pub(super) fn lay_out(
     weak.iter_mut().for_each(|weak| weak.par_sort_unstable());
     if more_to_sinks {
         thresholds.count(|tally| &tally.again, 1);
-        referrers.widen_by_rows(graph, &placed, &weak);
+        referrers.add_references(graph, &placed, &weak);
     }
     if !sinks.is_empty() {
-        referrers.widen_weakly(graph, &placed, &weak, store)?;
+        referrers.add_weak_references(graph, &placed, &weak, store)?;
     }
-    let hung = referrers.hang(&sinks, &parent[..nodes], store)?;
+    let hung = referrers.place_below_dominators(&sinks, &parent[..nodes], store)?;
     drop(sinks);
     thresholds.count(|tally| &tally.sinks, hung.len());
     let hanging = Hanging {
@@ -194,13 +196,13 @@ pub(super) fn lay_out(
     };
     let (starts, hung_parent) = hanging.follow(graph, &hung, &mut placed, store)?;
     let insertion = Insertion::new(&hung, &starts, nodes as u32, store)?;
-    let moved = |q: u32| insertion.moved(place_of(q as usize));
+    let moved = |q: u32| insertion.new_position(place_of(q as usize));
     let dominated: Vec<(usize, Range<u32>)> = checks
         .of_class
         .iter()
         .map(|(level, q)| (*level, moved(q.start)..moved(q.end)))
         .collect();
-    forget_unplaced(graph, &placed);
+    clear_unplaced(graph, &placed);
     let len = nodes + hung_parent.len();
     for (weak, wanted) in weak.iter_mut().zip([1, 2]) {
         let sinks = hung.iter().filter(|sink| sink.level == wanted).count();
@@ -237,7 +239,7 @@ pub(super) fn lay_out(
 /// Converts a position that is relative to a task's start. `base` is the position of the task's start. [`NONE`] is
 /// converted to `above`, the position of the member that the task belongs to.
 #[inline(always)]
-fn placed_at(at: u32, base: u32, above: u32) -> u32 {
+fn absolute_position(at: u32, base: u32, above: u32) -> u32 {
     match at {
         NONE => above,
         at => base + at,
@@ -271,7 +273,7 @@ impl Hanging<'_> {
         let (cells, targets) = graph.shared();
         let mut parts = TaskOutput::batch(store)?;
         let count = parts.len();
-        let share = tasks::share(sinks.len(), count);
+        let share = tasks::members_per_task(sinks.len(), count);
         let mut next = 0;
         for batch in sinks.chunks(share * count) {
             let walk = Walk {
@@ -290,7 +292,7 @@ impl Hanging<'_> {
             parts
                 .par_iter_mut()
                 .zip(tasks)
-                .try_for_each(|(part, sinks)| walk.fill_sinks(part, sinks))?;
+                .try_for_each(|(part, sinks)| walk.place_sinks(part, sinks))?;
             for (part, sinks) in parts.iter().zip(batch.chunks(share)) {
                 let base = self.nodes + parent.len() as u32;
                 let first = parent.len();
@@ -298,7 +300,7 @@ impl Hanging<'_> {
                 let parent = &mut parent[first..];
                 parent
                     .iter_mut()
-                    .for_each(|above| *above = placed_at(*above, base, NONE));
+                    .for_each(|above| *above = absolute_position(*above, base, NONE));
                 let starts = &mut starts[next..];
                 for ((sink, &at), start) in sinks.iter().zip(&part.members).zip(starts) {
                     parent[at as usize] = sink.above;
@@ -326,7 +328,7 @@ fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
 
 /// Sets the notes of objects without a position in preorder to [`NONE`]. Core members that were not reached have the
 /// note 0, which is the position of the super-root.
-fn forget_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
+fn clear_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
     let inner = graph.split.inner;
     let (cells, _) = graph.shared();
     placed
@@ -496,9 +498,9 @@ impl Members {
     }
 
     /// Frees the data of the core members whose positions are before `first`.
-    fn shed(&mut self, first: u32) {
+    fn release_before(&mut self, first: u32) {
         self.above
-            .shed((self.nodes - first.min(self.nodes)) as usize);
+            .truncate_and_release((self.nodes - first.min(self.nodes)) as usize);
     }
 }
 

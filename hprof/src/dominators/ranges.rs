@@ -138,7 +138,7 @@ impl Sums {
 
     /// Creates the sums from arrays that an index stores; `None` if the sums do not ascend or the arrays do not fit
     /// together.
-    pub(crate) fn of_parts(
+    pub(crate) fn from_parts(
         bases: Column<u64>,
         rest: Column<u16>,
         far: Column<u64>,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_exact_whatever_their_size() {
+    fn sums_of_any_size_are_exact() {
         let store = Store::new(None);
         for scale in [0, 60_000, 70_000, 1 << 26, 1 << 40] {
             let amount = amounts(scale);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_that_do_not_fit_are_told() {
+    fn sums_that_do_not_fit_are_detected() {
         let store = Store::new(None);
         let fits = |change: fn(&mut Vec<u64>, &mut Vec<u16>, &mut Vec<u64>)| {
             let sums = Sums::new(3000, |first| (first..3000).map(amounts(70_000)), &store).unwrap();
@@ -279,7 +279,7 @@ mod tests {
             b.extend(&bases).unwrap();
             r.extend(&rest).unwrap();
             f.extend(&far).unwrap();
-            Sums::of_parts(b.into(), r.into(), f.into()).is_some()
+            Sums::from_parts(b.into(), r.into(), f.into()).is_some()
         };
         assert!(fits(|_, _, _| ()));
         assert!(!fits(|b, _, _| b.truncate(5)));

@@ -20,7 +20,7 @@ use crate::bytes::array::{Array, Store};
 use crate::bytes::mem;
 use crate::dominators::annotated::{AnnotatedGraph, MappedBits, each_bit};
 use crate::dominators::core::SEVERAL;
-use crate::dominators::leaves::{self, UNSEEN, common, widen, widened};
+use crate::dominators::leaves::{self, UNSEEN, common, extend_span, extended_span};
 use crate::dominators::preorder::WeaklyReached;
 use crate::dominators::ranges::Minima;
 use crate::error::Result;
@@ -62,7 +62,7 @@ impl Referrers {
     /// that have a position, and the members that have none.
     ///
     /// Cost: one pass over all references.
-    pub(super) fn widen_by_rows(
+    pub(super) fn add_references(
         &mut self,
         graph: &AnnotatedGraph,
         placed: &MappedBits,
@@ -78,7 +78,7 @@ impl Referrers {
             .for_each(|(at, &word)| {
                 each_bit(at, word, |object| {
                     if is_strong(object) {
-                        spans.widen(references(graph, object, placed, sinks));
+                        spans.add_all(references(graph, object, placed, sinks));
                     }
                 });
             });
@@ -86,7 +86,7 @@ impl Referrers {
 
     /// Adds references from objects that only weaker references reach. A reference counts only if no stronger reference
     /// reaches its target.
-    pub(super) fn widen_weakly(
+    pub(super) fn add_weak_references(
         &mut self,
         graph: &AnnotatedGraph,
         placed: &MappedBits,
@@ -105,7 +105,7 @@ impl Referrers {
             for (sink, place) in all {
                 let (span, own) = (&mut spans[sink as usize], &mut levels[sink as usize]);
                 if *span == UNSEEN || *own == level {
-                    *span = widened(*span, place);
+                    *span = extended_span(*span, place);
                     *own = level;
                 }
             }
@@ -117,7 +117,7 @@ impl Referrers {
     ///
     /// Cost: one pass over the parents of all nodes, and a few look-ups for each terminal merge node. Memory: twelve
     /// bytes for each terminal merge node.
-    pub(super) fn hang(
+    pub(super) fn place_below_dominators(
         self,
         objects: &[u32],
         parent: &[u32],
@@ -176,19 +176,19 @@ pub(super) struct Spans<'a>(&'a [AtomicU64]);
 impl Spans<'_> {
     /// Extends the spans by references. Each pair is the number of the terminal merge node and the position of the
     /// referrer.
-    fn widen(self, references: impl Iterator<Item = (u32, u32)>) {
-        references.for_each(|(sink, place)| widen(&self.0[sink as usize], place));
+    fn add_all(self, references: impl Iterator<Item = (u32, u32)>) {
+        references.for_each(|(sink, place)| extend_span(&self.0[sink as usize], place));
     }
 
     /// Extends the spans by references that a task recorded. Each pair is the number of the terminal merge node and the
     /// position of the referrer in the task's output. `place` converts this position to one in the whole preorder.
-    pub(super) fn widen_noted(self, references: &[(u32, u32)], place: impl Fn(u32) -> u32) {
+    pub(super) fn add_recorded(self, references: &[(u32, u32)], place: impl Fn(u32) -> u32) {
         const AHEAD: usize = 16;
         for (i, &(sink, from)) in references.iter().enumerate() {
             if let Some(&(later, _)) = references.get(i + AHEAD) {
                 mem::prefetch(self.0, later as usize);
             }
-            widen(&self.0[sink as usize], place(from));
+            extend_span(&self.0[sink as usize], place(from));
         }
     }
 }
@@ -272,7 +272,7 @@ impl<'a> Insertion<'a> {
     /// Returns the new position of a node that was already laid out before the insertion. `place` is its old position,
     /// or the position after all these nodes.
     #[inline(always)]
-    pub(super) fn moved(&self, place: u32) -> u32 {
+    pub(super) fn new_position(&self, place: u32) -> u32 {
         place + self.first[self.dominators.before(place) as usize]
     }
 
@@ -281,7 +281,7 @@ impl<'a> Insertion<'a> {
     #[inline(always)]
     pub(super) fn place(&self, place: u32) -> u32 {
         match place.checked_sub(self.nodes) {
-            None => self.moved(place),
+            None => self.new_position(place),
             Some(at) => {
                 let sink = self.of_sink.before(at + 1) - 1;
                 self.sinks[sink as usize].above + 1 + at
@@ -302,7 +302,7 @@ impl<'a> Insertion<'a> {
     pub(super) fn insert(&self, parent: &mut [u32], hung: &[u32]) {
         let (own, _) = parent.split_at_mut(self.nodes as usize);
         own.par_iter_mut()
-            .for_each(|above| *above = self.moved(*above));
+            .for_each(|above| *above = self.new_position(*above));
         let mut end = self.nodes as usize;
         for (sink, ends) in self.sinks.iter().zip(self.starts.windows(2)).rev() {
             let (begin, shift) = (sink.above as usize + 1, ends[1] as usize);
@@ -314,7 +314,7 @@ impl<'a> Insertion<'a> {
             let inserted = &mut parent[begin + ends[0] as usize..begin + shift];
             for (to, &from) in inserted.iter_mut().zip(hung) {
                 *to = match from.checked_sub(self.nodes) {
-                    None => self.moved(from),
+                    None => self.new_position(from),
                     Some(at) => begin as u32 + at,
                 };
             }

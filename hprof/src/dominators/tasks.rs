@@ -33,7 +33,7 @@ fn batch() -> usize {
 }
 
 /// Returns the number of members that each task gets, if a batch has `tasks` tasks.
-pub(super) fn share(members: usize, tasks: usize) -> usize {
+pub(super) fn members_per_task(members: usize, tasks: usize) -> usize {
     (members / (tasks * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
 }
 
@@ -75,7 +75,7 @@ pub(super) fn tasks(
     object_at: &[u32],
     thresholds: Thresholds,
 ) -> Vec<Task> {
-    let share = share(nodes as usize, BATCH);
+    let share = members_per_task(nodes as usize, BATCH);
     let mut tasks = Vec::new();
     let mut first = 1;
     for last in ends(long, nodes) {
@@ -92,7 +92,7 @@ pub(super) fn tasks(
             let share = if references * 8 < graph.targets.len() {
                 LARGEST_SHARE
             } else {
-                self::share(references, LEAST_BATCH)
+                self::members_per_task(references, LEAST_BATCH)
             };
             for begin in (first..end).step_by(share) {
                 tasks.push(Task::Row {
@@ -154,15 +154,15 @@ impl TaskOutput {
         Ok(place)
     }
 
-    fn settle(&mut self) -> Result<()> {
-        self.object.settle()?;
-        self.parent.settle()
+    fn make_contiguous(&mut self) -> Result<()> {
+        self.object.make_contiguous()?;
+        self.parent.make_contiguous()
     }
 
     /// Calls `visit` with groups of objects that only weaker references reach. The first argument of `visit` is 0 if
     /// soft references reach the group, and 1 if finalizers do. The second argument is the objects. `level` has the
     /// reachability level of each member.
-    pub(super) fn each_weak(
+    pub(super) fn for_each_weak_group(
         &self,
         task: &Task,
         level: &[u8],
@@ -240,11 +240,11 @@ impl Walk<'_> {
                 part: row,
             } => self.follow(*member, *object, NONE, row.clone(), part)?,
         }
-        part.settle()
+        part.make_contiguous()
     }
 
     /// Lays out terminal merge nodes and the objects below them.
-    pub(super) fn fill_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) -> Result<()> {
+    pub(super) fn place_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) -> Result<()> {
         part.clear();
         for (i, sink) in sinks.iter().enumerate() {
             if let Some(later) = sinks.get(i + AHEAD) {
@@ -257,12 +257,12 @@ impl Walk<'_> {
             let row = self.cells.begin(object)..self.cells.begin(object + 1);
             self.follow(0, object, at, row, part)?;
         }
-        part.settle()
+        part.make_contiguous()
     }
 
     /// Returns true if a target has to be laid out: it is no class object, has references, and has no position yet.
     #[inline(always)]
-    fn hangs(&self, target: u32) -> bool {
+    fn needs_position(&self, target: u32) -> bool {
         let placed = |target: u32| {
             self.placed[target as usize / 64].load(Ordering::Relaxed) & 1 << (target % 64)
         };
@@ -291,7 +291,7 @@ impl Walk<'_> {
             if row.len() > 2 {
                 let row = row.start as usize..row.end as usize;
                 for &next in self.targets[row].iter().take(AHEAD).skip(1) {
-                    if self.hangs(next) {
+                    if self.needs_position(next) {
                         queue.fetch(next);
                     }
                 }
@@ -312,7 +312,7 @@ impl Walk<'_> {
             let target = self.targets[at];
             if row.len() >= AHEAD {
                 let next = self.targets[at + AHEAD];
-                if self.hangs(next) {
+                if self.needs_position(next) {
                     queue.fetch(next);
                 }
             }
@@ -320,7 +320,7 @@ impl Walk<'_> {
                 if is_missing(target) && part.missing.last() != Some(&object) {
                     part.missing.push(object);
                 }
-            } else if self.hangs(target) {
+            } else if self.needs_position(target) {
                 let number = self.cells.number(target);
                 if number != object {
                     let sink = SEVERAL.wrapping_sub(number);

@@ -77,7 +77,7 @@ impl DominatorTree {
     /// object with references, and 8 for each other object.
     ///
     /// # Errors Returns an error if there is not enough memory.
-    pub fn of(
+    pub fn build(
         graph: HeapGraph,
         size: impl Fn(ObjectIndex) -> u64 + Sync,
         progress: &dyn Progress,
@@ -157,11 +157,11 @@ impl DominatorTree {
         let node_of = graph.into_notes()?;
         let (end, hung) = rayon::join(
             || ends(&parent, store),
-            || hang_leaves(&leaf_parent, nodes, inner, store),
+            || sort_leaves(&leaf_parent, nodes, inner, store),
         );
         let (end, (leaf_start, leaves)) = (end?, hung?);
         let object = nodes_objects(&node_of, nodes, store)?;
-        store.give_back();
+        store.release_kept();
         let bytes = {
             let (object, leaves, starts) = (&object[..], &leaves[..], leaf_start.view());
             let (size, fetch) = (&size, &fetch);
@@ -416,7 +416,7 @@ fn preorder_of(
     const ATTEMPTS: usize = 3;
     let mut witnesses: Vec<u32> = Vec::new();
     for attempt in 0..=ATTEMPTS {
-        progress.go_on()?;
+        progress.check_cancelled()?;
         progress.phase("searching the heap graph", 0);
         let core = if attempt < ATTEMPTS {
             Core::find(graph, class_of, &witnesses, thresholds, store)?
@@ -424,7 +424,7 @@ fn preorder_of(
             Core::all(graph, store)?
         };
         let dominators = lengauer_tarjan::dominators(graph, class_of, core, store, progress)?;
-        progress.go_on()?;
+        progress.check_cancelled()?;
         progress.phase("retained sizes", 0);
         match preorder::lay_out(graph, class_of, dominators, thresholds, store)? {
             Outcome::Done(preorder) => return Ok(preorder),
@@ -498,7 +498,7 @@ fn count(nodes: &[u32], counts: &mut [u32]) {
 /// node stay in the order of their numbers (counting sort).
 ///
 /// Each task reads all leaves, and stores those of its nodes.
-fn hang_leaves(
+fn sort_leaves(
     leaf_parent: &[u32],
     nodes: usize,
     inner: u32,

@@ -269,7 +269,7 @@ fn witnesses_give_the_dominators_of_the_whole_graph() {
 }
 
 #[test]
-fn weaker_references_count_where_no_stronger_one_leads() {
+fn weaker_references_count_without_a_stronger_path() {
     let mut random = Random(11);
     let mut reached = [0; 3];
     for round in 0..500 {
@@ -290,7 +290,7 @@ fn weaker_references_count_where_no_stronger_one_leads() {
 }
 
 #[test]
-fn sinks_are_put_between_nodes_of_large_trees() {
+fn terminal_merge_nodes_are_inserted_into_large_trees() {
     // The first 30,000 objects form a tree. Each of them also refers to two of the other 60,000 objects. Most of these
     // have several referrers.
     const OBJECTS: u32 = 30_000;
@@ -338,7 +338,7 @@ fn sinks_are_put_between_nodes_of_large_trees() {
 }
 
 #[test]
-fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
+fn dominators_changed_by_leaves_are_detected() {
     let mut random = Random(17);
     // Numbers of cases: a tree is built; no tree is built, because a reference from a leaf changes a dominator; no tree
     // is built, although no dominator changes.
@@ -381,7 +381,7 @@ fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
 }
 
 #[test]
-fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
+fn a_leaf_dominates_the_class_that_only_it_keeps() {
     // Objects: a class, its loader, two holders, a leaf. The first holder refers to the leaf, and only the leaf leads
     // to the class.
     let case = |also: &[(u32, u32)]| {
@@ -469,7 +469,7 @@ fn classes_are_checked_in_every_part_of_the_heap() {
 }
 
 #[test]
-fn witnesses_may_be_wanting_again_and_again() {
+fn witnesses_may_be_missing_repeatedly() {
     // The objects of this graph form a chain that begins at the GC root. Each object of the chain also holds one
     // instance of the class. The instances that are held near the end of the chain have the smallest numbers.
     const LINKS: u32 = 8;
@@ -498,7 +498,7 @@ fn witnesses_may_be_wanting_again_and_again() {
 }
 
 #[test]
-fn long_rows_are_shared_out() {
+fn long_lists_are_split_among_tasks() {
     // Two tables: the first is long enough for several tasks, the second is just long enough to be split. Half of the
     // entries hold a separate object, and some entries occur twice in their table.
     let (first, second) = (10_000, Thresholds::USUAL.long as u32);
@@ -540,7 +540,7 @@ fn long_rows_are_shared_out() {
 }
 
 #[test]
-fn an_object_that_is_held_twice_by_one_row_is_one_object() {
+fn an_object_that_is_twice_in_one_list_counts_once() {
     let case = Case {
         classes: 1,
         inner: 6,
@@ -568,7 +568,7 @@ fn an_object_that_is_held_twice_by_one_row_is_one_object() {
 
 /// Leaves are sorted by their nodes, then by their numbers, for any number of tasks.
 #[test]
-fn leaves_hang_in_their_order() {
+fn leaves_are_sorted_by_node_and_number() {
     const NODES: usize = 3000;
     const INNER: u32 = 7;
     let scattered = |leaf: u32| match leaf.wrapping_mul(0x9e37_79b1) >> 16 {
@@ -597,7 +597,7 @@ fn leaves_hang_in_their_order() {
         expected.sort_unstable();
         for threads in [1, 3, 40] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            let hang = || hang_leaves(&parents, NODES, INNER, &store).unwrap();
+            let hang = || sort_leaves(&parents, NODES, INNER, &store).unwrap();
             let (starts, hung) = pool.build().unwrap().install(hang);
             assert_eq!(starts.len(), NODES + 1);
             let mut found = Vec::new();

@@ -38,7 +38,7 @@ const SAMPLED: usize = 8;
 ///
 /// Cost: one pass over the references, and one visit of the list of each settled object. Memory: eight bytes for each
 /// object.
-pub(super) fn settle(
+pub(super) fn find_single_referrers(
     cells: Cells<'_>,
     targets: &[u32],
     held: impl Iterator<Item = u32>,
@@ -46,7 +46,7 @@ pub(super) fn settle(
     thresholds: Thresholds,
     store: &Store,
 ) -> Result<()> {
-    if !pays(cells, targets) {
+    if !has_enough_back_edges(cells, targets) {
         return Ok(());
     }
     let inner = cells.rows();
@@ -66,7 +66,7 @@ pub(super) fn settle(
     let words = starts.words_mut().par_iter_mut().enumerate();
     words.for_each(|(at, word)| {
         for object in (at * 64) as u32..((at + 1) * 64).min(inner) as u32 {
-            *word |= u64::from(leads_back(cells, targets, object)) << (object % 64);
+            *word |= u64::from(is_back_edge_pair(cells, targets, object)) << (object % 64);
         }
     });
     let referrers = &mut referrers[..];
@@ -74,7 +74,7 @@ pub(super) fn settle(
     for (at, &word) in starts.words().iter().enumerate() {
         each_bit(at, word, |start| {
             let mut object = start;
-            while leads_back(cells, targets, object) {
+            while is_back_edge_pair(cells, targets, object) {
                 let above = cells.number(object);
                 let of_above = &mut referrers[above as usize * 2..][..2];
                 if of_above[0] >= NEVER {
@@ -107,13 +107,13 @@ fn row<'a>(cells: Cells<'_>, targets: &'a [u32], object: u32) -> &'a [u32] {
 
 /// Returns true if an object has only one referrer and refers to that referrer.
 #[inline(always)]
-fn leads_back(cells: Cells<'_>, targets: &[u32], object: u32) -> bool {
+fn is_back_edge_pair(cells: Cells<'_>, targets: &[u32], object: u32) -> bool {
     let referrer = cells.number(object);
     referrer < SEVERAL && row(cells, targets, object).contains(&referrer)
 }
 
-/// Returns true if [`settle`] saves time, because a sample of the graph has enough back edges.
-fn pays(cells: Cells<'_>, targets: &[u32]) -> bool {
+/// Returns true if [`find_single_referrers`] saves time, because a sample of the graph has enough back edges.
+fn has_enough_back_edges(cells: Cells<'_>, targets: &[u32]) -> bool {
     let pieces = (0..cells.rows().div_ceil(CHUNK))
         .into_par_iter()
         .step_by(SAMPLED);
@@ -121,7 +121,7 @@ fn pays(cells: Cells<'_>, targets: &[u32]) -> bool {
         let objects = (piece * CHUNK) as u32..((piece + 1) * CHUNK).min(cells.rows()) as u32;
         let back = objects
             .clone()
-            .filter(|&object| leads_back(cells, targets, object));
+            .filter(|&object| is_back_edge_pair(cells, targets, object));
         let joins = objects
             .clone()
             .filter(|&object| cells.number(object) == SEVERAL);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_many_refer_to_is_not_counted_on() {
+    fn objects_with_many_referrers_are_not_counted() {
         for (referrers, expected) in [(2, [2, 5 ^ 6]), (3, [3, 5 ^ 6 ^ 7])] {
             let rows: Vec<(u32, u32)> = (0..referrers).map(|n| (5 + n, 1)).collect();
             let (counts, popular) = counted(100, &rows);

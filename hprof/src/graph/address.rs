@@ -105,7 +105,7 @@ const fn words(slots: u64) -> usize {
     (slots.div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE) * PAIR
 }
 
-/// The two bitmaps of a dump while threads set bits in them. [`Marks::seal`] makes [`Ranks`] of them.
+/// The two bitmaps of a dump while threads set bits in them. [`Marks::into_ranks`] makes [`Ranks`] of them.
 pub(crate) struct Marks {
     space: Space,
     bits: Array<u64>,
@@ -127,7 +127,7 @@ impl Marks {
         slots: u64,
         store: &Store,
     ) -> Result<Self> {
-        let slots = blocks.slots_of(blocks.in_slots(slots));
+        let slots = blocks.slots_of(blocks.whole_blocks(slots));
         let space = Space {
             range,
             blocks: Some(blocks),
@@ -151,7 +151,7 @@ impl Marks {
         };
         let blocks = self.space.blocks.as_mut();
         let blocks = blocks.map(|b| {
-            let most = b.in_slots(slots);
+            let most = b.whole_blocks(slots);
             b.writer(most)
         });
         (marks, blocks)
@@ -179,7 +179,7 @@ impl Marks {
     }
 
     /// Computes the counts from which ranks are derived. Cost: one pass over the bitmaps.
-    pub(crate) fn seal(self, store: &Store) -> Result<Ranks> {
+    pub(crate) fn into_ranks(self, store: &Store) -> Result<Ranks> {
         let lines = self.bits.len() / (PAIR * PAIRS_IN_LINE);
         let mut counts = store.zeroed::<u32>(lines * 2)?;
         let chunk = 1 << 14;
@@ -400,7 +400,7 @@ impl Ranks {
 
     /// Creates the map from the stretches that an index stores; `None` if they do not fit a map of this range. The
     /// counts of set bits in `counts` are not checked.
-    pub(crate) fn of_stretches(
+    pub(crate) fn from_stretches(
         space: Space,
         marked: [u32; 2],
         (numbers, bits, counts): (&[u32], &[u64], &[u32]),
@@ -435,7 +435,11 @@ impl Ranks {
 
     /// Calls `visit` for each marked address in these lines, with the address, the rank of its object, and true if the
     /// object is a leaf.
-    fn in_order(&self, lines: std::ops::Range<usize>, mut visit: impl FnMut(u64, u32, bool)) {
+    fn for_each_in_order(
+        &self,
+        lines: std::ops::Range<usize>,
+        mut visit: impl FnMut(u64, u32, bool),
+    ) {
         for line in lines {
             let mut ranks = [self.counts[line * 2], self.counts[line * 2 + 1]];
             for word in line * PAIRS_IN_LINE..(line + 1) * PAIRS_IN_LINE {
@@ -610,7 +614,7 @@ impl AddressMap {
 
     /// Divides the map into `parts` equal parts, and visits the objects of the part with the index `part`. Calls
     /// `visit` with the id and the number of each object, in the order of ids.
-    pub(crate) fn in_order(
+    pub(crate) fn for_each_in_order(
         &self,
         part: usize,
         parts: usize,
@@ -622,19 +626,23 @@ impl AddressMap {
             at(part)..at(part + 1)
         };
         match self {
-            Self::Ordered(ranks) => ranks.in_order(cut(ranks.lines()), |id, rank, leaf| {
-                visit(id, rank + if leaf { split.inner } else { split.classes });
-            }),
-            Self::Runs { ranks, runs } => ranks.in_order(cut(ranks.lines()), |id, rank, leaf| {
-                let slot = ranks.space.slot(id).unwrap_or(0);
-                let number = runs.number(slot, rank, leaf);
-                visit(id, number + if leaf { split.inner } else { split.classes });
-            }),
+            Self::Ordered(ranks) => {
+                ranks.for_each_in_order(cut(ranks.lines()), |id, rank, leaf| {
+                    visit(id, rank + if leaf { split.inner } else { split.classes });
+                })
+            }
+            Self::Runs { ranks, runs } => {
+                ranks.for_each_in_order(cut(ranks.lines()), |id, rank, leaf| {
+                    let slot = ranks.space.slot(id).unwrap_or(0);
+                    let number = runs.number(slot, rank, leaf);
+                    visit(id, number + if leaf { split.inner } else { split.classes });
+                })
+            }
             Self::Permuted {
                 ranks,
                 with_refs,
                 leaves,
-            } => ranks.in_order(cut(ranks.lines()), |id, rank, leaf| {
+            } => ranks.for_each_in_order(cut(ranks.lines()), |id, rank, leaf| {
                 let numbers = if leaf { leaves } else { with_refs };
                 visit(id, numbers[rank as usize]);
             }),
@@ -743,7 +751,7 @@ mod tests {
             writer.mark(&mut pending, s, s % 3 == 0);
         }
         writer.flush(&mut pending);
-        let ranks = marks.seal(&store).unwrap();
+        let ranks = marks.into_ranks(&store).unwrap();
         let mut seen = [0, 0];
         for s in 0..10_000 {
             let before = seen;
@@ -757,7 +765,7 @@ mod tests {
         }
         assert_eq!(ranks.marked, seen);
         let mut starts = Vec::new();
-        ranks.in_order(0..ranks.lines(), |id, rank, leaf| {
+        ranks.for_each_in_order(0..ranks.lines(), |id, rank, leaf| {
             let slot = (id - 0x1000) / 8;
             assert_eq!(ranks.rank(slot), Some((rank, leaf)));
             for from in [0, slot / 2 / 7 * 7, slot] {

@@ -42,7 +42,7 @@ fn ranks_of(range: Range, slots: impl IntoIterator<Item = u64>) -> Ranks {
         writer.mark(&mut pending, slot, is_leaf(slot));
     }
     writer.flush(&mut pending);
-    marks.seal(&store).unwrap()
+    marks.into_ranks(&store).unwrap()
 }
 
 /// Checks that each marked slot has the expected rank, and that the rank leads back to the address, wherever counting
@@ -82,12 +82,12 @@ fn a_range_has_its_first_address_and_not_its_end() {
 }
 
 #[test]
-fn ranks_go_on_from_part_to_part() {
+fn ranks_continue_from_part_to_part() {
     check(&ranks_of(RANGE, slots()));
 }
 
 #[test]
-fn what_is_marked_as_both_is_told() {
+fn slots_marked_twice_are_detected() {
     let store = Store::new(None);
     for (slot, other) in [(700, 700), (PART + 9, PART + 9), (700, 701)] {
         let mut marks = Marks::new(RANGE, &store).unwrap();
@@ -95,14 +95,14 @@ fn what_is_marked_as_both_is_told() {
         writer.mark(&mut pending, slot, false);
         writer.mark(&mut pending, other, true);
         writer.flush(&mut pending);
-        let ranks = marks.seal(&store).unwrap();
+        let ranks = marks.into_ranks(&store).unwrap();
         assert_eq!(ranks.doubled, slot == other);
         assert_eq!(ranks.marked, [1, 1]);
     }
 }
 
 #[test]
-fn stretches_that_are_kept_make_the_same_map() {
+fn stored_stretches_give_the_same_map() {
     let store = Store::new(None);
     let ranks = ranks_of(RANGE, slots());
     let (numbers, bits, counts) = ranks.stretches();
@@ -110,7 +110,7 @@ fn stretches_that_are_kept_make_the_same_map() {
     expected.dedup();
     assert_eq!(numbers, expected);
     let again = |numbers: &[u32], bits: &[u64], counts: &[u32]| {
-        Ranks::of_stretches(RANGE.into(), ranks.marked, (numbers, bits, counts), &store)
+        Ranks::from_stretches(RANGE.into(), ranks.marked, (numbers, bits, counts), &store)
     };
     let same = again(&numbers, &bits, &counts).unwrap();
     assert_eq!(same.bits[..], ranks.bits[..]);
@@ -147,7 +147,7 @@ fn check_map(map: &AddressMap, split: Split, objects: &[(u64, u32)]) {
     for parts in [1, 2, 7] {
         let mut seen = Vec::new();
         for part in 0..parts {
-            map.in_order(part, parts, split, |id, number| seen.push((id, number)));
+            map.for_each_in_order(part, parts, split, |id, number| seen.push((id, number)));
         }
         assert_eq!(seen, objects, "{parts} parts");
     }
@@ -168,7 +168,7 @@ fn check_map(map: &AddressMap, split: Split, objects: &[(u64, u32)]) {
 }
 
 #[test]
-fn maps_of_any_order_lead_to_the_same_numbers() {
+fn maps_of_any_order_give_the_same_numbers() {
     let range = Range {
         base: BASE,
         end: BASE + 8 * 4096,
@@ -208,7 +208,7 @@ fn maps_of_any_order_lead_to_the_same_numbers() {
             .for_each(|&s| before[usize::from(is_leaf(s))] += 1);
     }
     let runs = runs.table(&ranks).unwrap();
-    assert!(!runs.is_ordered());
+    assert!(!runs.is_rank_identity());
     check_map(&AddressMap::Runs { ranks, runs }, split, &numbered(&file));
 
     // A file whose objects are not in the order of their addresses.

@@ -205,7 +205,7 @@ impl Linked<'_> {
         &self.targets[self.offsets[at] as usize..self.offsets[at + 1] as usize]
     }
 
-    fn extra_of(&self, object: u32) -> impl Iterator<Item = u32> {
+    fn extra_references(&self, object: u32) -> impl Iterator<Item = u32> {
         let first = self.extra.partition_point(|e| e.0 < object);
         let own = self.extra[first..]
             .iter()
@@ -222,7 +222,7 @@ impl Linked<'_> {
     /// ```
     ///
     /// A class that is reached only through its instances is left out, because then a leaf may dominate the class.
-    pub(crate) fn by_leaves(&self, class_of: impl Fn(u32) -> u32) -> Vec<(u32, u32)> {
+    pub(crate) fn shortcuts_around_leaves(&self, class_of: impl Fn(u32) -> u32) -> Vec<(u32, u32)> {
         let Split { classes, inner } = self.split;
         let mut seen: FxHashSet<u32> = FxHashSet::default();
         let mut found: Vec<u32> = Vec::new();
@@ -238,7 +238,7 @@ impl Linked<'_> {
         let mut at = 0;
         while let Some(&from) = found.get(at) {
             let row = self.row(from);
-            let extra = self.extra_of(from).take(LONG);
+            let extra = self.extra_references(from).take(LONG);
             let all: Vec<u32> = row.iter().copied().take(LONG).chain(extra).collect();
             // An object that refers to the class directly needs no replacement.
             let known: FxHashSet<u32> = all.iter().copied().filter(|&t| t < classes).collect();
@@ -276,7 +276,10 @@ impl Linked<'_> {
         // This object is not a class. It is usually a class loader, whose references to its classes are in no record.
         let mut pass = |object: u32, stack: &mut Vec<u32>| {
             if seen.insert(object) {
-                stack.extend(self.extra_of(object).filter(|&target| target < count));
+                stack.extend(
+                    self.extra_references(object)
+                        .filter(|&target| target < count),
+                );
             }
         };
         for &object in near {
@@ -303,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn some_of_each_class_stay_in_each_piece() {
+    fn some_objects_of_each_class_stay_in_each_piece() {
         let mut sifter = Sifter::new(Kept::new(Thresholds::USUAL), 2);
         for _ in 0..3 {
             sifter.next_piece();
@@ -347,7 +350,7 @@ mod tests {
 
         /// Returns the references that replace paths through leaves. The leaves are instances of class 1, 2, and so on,
         /// and then of class 1 again.
-        fn by_leaves(&self, held: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
+        fn shortcuts_around_leaves(&self, held: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
             let lens = self.rows.iter().map(|row| row.len() as u32);
             let ends = lens.scan(0, |sum, len| {
                 *sum += len;
@@ -363,50 +366,53 @@ mod tests {
                 extra: &self.extra,
                 held: &held.into_iter().map(|o| (o, RootKind::Unknown)).collect(),
             };
-            linked.by_leaves(|leaf| 1 + (leaf - self.inner()) % (self.classes - 1))
+            linked.shortcuts_around_leaves(|leaf| 1 + (leaf - self.inner()) % (self.classes - 1))
         }
     }
 
     #[test]
-    fn classes_that_are_reached_without_them_are_referred_to_by_way_of_leaves() {
+    fn references_to_classes_through_leaves_are_found() {
         // The only leaf is an instance of class 1.
         let rows = || vec![vec![5], vec![5, 5], vec![]];
         let drawn = Drawn::new(2, &[], rows());
-        assert_eq!(drawn.by_leaves([1, 2]), [(2, 1)]);
-        assert_eq!(drawn.by_leaves([1, 2, 3]), [(2, 1), (3, 1)]);
+        assert_eq!(drawn.shortcuts_around_leaves([1, 2]), [(2, 1)]);
+        assert_eq!(drawn.shortcuts_around_leaves([1, 2, 3]), [(2, 1), (3, 1)]);
         // No reference is inserted if only the leaf reaches the class, or if no object close to a GC root refers to the
         // leaf.
-        assert_eq!(drawn.by_leaves([2]), []);
-        assert_eq!(drawn.by_leaves([1, 4]), []);
+        assert_eq!(drawn.shortcuts_around_leaves([2]), []);
+        assert_eq!(drawn.shortcuts_around_leaves([1, 4]), []);
         // Here, a reference is inserted, because the class is also reached through another class or through its loader.
-        assert_eq!(Drawn::new(2, &[(0, 1)], rows()).by_leaves([0, 2]), [(2, 1)]);
+        assert_eq!(
+            Drawn::new(2, &[(0, 1)], rows()).shortcuts_around_leaves([0, 2]),
+            [(2, 1)]
+        );
         let mut of_loader = Drawn::new(2, &[(0, 4)], rows());
         of_loader.extra = vec![(4, 1)];
-        assert_eq!(of_loader.by_leaves([0, 2]), [(2, 1)]);
-        assert_eq!(of_loader.by_leaves([2, 4]), [(2, 1)]);
-        assert_eq!(of_loader.by_leaves([2]), []);
+        assert_eq!(of_loader.shortcuts_around_leaves([0, 2]), [(2, 1)]);
+        assert_eq!(of_loader.shortcuts_around_leaves([2, 4]), [(2, 1)]);
+        assert_eq!(of_loader.shortcuts_around_leaves([2]), []);
         // Class objects are 0 and 1. Object 2 is the first other object, so references to it are not references to a
         // class.
         let mut first = Drawn::new(2, &[(0, 2)], rows());
         first.extra = vec![(2, 2), (2, 3), (4, 1)];
-        assert_eq!(first.by_leaves([0, 2, 4]), [(2, 1), (3, 1)]);
+        assert_eq!(first.shortcuts_around_leaves([0, 2, 4]), [(2, 1), (3, 1)]);
         // If the object already refers to the class, no reference is inserted. The reference to the class may be in a
         // record, or in no record.
         let itself = Drawn::new(2, &[], vec![vec![4, 1], vec![4]]);
-        assert_eq!(itself.by_leaves([1, 2, 3]), [(3, 1)]);
+        assert_eq!(itself.shortcuts_around_leaves([1, 2, 3]), [(3, 1)]);
         let mut unwritten = Drawn::new(2, &[], vec![vec![4], vec![4]]);
         unwritten.extra = vec![(2, 1)];
-        assert_eq!(unwritten.by_leaves([2, 3]), [(3, 1)]);
+        assert_eq!(unwritten.shortcuts_around_leaves([2, 3]), [(3, 1)]);
     }
 
     #[test]
-    fn of_what_is_near_to_roots_so_much_is_looked_at() {
+    fn the_search_near_to_roots_is_limited() {
         // The number of examined objects is limited.
         let near = NEAR as u32;
         for objects in [near - 1, near, near + 1] {
             let leaf = 2 + objects;
             let drawn = Drawn::new(2, &[], vec![vec![leaf]; objects as usize]);
-            let found = drawn.by_leaves(1..2 + objects);
+            let found = drawn.shortcuts_around_leaves(1..2 + objects);
             assert_eq!(found.len() as u32, objects.min(near));
         }
         // At most [`LONG`] references of one object are read. If its adjacency list is longer, no references are
@@ -416,7 +422,7 @@ mod tests {
             long.push(3);
             let drawn = Drawn::new(2, &[], vec![long, vec![4]]);
             let expected: &[(u32, u32)] = if more == 0 { &[(2, 1), (3, 1)] } else { &[] };
-            assert_eq!(drawn.by_leaves([1, 2]), expected);
+            assert_eq!(drawn.shortcuts_around_leaves([1, 2]), expected);
         }
         // The number of references that no record contains is limited, too.
         let objects = LONG as u32 + 10;
@@ -425,17 +431,21 @@ mod tests {
         rows[0].clear();
         let mut unwritten = Drawn::new(2, &[], rows);
         unwritten.extra = (0..objects).map(|n| (2, 3 + n)).collect();
-        assert_eq!(unwritten.by_leaves([1, 2]).len(), LONG);
+        assert_eq!(unwritten.shortcuts_around_leaves([1, 2]).len(), LONG);
     }
 
     #[test]
-    fn so_many_references_by_way_of_leaves_are_noted() {
+    fn the_number_of_references_through_leaves_is_limited() {
         const CLASSES: u32 = 1 + LONG as u32;
         for (objects, expected) in [(64, PAIRS), (65, PAIRS), (63, PAIRS - LONG)] {
             let inner = CLASSES + objects;
             let row: Vec<u32> = (inner..inner + LONG as u32).collect();
             let drawn = Drawn::new(CLASSES, &[], vec![row; objects as usize]);
-            assert_eq!(drawn.by_leaves(0..inner).len(), expected, "{objects}");
+            assert_eq!(
+                drawn.shortcuts_around_leaves(0..inner).len(),
+                expected,
+                "{objects}"
+            );
         }
     }
 

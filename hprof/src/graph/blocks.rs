@@ -33,7 +33,7 @@ const MOST_ENTRIES: u64 = 1 << 22;
 const MARGIN: u64 = 1 << 40;
 
 /// Extends a range in both directions, so that few dumps have objects outside of it.
-pub(crate) fn widened(range: Range) -> Range {
+pub(crate) fn extend_range(range: Range) -> Range {
     let margin = MARGIN.max(range.end - range.base);
     let end = range.end.saturating_add(margin) & !(Range::ALIGN - 1);
     Range {
@@ -78,7 +78,7 @@ impl Blocks {
     }
 
     /// Creates the table from the numbered blocks that an index stores; `None` if they do not fit this range.
-    pub(crate) fn of_numbered(range: Range, numbered: Vec<u32>, store: &Store) -> Option<Self> {
+    pub(crate) fn from_numbered(range: Range, numbered: Vec<u32>, store: &Store) -> Option<Self> {
         let mut blocks = Self::new(range, store).ok()??;
         if !numbered.is_sorted_by(|a, b| a < b) {
             return None;
@@ -110,7 +110,7 @@ impl Blocks {
     }
 
     /// Returns the number of whole blocks that have `slots` slots in total.
-    pub(crate) const fn in_slots(&self, slots: u64) -> usize {
+    pub(crate) const fn whole_blocks(&self, slots: u64) -> usize {
         (slots >> self.shift) as usize
     }
 
@@ -254,11 +254,11 @@ mod tests {
         assert_eq!(blocks.order(), None);
 
         let numbered = blocks.numbered().to_vec();
-        let again = Blocks::of_numbered(range, numbered.clone(), &store).unwrap();
+        let again = Blocks::from_numbered(range, numbered.clone(), &store).unwrap();
         assert_eq!(again.address(u64::from(slots[0])), Some(addresses[0]));
         let reversed = numbered.iter().rev().copied().collect();
-        assert!(Blocks::of_numbered(range, reversed, &store).is_none());
-        assert!(Blocks::of_numbered(range, vec![u32::MAX], &store).is_none());
+        assert!(Blocks::from_numbered(range, reversed, &store).is_none());
+        assert!(Blocks::from_numbered(range, vec![u32::MAX], &store).is_none());
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
             let of_shift = (blocks.shift, blocks.table.len() as u64);
             assert_eq!(of_shift, (shift, (slots >> shift) + 1));
             assert_eq!((blocks.slots_of(3), blocks.slots()), (3 << shift, 0));
-            let of_slots = [(3 << shift) - 1, 3 << shift].map(|slots| blocks.in_slots(slots));
+            let of_slots = [(3 << shift) - 1, 3 << shift].map(|slots| blocks.whole_blocks(slots));
             assert_eq!(of_slots, [2, 3]);
             // The last block of the range, and an address after it.
             let writer = blocks.writer(1);
@@ -298,9 +298,9 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_widened_by_its_length_at_least_a_terabyte() {
+    fn a_range_is_widened_by_its_length_or_a_terabyte() {
         let of = |base, end| {
-            let wide = widened(Range { base, end });
+            let wide = extend_range(Range { base, end });
             (wide.base, wide.end)
         };
         assert_eq!(of(4 * TB, 4 * TB + 64), (3 * TB, 5 * TB + 64));
@@ -312,10 +312,10 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_all_numbers_has_no_blocks() {
+    fn a_range_of_all_addresses_has_no_blocks() {
         let store = Store::new(None);
         let range = Range { base: 0, end: !63 };
         assert!(Blocks::new(range, &store).unwrap().is_none());
-        assert_eq!(widened(range), range);
+        assert_eq!(extend_range(range), range);
     }
 }

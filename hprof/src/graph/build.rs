@@ -52,7 +52,7 @@ impl HeapGraph {
     ///
     /// # Errors
     /// Returns an error if the bytes are not a heap dump, or if there is not enough memory. Damaged parts are left out.
-    pub fn of(source: &Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
+    pub fn build(source: &Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
         let header = record::header(source)?;
         let outline = Outline::with_heap(source, &header)?;
         let mut plan = Plan::new(source, &header, &outline);
@@ -72,7 +72,7 @@ impl Context<'_> {
             classes: &plan.classes,
             pinned,
             class_references: plan.class_references,
-            bare: self.kept(plan),
+            bare: self.bare_object_rule(plan),
             refs: self.options.refs,
             tells_fields: self.options.holders,
             modulus: plan.alignment.max(8) as usize,
@@ -88,7 +88,7 @@ impl Context<'_> {
     /// Returns the rule that selects which bare objects stay among the objects with references (see `bare.rs`). Returns
     /// `None` if all of them stay there. This is the case if the plan forbids bare leaves, or if there are no bitmaps
     /// to mark leaves.
-    fn kept(&self, plan: &Plan) -> Option<Kept> {
+    fn bare_object_rule(&self, plan: &Plan) -> Option<Kept> {
         let told = plan.bare_leaves && plan.reach.is_some();
         told.then(|| Kept::new(self.options.thresholds))
     }
@@ -125,7 +125,7 @@ pub(crate) fn measure(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned>
         context.phase("reading objects");
         let scanned = scan::scan(&context.job(plan, &pinned, NoTargets), &plan.pieces)?;
         if attempt > 1 || !plan.learn_classes(context, &scanned) {
-            return if scanned.runs.are_apart() && !scanned.stats.has_unaligned_ids() {
+            return if scanned.runs.are_disjoint() && !scanned.stats.has_unaligned_ids() {
                 Ok(scanned)
             } else {
                 measure_by_address(context, plan)
@@ -194,15 +194,15 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
         .encode(id)
     };
     let of_leaf = context
-        .kept(plan)
+        .bare_object_rule(plan)
         .map(|_| bare::shape_classes(&scanned.shapes, classes, &pinned, split));
     let bare_holder = of_leaf.as_ref().is_some_and(|of_leaf| {
         let shape = |leaf: u32| scanned.leaf_shapes[leaf as usize];
         let is_bare = |leaf| of_leaf.of(&scanned.shapes, shape(leaf)) != NONE;
-        implicit_refs::have_bare_holder(split, &roots, resolve, is_bare)
+        implicit_refs::is_any_thread_bare(split, &roots, resolve, is_bare)
     });
     let near = of_leaf.as_ref().filter(|_| !plan.class_references);
-    let twice = implicit_refs::written_twice(classes, split, resolve);
+    let twice = implicit_refs::instances_with_class_id(classes, split, resolve);
     if !twice.is_empty() {
         let classes = twice.len();
         warnings.push(Warning::new(&Flaw::WrittenTwice { classes }));
@@ -263,8 +263,9 @@ fn read_objects(context: &Context<'_>, plan: &mut Plan, references: bool) -> Res
     let mut unpinned: BTreeSet<u32> = BTreeSet::new();
     loop {
         let pinned = if references {
-            plan.classes.hold_by_loaders(&plan.late_classes.by_loader);
-            certain_roots(&plan.classes, &unpinned)
+            plan.classes
+                .set_held_by_loaders(&plan.late_classes.by_loader);
+            certain_root_classes(&plan.classes, &unpinned)
         } else {
             vec![true; plan.classes.len()]
         };
@@ -286,7 +287,7 @@ fn read_objects(context: &Context<'_>, plan: &mut Plan, references: bool) -> Res
             }
             context.phase("linking objects");
         }
-        let ranks = marks.map(|m| m.seal(context.store)).transpose()?;
+        let ranks = marks.map(|m| m.into_ranks(context.store)).transpose()?;
         if ranks.as_ref().is_some_and(|r| has_doubles(&scanned, r)) {
             plan.reach = None;
             continue;
@@ -300,7 +301,7 @@ fn read_objects(context: &Context<'_>, plan: &mut Plan, references: bool) -> Res
 }
 
 /// Returns for each class true if it is certainly a GC root: classes of the boot loader and classes without a record.
-fn certain_roots(classes: &Classes, unpinned: &BTreeSet<u32>) -> Vec<bool> {
+fn certain_root_classes(classes: &Classes, unpinned: &BTreeSet<u32>) -> Vec<bool> {
     let is_certain = |(i, class): (ClassIndex, &Class)| {
         let boot = class.loader.is_null() && !class.hidden;
         !class.dumped || (boot && !unpinned.contains(&i.0))
@@ -334,7 +335,7 @@ fn address_map(
         return address::sort_ids(scanned, split, context.store);
     };
     let map = match scanned.runs.table(&ranks) {
-        Some(runs) if runs.is_ordered() => AddressMap::Ordered(ranks),
+        Some(runs) if runs.is_rank_identity() => AddressMap::Ordered(ranks),
         Some(runs) => AddressMap::Runs { ranks, runs },
         None => permute::permute(context, scanned, ranks, split)?,
     };
@@ -365,7 +366,7 @@ fn first_pass(
             blocks.slot(class.id);
         }
     }
-    let mut scanned = match (&blocks, references && reach.is_one_step(file)) {
+    let mut scanned = match (&blocks, references && reach.fits_u32_slots(file)) {
         (None, true) => context.marking(plan, pinned, writer, SlotTargets(reach.range)),
         (None, false) => context.marking(plan, pinned, writer, NoTargets),
         (Some(b), true) => context.marking(plan, pinned, writer, BlockTargets::<true>(b)),
@@ -386,7 +387,7 @@ fn link(
 ) -> Result<()> {
     let (classes, store) = (&plan.classes, context.store);
     let file = context.source.len();
-    let one_step = plan.reach.is_some_and(|r| r.is_one_step(file));
+    let one_step = plan.reach.is_some_and(|r| r.fits_u32_slots(file));
     if one_step {
         let ranks = map.ranks();
         heap_graph::translate(&mut scanned.targets, map, split, |slot| {
@@ -422,14 +423,14 @@ fn assemble(
     resolve: impl Fn(u64) -> u32,
     store: &Store,
 ) -> Result<HeapGraph> {
-    let (mut extra, mut held) = implicit_refs::unwritten(classes, split, roots, &resolve);
+    let (mut extra, mut held) = implicit_refs::implicit_references(classes, split, roots, &resolve);
     extra.extend(twice);
     extra.sort_unstable();
     for object in implicit_refs::held_by_classes(scanned, classes, split) {
         held.entry(object).or_insert(RootKind::VmInternal);
     }
     if all_classes {
-        implicit_refs::hold_classes(&mut held, split);
+        implicit_refs::root_all_classes(&mut held, split);
     }
     let mut offsets = std::mem::replace(&mut scanned.ends, store.zeroed(0)?);
     let mut targets = std::mem::replace(&mut scanned.targets, store.zeroed(0)?);
@@ -442,7 +443,7 @@ fn assemble(
                 extra: &extra,
                 held: &held,
             };
-            linked.by_leaves(|object| {
+            linked.shortcuts_around_leaves(|object| {
                 let shape = scanned.leaf_shapes[(object - split.inner) as usize];
                 of_leaf.of(&scanned.shapes, shape)
             })

@@ -81,7 +81,7 @@ pub(crate) fn next_objects(
         }
     };
     classes.iter().for_each(|(_, class)| look(class.id.0));
-    map.in_order(0, 1, split, |id, _| look(id));
+    map.for_each_in_order(0, 1, split, |id, _| look(id));
     next
 }
 

@@ -13,8 +13,8 @@ use crate::records::walk::RootKind;
 /// Objects by number, the references between them, and the GC roots.
 ///
 /// [`Snapshot::graph`](crate::Snapshot::graph) returns the graph of a dump together with the names and contents of its
-/// objects. [`HeapGraph::of`] builds only the graph of a dump. [`HeapGraph::from_edges`] builds a graph from any list
-/// of edges.
+/// objects. [`HeapGraph::build`] builds only the graph of a dump. [`HeapGraph::from_edges`] builds a graph from any
+/// list of edges.
 ///
 /// ```
 /// use hprof::graph::HeapGraph;
@@ -23,7 +23,7 @@ use crate::records::walk::RootKind;
 /// # fn main() -> hprof::Result<()> {
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/small.hprof");
 /// let source = Source::open(path.as_ref())?;
-/// let graph = HeapGraph::of(&source, &Options::default(), &Silent)?;
+/// let graph = HeapGraph::build(&source, &Options::default(), &Silent)?;
 /// let held: usize = graph.root_objects().map(|root| graph.references(root).count()).sum();
 /// assert!(held > 0);
 /// # Ok(())
@@ -203,7 +203,7 @@ pub(crate) fn translate(
         return;
     };
     targets.par_chunks_mut(1 << 15).for_each(|slots| {
-        mem::counting_bits(Translation {
+        mem::with_popcnt(Translation {
             slots,
             map,
             split,
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_as_many_as_32_bits_number() {
+    fn the_number_of_references_fits_in_32_bits() {
         assert!(check_references(NONE as usize - 1).is_ok());
         let error = check_references(NONE as usize).unwrap_err();
         assert!(matches!(
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn inserted_references_end_their_rows() {
+    fn inserted_references_end_their_lists() {
         let store = Store::new(None);
         let (mut offsets, mut targets) = (store.zeroed(0).unwrap(), store.zeroed(0).unwrap());
         offsets.extend(&[0, 2, 2, 5, 6]).unwrap();

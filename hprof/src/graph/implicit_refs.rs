@@ -57,7 +57,7 @@ pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     let mut sticky = false;
     for root in roots {
         sticky |= root.kind == RootKind::StickyClass;
-        if !root.kind.is_of_thread()
+        if !root.kind.belongs_to_thread()
             && let Some(class) = classes.by_id(root.id)
         {
             rooted[class.index()] = true;
@@ -83,7 +83,7 @@ pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warni
 
 /// Returns the references that no record contains, from threads to local variables and from loaders to classes, sorted.
 /// Also returns the objects that roots hold, each with its first kind of root.
-pub(crate) fn unwritten(
+pub(crate) fn implicit_references(
     classes: &Classes,
     split: Split,
     roots: &[Root],
@@ -104,7 +104,7 @@ pub(crate) fn unwritten(
             continue;
         }
         match threads.get(&root.thread) {
-            Some(&thread) if root.kind.is_of_thread() => extra.push((thread, object)),
+            Some(&thread) if root.kind.belongs_to_thread() => extra.push((thread, object)),
             _ => {
                 let kind = held.entry(object).or_insert(root.kind);
                 *kind = (*kind).min(root.kind);
@@ -129,7 +129,7 @@ pub(crate) fn unwritten(
 
 /// Returns the instances that have the same id as a class object, each with the class object. References to the id lead
 /// to the instance, so the instance needs a reference to the class object.
-pub(crate) fn written_twice(
+pub(crate) fn instances_with_class_id(
     classes: &Classes,
     split: Split,
     resolve: impl Fn(u64) -> u32,
@@ -143,7 +143,7 @@ pub(crate) fn written_twice(
 
 /// Makes all classes GC roots. If roots may be missing, nothing else in the dump shows which objects are alive. A JVM
 /// writes the classes first, so a truncated dump has them.
-pub(crate) fn hold_classes(held: &mut BTreeMap<u32, RootKind>, split: Split) {
+pub(crate) fn root_all_classes(held: &mut BTreeMap<u32, RootKind>, split: Split) {
     for class in 0..split.classes {
         held.entry(class).or_insert(RootKind::LoadedClass);
     }
@@ -151,7 +151,7 @@ pub(crate) fn hold_classes(held: &mut BTreeMap<u32, RootKind>, split: Split) {
 
 /// Returns true if the object of any thread is a leaf that refers only to its class, according to `is_bare`. A leaf has
 /// no adjacency list, so it cannot refer to the objects that the thread holds.
-pub(crate) fn have_bare_holder(
+pub(crate) fn is_any_thread_bare(
     split: Split,
     roots: &[Root],
     resolve: impl Fn(u64) -> u32,

@@ -156,14 +156,14 @@ fn parked_threads(parts: &Parts<'_>) -> Option<Parked> {
     }
     let threads = match threads {
         0 => Vec::new(),
-        _ => unrooted(parts, &of_threads),
+        _ => non_root_instances(parts, &of_threads),
     };
     let are_all_rooted = threads.is_empty() && !of_threads.is_empty() && count(&of_threads) > 0;
     (!are_all_rooted).then_some(Parked { threads, version })
 }
 
 /// Returns the instances of these classes that are not thread roots.
-fn unrooted(parts: &Parts<'_>, classes: &[ClassIndex]) -> Vec<u32> {
+fn non_root_instances(parts: &Parts<'_>, classes: &[ClassIndex]) -> Vec<u32> {
     let Split { classes: first, .. } = parts.split;
     let mut rooted: Vec<u32> = parts
         .roots

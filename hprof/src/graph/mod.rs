@@ -11,7 +11,7 @@
 //! # fn main() -> hprof::Result<()> {
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/small.hprof");
 //! let source = Source::open(path.as_ref())?;
-//! let graph = HeapGraph::of(&source, &Options::default(), &Silent)?;
+//! let graph = HeapGraph::build(&source, &Options::default(), &Silent)?;
 //! assert!(graph.reference_count() > 40 * 2);
 //!
 //! let drawn = HeapGraph::from_edges(3, &[(0, 1), (1, 2)], &[0])?;

@@ -165,15 +165,15 @@ impl Plan {
         // little more than the length of the piece.
         let margin = longest * 2 + (1 << 20);
         let aligned = low.trailing_zeros() >= GRAIN;
-        let below = runs::with_margin(low, margin);
+        let below = runs::lower_by_margin(low, margin);
         let above = high.saturating_add(margin);
-        let in_order = runs::may_be_few(&firsts);
+        let in_order = runs::may_have_few_runs(&firsts);
         self.reach = Reach::new(below, above, source.len(), in_order).filter(|_| aligned);
     }
 
     /// Extends the address range so that it includes all class objects, also those whose records come after other
     /// objects. References can lead to class objects, so each class object needs a slot in the address map.
-    fn cover_classes(&mut self, file: usize) {
+    fn extend_to_class_objects(&mut self, file: usize) {
         let ids = || self.dumps.iter().map(|c| c.id);
         let (Some(reach), Some(low), Some(high)) = (self.reach, ids().min(), ids().max()) else {
             return;
@@ -214,7 +214,7 @@ impl Plan {
         let arrays: HashSet<u64> = scanned.unknown_arrays.iter().copied().collect();
         let found = late > 0 || !unknown.is_empty();
         if late > 0 {
-            self.cover_classes(context.source.len());
+            self.extend_to_class_objects(context.source.len());
         }
         self.late_classes.unknown.extend(&unknown);
         self.late_classes.arrays.extend(&arrays);
@@ -297,7 +297,7 @@ impl Visitor for LateClassVisitor {
 /// the objects. Returns `None` if `late_classes` does not fit this dump.
 ///
 /// Cost: reads the class records.
-pub(crate) fn classes_with(
+pub(crate) fn read_classes(
     source: &Source,
     header: &Header,
     outline: &Outline,
@@ -312,6 +312,6 @@ pub(crate) fn classes_with(
     let mut classes = Classes::new(source, id_size, outline, &dumps);
     let arrays = late_classes.arrays.iter().copied().collect();
     classes.with_unknown(late_classes.unknown.iter().copied(), &arrays);
-    classes.hold_by_loaders(&late_classes.by_loader);
+    classes.set_held_by_loaders(&late_classes.by_loader);
     Some(classes)
 }

@@ -41,7 +41,7 @@ fn source(heap: &HeapBuilder) -> Source {
 
 fn plan(source: &Source) -> Plan {
     let header = record::header(source).unwrap();
-    let outline = Outline::of(source, &header);
+    let outline = Outline::from_source(source, &header);
     Plan::new(source, &header, &outline)
 }
 
@@ -53,7 +53,7 @@ type Pass<T> = fn(&Context<'_>, &mut Plan) -> Result<T>;
 fn passed<T>(heap: &HeapBuilder, pass: Pass<T>) -> (T, Plan, usize) {
     let source = source(heap);
     let header = record::header(&source).unwrap();
-    let outline = Outline::of(&source, &header);
+    let outline = Outline::from_source(&source, &header);
     let mut plan = Plan::new(&source, &header, &outline);
     let (options, phases, store) = (Options::default(), Phases::default(), Store::new(None));
     let context = Context::new(&source, &header, &outline, &options, &phases, &store);
@@ -132,7 +132,7 @@ fn many_array_classes_are_counted_by_a_smaller_alignment() {
 }
 
 #[test]
-fn objects_near_to_those_that_were_looked_at_need_one_pass() {
+fn objects_near_to_sampled_objects_need_one_pass() {
     const MB: u64 = 1 << 20;
     let middle = BASE + 16 * MB;
     let classes = [middle + 0x100, middle + 0x200];
@@ -180,7 +180,7 @@ fn class_objects_far_from_all_objects_are_referred_to() {
         let array_class = heap.array_class(class);
         heap.set_class_address(array_class, BASE + 0x100);
         let phases = Phases::default();
-        let graph = HeapGraph::of(&source(&heap), &Options::default(), &phases).unwrap();
+        let graph = HeapGraph::build(&source(&heap), &Options::default(), &phases).unwrap();
         // Objects 0 to 2 are class objects. Object 3 is the array.
         let held: Vec<u32> = graph.references(ObjectIndex(3)).map(|o| o.0).collect();
         let classes: Vec<u32> = held.into_iter().filter(|&o| o < 3).collect();
@@ -189,7 +189,7 @@ fn class_objects_far_from_all_objects_are_referred_to() {
 }
 
 #[test]
-fn classes_that_are_certainly_roots_are_told_from_others() {
+fn classes_that_are_certain_roots_are_recognized() {
     for (sticky, passes, pinned) in [
         (true, 1, [true, true, false, false]),
         // Only after a pass is it known that no GC root refers to `Plain`, so another pass is needed.
@@ -224,7 +224,7 @@ fn classes_that_are_certainly_roots_are_told_from_others() {
 }
 
 #[test]
-fn a_histogram_takes_one_pass_and_another_where_classes_are_late() {
+fn a_histogram_needs_a_second_pass_for_late_classes() {
     for (classes, expected) in [(Place::Start, 1), (Place::End, 2)] {
         let options = writer::Options {
             classes,

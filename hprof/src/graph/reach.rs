@@ -39,7 +39,7 @@ impl Reach {
         }
         let in_blocks = !in_order || !is_compact(range.slots(), file);
         let range = if in_blocks {
-            blocks::widened(range)
+            blocks::extend_range(range)
         } else {
             range
         };
@@ -69,18 +69,18 @@ impl Reach {
     }
 
     /// Returns the number of slots for which bitmaps are allocated.
-    fn room(self, file: usize) -> u64 {
+    fn bitmap_slots(self, file: usize) -> u64 {
         match (self.in_blocks, self.is_roomy) {
             (false, _) => self.range.slots(),
             (true, false) => (file as u64 / 2 + FREE).min(u64::from(NONE) - 1),
-            (true, true) => most(file),
+            (true, true) => max_slots(file),
         }
     }
 
     /// Returns true if all slots fit in 32 bits. Then a pass can record references as slots, which are translated
     /// later.
-    pub(crate) fn is_one_step(self, file: usize) -> bool {
-        self.room(file) < u64::from(NONE)
+    pub(crate) fn fits_u32_slots(self, file: usize) -> bool {
+        self.bitmap_slots(file) < u64::from(NONE)
     }
 
     /// Creates empty bitmaps.
@@ -88,20 +88,20 @@ impl Reach {
         if self.in_blocks
             && let Some(blocks) = Blocks::new(self.range, store)?
         {
-            return Marks::in_blocks(self.range, blocks, self.room(file), store);
+            return Marks::in_blocks(self.range, blocks, self.bitmap_slots(file), store);
         }
         Marks::new(self.range, store)
     }
 }
 
 /// Returns the maximum number of slots for a file of this size.
-fn most(file: usize) -> u64 {
+fn max_slots(file: usize) -> u64 {
     file as u64 * 16 + FREE
 }
 
 /// Returns true if a file of this size may have this number of slots.
-pub(crate) fn is_flat(slots: u64, file: usize) -> bool {
-    slots <= most(file)
+pub(crate) fn fits_bitmap(slots: u64, file: usize) -> bool {
+    slots <= max_slots(file)
 }
 
 /// Returns true if the bitmaps should cover the whole range. This is so if the range is at most 8 times as large as the
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn bitmaps_lie_over_all_addresses_where_these_are_in_proportion() {
+    fn bitmaps_cover_all_addresses_if_these_are_dense_enough() {
         const WORD: u64 = 64 >> GRAIN;
         let store = Store::new(None);
         let mb = 1 << 20;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_widens_the_range_or_makes_room_once() {
+    fn objects_outside_widen_the_range_or_add_space_once() {
         let file = 1 << 20;
         let flat = of(1 << 10, file, true);
         let end = flat.range.end;
@@ -194,20 +194,20 @@ mod tests {
     fn slots_of_references_fit_in_32_bits_or_take_another_pass() {
         let all = u64::from(NONE);
         let flat = |slots| of(slots, all * 4, true);
-        assert!(flat(all - 7).is_one_step(0));
-        assert!(!flat(all + 1).is_one_step(0));
+        assert!(flat(all - 7).fits_u32_slots(0));
+        assert!(!flat(all + 1).fits_u32_slots(0));
         let blocks = of(1 << 10, 1 << 20, false);
         let roomy = blocks.with(blocks.range.base, blocks.range.end, 1 << 20);
         let roomy = roomy.unwrap();
         let largest = ((all - FREE) / 16) as usize;
         for (file, of_roomy) in [(1000, true), (largest, true), (largest + 1, false)] {
-            assert!(blocks.is_one_step(file));
-            assert_eq!(roomy.is_one_step(file), of_roomy, "{file}");
+            assert!(blocks.fits_u32_slots(file));
+            assert_eq!(roomy.fits_u32_slots(file), of_roomy, "{file}");
         }
-        assert_eq!(blocks.room(10), FREE + 5);
-        assert_eq!(blocks.room(usize::MAX), all - 1);
-        assert_eq!(roomy.room(10), FREE + 160);
-        assert_eq!(flat(1 << 10).room(10), 1 << 10);
-        assert!(is_flat(most(10), 10) && !is_flat(most(10) + 1, 10));
+        assert_eq!(blocks.bitmap_slots(10), FREE + 5);
+        assert_eq!(blocks.bitmap_slots(usize::MAX), all - 1);
+        assert_eq!(roomy.bitmap_slots(10), FREE + 160);
+        assert_eq!(flat(1 << 10).bitmap_slots(10), 1 << 10);
+        assert!(fits_bitmap(max_slots(10), 10) && !fits_bitmap(max_slots(10) + 1, 10));
     }
 }

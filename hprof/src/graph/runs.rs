@@ -53,7 +53,7 @@ impl Runs {
     #[cold]
     pub(crate) fn begin(&mut self, id: u64, before: [usize; 2]) {
         if self.scattered || self.runs.len() == MOST_IN_PIECE {
-            self.scatter();
+            self.mark_scattered();
             return;
         }
         self.runs.push(Run {
@@ -76,7 +76,7 @@ impl Runs {
     pub(crate) fn append(&mut self, piece: &mut Self, base: [usize; 2]) {
         self.pieces += 1;
         if piece.scattered || self.runs.len() + piece.runs.len() > self.pieces + MOST_KEPT {
-            self.scatter();
+            self.mark_scattered();
         }
         if self.scattered {
             return;
@@ -90,7 +90,7 @@ impl Runs {
         }));
     }
 
-    fn scatter(&mut self) {
+    fn mark_scattered(&mut self) {
         self.scattered = true;
         self.runs = Vec::new();
     }
@@ -109,7 +109,7 @@ impl Runs {
 
     /// Returns true if no address ranges of runs overlap. Then objects that follow each other in a run are also
     /// neighbours in the heap.
-    pub(crate) fn are_apart(&self) -> bool {
+    pub(crate) fn are_disjoint(&self) -> bool {
         self.by_address().is_some()
     }
 
@@ -187,7 +187,7 @@ impl RunTable {
     /// Creates the table from rows that an index stores; `None` if they contradict `ranks`.
     ///
     /// Cost: sorts the rows.
-    pub(crate) fn of_rows(rows: Vec<Row>, ranks: &Ranks) -> Option<Self> {
+    pub(crate) fn from_rows(rows: Vec<Row>, ranks: &Ranks) -> Option<Self> {
         let ascend = rows.is_sorted_by(|a, b| a.slot < b.slot);
         let slots = ranks.space.slots();
         let fit = |r: &Row| {
@@ -219,7 +219,7 @@ impl RunTable {
     }
 
     /// Returns true if the number of every object is equal to its rank, so that no conversion is needed.
-    pub(crate) fn is_ordered(&self) -> bool {
+    pub(crate) fn is_rank_identity(&self) -> bool {
         self.offsets.iter().all(|o| *o == [0, 0])
     }
 
@@ -258,12 +258,12 @@ impl RunTable {
 
 /// Returns the lowest address at which objects are expected: the lowest sampled address minus a margin. A piece of the
 /// file may begin in one run and continue in a run at lower addresses, so its objects may lie below all samples.
-pub(crate) const fn with_margin(low: u64, margin: u64) -> u64 {
+pub(crate) const fn lower_by_margin(low: u64, margin: u64) -> u64 {
     low.saturating_sub(margin) & !(Range::ALIGN - 1)
 }
 
 /// Returns true if a file may consist of a few runs. `firsts` are the addresses of the first objects of its pieces.
-pub(crate) fn may_be_few(firsts: &[u64]) -> bool {
+pub(crate) fn may_have_few_runs(firsts: &[u64]) -> bool {
     /// Maximum number of pieces that start at a lower address than the piece before. A heap has few spaces, and HotSpot
     /// writes one after the other.
     const FEW: usize = 8;
@@ -308,7 +308,7 @@ mod tests {
             counts = [counts[0] + own[0], counts[1] + own[1]];
         }
         writer.flush(&mut pending);
-        (marks.seal(&store).unwrap(), all)
+        (marks.into_ranks(&store).unwrap(), all)
     }
 
     fn check(slots: &[u64], table: &RunTable, ranks: &Ranks) {
@@ -344,11 +344,14 @@ mod tests {
         ] {
             for piece in [1, 7, 100, 10_000] {
                 let (ranks, all) = of(&slots, piece);
-                assert!(all.are_apart());
+                assert!(all.are_disjoint());
                 let table = all.table(&ranks).unwrap();
-                assert_eq!((table.rows().len(), table.is_ordered()), (runs, ordered));
+                assert_eq!(
+                    (table.rows().len(), table.is_rank_identity()),
+                    (runs, ordered)
+                );
                 check(&slots, &table, &ranks);
-                let again = RunTable::of_rows(table.rows().to_vec(), &ranks).unwrap();
+                let again = RunTable::from_rows(table.rows().to_vec(), &ranks).unwrap();
                 check(&slots, &again, &ranks);
             }
         }
@@ -358,30 +361,30 @@ mod tests {
     fn runs_that_overlap_have_no_table() {
         let odd_then_even: Vec<u64> = (0..100).step_by(2).chain((1..100).step_by(2)).collect();
         let (ranks, all) = of(&odd_then_even, 1_000);
-        assert!(!all.are_apart() && all.table(&ranks).is_none());
+        assert!(!all.are_disjoint() && all.table(&ranks).is_none());
         // Runs are recorded for each piece of the file. If each piece has only one object, each object is a run of its
         // own, so no runs overlap.
         let (ranks, all) = of(&odd_then_even, 1);
-        assert!(all.are_apart());
+        assert!(all.are_disjoint());
         check(&odd_then_even, &all.table(&ranks).unwrap(), &ranks);
     }
 
     #[test]
     fn one_id_twice_is_an_overlap() {
         let (_, all) = of(&[3, 4, 4, 5], 10);
-        assert!(!all.are_apart());
+        assert!(!all.are_disjoint());
         let (_, all) = of(&[3, 4, 4, 5], 2);
-        assert!(!all.are_apart());
+        assert!(!all.are_disjoint());
     }
 
     #[test]
-    fn many_runs_are_none() {
+    fn too_many_runs_are_not_used() {
         let falling: Vec<u64> = (0..MOST_IN_PIECE as u64 + 1).rev().collect();
-        assert!(!of(&falling, 1_000).1.are_apart());
-        assert!(of(&falling[1..], 1_000).1.are_apart());
+        assert!(!of(&falling, 1_000).1.are_disjoint());
+        assert!(of(&falling[1..], 1_000).1.are_disjoint());
         let falling: Vec<u64> = (0..=MOST as u64).rev().collect();
         let (ranks, all) = of(&falling, 100);
-        assert!(all.are_apart() && all.table(&ranks).is_none());
+        assert!(all.are_disjoint() && all.table(&ranks).is_none());
         let (ranks, all) = of(&falling[1..], 100);
         assert_eq!(all.table(&ranks).unwrap().rows().len(), MOST);
     }
@@ -391,7 +394,7 @@ mod tests {
         let slots: Vec<u64> = (500..600).chain(0..400).collect();
         let (ranks, all) = of(&slots, 64);
         let rows = all.table(&ranks).unwrap().rows().to_vec();
-        assert!(RunTable::of_rows(rows.clone(), &ranks).is_some());
+        assert!(RunTable::from_rows(rows.clone(), &ranks).is_some());
         let changes: [fn(&mut Vec<Row>); 8] = [
             |rows| rows[1].slot += 1,
             |rows| rows[1].slot = 1 << 40,
@@ -405,15 +408,15 @@ mod tests {
         for (i, change) in changes.into_iter().enumerate() {
             let mut other = rows.clone();
             change(&mut other);
-            assert!(RunTable::of_rows(other, &ranks).is_none(), "change {i}");
+            assert!(RunTable::from_rows(other, &ranks).is_none(), "change {i}");
         }
     }
 
     #[test]
     fn a_margin_ends_at_the_lowest_address() {
-        assert_eq!(with_margin(0x1000, 0x100), 0xf00);
-        assert_eq!(with_margin(0x1000, 0x101), 0xec0);
-        assert_eq!(with_margin(0x1000, u64::MAX), 0);
-        assert_eq!(with_margin(0, 8), 0);
+        assert_eq!(lower_by_margin(0x1000, 0x100), 0xf00);
+        assert_eq!(lower_by_margin(0x1000, 0x101), 0xec0);
+        assert_eq!(lower_by_margin(0x1000, u64::MAX), 0);
+        assert_eq!(lower_by_margin(0, 8), 0);
     }
 }

@@ -213,7 +213,7 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
     let mut parts: Vec<ScannedPiece> = Vec::new();
     parts.resize_with(rayon::current_num_threads() * 8, ScannedPiece::default);
     for batch in pieces.chunks(parts.len()) {
-        job.progress.go_on()?;
+        job.progress.check_cancelled()?;
         let shapes = &out.shapes;
         parts.par_iter_mut().zip(batch).for_each(|(part, &piece)| {
             part.clear();
@@ -267,7 +267,7 @@ impl<T: Targets> Job<'_, T> {
         shapes: &Shapes,
     ) {
         self.source
-            .will_read(piece.start, piece.len().min(MOST_PREPARED));
+            .advise_sequential(piece.start, piece.len().min(MOST_PREPARED));
         if let Some(sifter) = &mut worker.sifter {
             sifter.next_piece();
         }
@@ -363,7 +363,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             if let Some(marks) = &self.job.marks {
                 match self.job.targets.start(marks, object.id) {
                     Some(slot) => marks.mark(&mut self.pending, slot, leaf),
-                    None => self.misplaced(object.id),
+                    None => self.record_misplaced(object.id),
                 }
             } else if self.job.collect_ids {
                 if leaf {
@@ -379,7 +379,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     }
 
     #[cold]
-    fn misplaced(&mut self, id: u64) {
+    fn record_misplaced(&mut self, id: u64) {
         self.worker.misplaced += 1;
         let stats = &mut self.worker.stats;
         (stats.lowest, stats.highest) = (stats.lowest.min(id), stats.highest.max(id));
@@ -486,7 +486,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     /// Returns the shape of an instance with a variable size, which is a stack chunk. In a damaged dump, it can also be
     /// an instance of an array class.
     #[cold]
-    fn odd_instance(&mut self, class: u32, array: u32, body: &[u8]) -> u32 {
+    fn stack_chunk_shape(&mut self, class: u32, array: u32, body: &[u8]) -> u32 {
         let classes = self.job.classes;
         let Some(words) = classes.stack_words(crate::ids::ClassIndex(class), body) else {
             self.worker.stats.classes[class as usize].instances += 1;
@@ -518,7 +518,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
         let is_array = self.job.classes.layout(class).array != RecordLayout::NO_ARRAY;
         (offsets.len() < fields && !is_array)
-            .then(|| shape::cut_off(class, offsets.len()))
+            .then(|| shape::truncated_shape(class, offsets.len()))
             .flatten()
     }
 
@@ -559,7 +559,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             self.worker.stats.classes[class as usize].instances += 1;
             self.shapes.instance(class)
         } else {
-            self.odd_instance(class, layout.array, body)
+            self.stack_chunk_shape(class, layout.array, body)
         };
         if T::COLLECT || self.job.marks.is_some() || self.job.collect_ids {
             let mut offsets = classes.ref_offsets(layout);

@@ -65,7 +65,7 @@ fn add_array(heap: &mut HeapBuilder, id: u64, class: u64, elements: &[u64]) {
 fn built(heap: &HeapBuilder, options: Options) -> (Built, Classes) {
     let source = Source::from_bytes(heap.try_build().unwrap().bytes);
     let header = record::header(&source).unwrap();
-    let outline = Outline::of(&source, &header);
+    let outline = Outline::from_source(&source, &header);
     let mut plan = Plan::new(&source, &header, &outline);
     let store = Store::new(None);
     let context = Context::new(&source, &header, &outline, &options, &Silent, &store);
@@ -88,7 +88,7 @@ fn telling_fields(heap: &HeapBuilder) -> (Built, Classes) {
 /// Returns, for each object with references, what its shape records about its fields. The objects are in file order.
 fn rows(built: &Built) -> Vec<InRow> {
     let shapes = built.scanned.inner_shapes.iter();
-    shapes.map(|&shape| shape::in_row(shape)).collect()
+    shapes.map(|&shape| shape::row_layout(shape)).collect()
 }
 
 fn number(built: &Built, classes: &Classes, id: u64) -> u32 {
@@ -137,7 +137,7 @@ fn a_class_without_a_record_is_not_referred_to() {
 }
 
 #[test]
-fn late_classes_widen_the_range_where_their_ids_are_addresses() {
+fn late_classes_widen_the_range_if_their_ids_are_addresses() {
     for (odd, in_range) in [(0, true), (4, false)] {
         let mut heap = HeapBuilder::new(writer::Options {
             framing: Framing::Single,
@@ -175,7 +175,7 @@ fn two_objects_with_one_id_have_no_distance() {
 }
 
 #[test]
-fn stack_traces_but_the_first_are_kept_in_every_segment() {
+fn stack_traces_are_recorded_in_every_segment() {
     let mut heap = HeapBuilder::new(writer::Options {
         framing: Framing::Segments { bytes: 200 },
         ..writer::Options::default()
@@ -273,7 +273,7 @@ fn objects_that_do_not_go_with_their_class_are_counted_as_its_instances() {
 }
 
 #[test]
-fn nulls_and_fields_cut_off_are_in_the_shape() {
+fn null_and_truncated_fields_are_in_the_shape() {
     let mut heap = heap();
     let one = class(&mut heap, "One", 1);
     let three = class(&mut heap, "Three", 3);
@@ -297,7 +297,7 @@ fn nulls_and_fields_cut_off_are_in_the_shape() {
 }
 
 #[test]
-fn of_many_fields_those_cut_off_are_told_and_null_ones_are_in_the_row() {
+fn with_many_fields_nulls_are_listed_and_cuts_reported() {
     const FIELDS: usize = 20;
     let mut heap = heap();
     let many = class(&mut heap, "Many", FIELDS);
@@ -337,7 +337,7 @@ fn a_warning_has_the_bytes_that_are_not_read() {
 }
 
 #[test]
-fn more_than_32_bits_count_is_refused() {
+fn numbers_beyond_32_bits_are_refused() {
     let most = NONE as usize;
     let refused = |classes, objects, references, has_room| match check_numbers(
         classes, objects, references, has_room,

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_place_before_an_object_is_where_to_begin() {
+    fn reading_begins_at_the_last_waypoint_before_an_object() {
         let mut all = Waypoints::default();
         let place = |at, before| Waypoint { at, before };
         all.append(&mut vec![place(100, [2, 5]), place(200, [9, 5])], [0, 0]);

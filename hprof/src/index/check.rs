@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn inconsistent_arrays_are_detected() {
         assert!(parents(&[0, 0, 1, 1], 0..4) && parents(&[0, 0, 1, 1], 2..4));
         assert!(!parents(&[0, 1], 0..2) && !parents(&[1, 0], 0..2));
         assert!(ends(&[3, 2, 3], 0..3) && !ends(&[3, 1, 3], 0..3) && !ends(&[4, 2, 3], 0..3));

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_comes_back_and_what_is_cut_off_does_not() {
+    fn encoded_values_are_decoded_and_truncated_ones_refused() {
         let mut encoder = Encoder::default();
         encoder.u64(7);
         encoder.text("größer");

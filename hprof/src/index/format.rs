@@ -90,11 +90,11 @@ const LAZY: [(Section, Section); 2] = [
 ///
 /// Cost: one parallel pass.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
-    hash(bytemuck::cast_slice(&block_sums(bytes)))
+    hash(bytemuck::cast_slice(&block_hashes(bytes)))
 }
 
 /// Returns the hashes of a section's blocks.
-pub(super) fn block_sums(bytes: &[u8]) -> Vec<u64> {
+pub(super) fn block_hashes(bytes: &[u8]) -> Vec<u64> {
     bytes.par_chunks(BLOCK).map(hash).collect()
 }
 
@@ -121,7 +121,7 @@ pub(super) fn head(stamp: &Stamp, refs: Refs, sections: &[&[u8]; SECTIONS]) -> (
     let mut head = header(stamp, refs, at);
     head.extend_from_slice(&[0; 8]);
     head.extend_from_slice(&table);
-    let sum = head_sum(&head);
+    let sum = header_hash(&head);
     head[HEADER - 8..HEADER].copy_from_slice(&sum.to_le_bytes());
     (head, offsets)
 }
@@ -141,7 +141,7 @@ pub(super) fn program() -> u64 {
     hash(env!("CARGO_PKG_VERSION").as_bytes())
 }
 
-fn head_sum(head: &[u8]) -> u64 {
+fn header_hash(head: &[u8]) -> u64 {
     hash(bytemuck::cast_slice(&[
         hash(&head[..HEADER - 8]),
         hash(&head[HEADER..]),
@@ -150,7 +150,7 @@ fn head_sum(head: &[u8]) -> u64 {
 
 /// Corrects the checksums of an index, for tests that change its content.
 #[cfg(feature = "fuzzing")]
-pub(crate) fn seal(bytes: &mut [u8]) {
+pub(crate) fn fix_checksums(bytes: &mut [u8]) {
     let part = |bytes: &[u8], section: Section| {
         let at = HEADER + section as usize * ENTRY;
         let word = |at: usize| {
@@ -162,7 +162,7 @@ pub(crate) fn seal(bytes: &mut [u8]) {
     };
     for (section, sums) in LAZY {
         if let (Some(of), Some(to)) = (part(bytes, section), part(bytes, sums)) {
-            let sums = block_sums(&bytes[of]);
+            let sums = block_hashes(&bytes[of]);
             let sums: &[u8] = bytemuck::cast_slice(&sums);
             if sums.len() == to.len() {
                 bytes[to].copy_from_slice(sums);
@@ -182,7 +182,7 @@ pub(crate) fn seal(bytes: &mut [u8]) {
         }
     }
     if let Some(head) = bytes.get_mut(..HEADER + SECTIONS * ENTRY) {
-        let sum = head_sum(head);
+        let sum = header_hash(head);
         head[HEADER - 8..HEADER].copy_from_slice(&sum.to_le_bytes());
     }
 }
@@ -230,7 +230,7 @@ impl Sections {
                 "the file was written by another version of heapdiff",
             ));
         }
-        if word(HEADER - 8) != head_sum(head) {
+        if word(HEADER - 8) != header_hash(head) {
             return Err(IndexFault::Damaged("the checksum of its header is wrong"));
         }
         if own != wanted {

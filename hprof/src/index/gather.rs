@@ -109,7 +109,7 @@ impl<'a> WalkedPiece<'a> {
             pending: Vec::with_capacity(AHEAD),
             found: Vec::new(),
         };
-        snapshot.source().will_read(start, end - start);
+        snapshot.source().advise_sequential(start, end - start);
         // Errors of the walk are ignored, because this damage was already reported when the dump was loaded.
         let id_size = snapshot.header().id_size;
         let _ = walk::walk(snapshot.source(), start, end, id_size, &mut walked);

@@ -160,7 +160,7 @@ fn put(bytes: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Encodes a difference, positive or negative, as a number that is small if the difference is small.
-const fn either_way(from: u32, to: u32) -> u64 {
+const fn zigzag_difference(from: u32, to: u32) -> u64 {
     match to.checked_sub(from) {
         Some(up) => (up as u64) << 1,
         None => ((from - to - 1) as u64) << 1 | 1,
@@ -246,7 +246,7 @@ impl Buckets {
             let Some(part) = self.parts.get_mut(bucket) else {
                 continue;
             };
-            put(part, either_way(self.last[bucket], source));
+            put(part, zigzag_difference(self.last[bucket], source));
             part.extend_from_slice(&(target as u16).to_le_bytes());
             self.last[bucket] = source;
         }
@@ -327,7 +327,7 @@ impl BucketLists {
             }
             let out = if long { &mut part.far } else { &mut part.near };
             if let Some(&first) = list.first() {
-                put(out, either_way(likely.of(target as u32), first));
+                put(out, zigzag_difference(likely.of(target as u32), first));
             }
             for pair in list.windows(2) {
                 put(out, u64::from(pair[1] - pair[0]));
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back() {
+    fn written_numbers_are_read_back() {
         let numbers = [
             0,
             1,
@@ -380,11 +380,11 @@ mod tests {
     }
 
     #[test]
-    fn lists_come_back_from_either_side_of_the_guess() {
+    fn lists_are_read_back_on_either_side_of_the_guess() {
         for guess in [0, 5, 900, u32::MAX - 1] {
             let list = [5, 5, 70, 1000, 1_000_000];
             let mut bytes = Vec::new();
-            put(&mut bytes, either_way(guess, list[0]));
+            put(&mut bytes, zigzag_difference(guess, list[0]));
             for pair in list.windows(2) {
                 put(&mut bytes, u64::from(pair[1] - pair[0]));
             }
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_given_back_by_bucket() {
+    fn references_are_returned_by_bucket() {
         let mut buckets = Buckets::new(200_000);
         let some = [(3, 70_000), (65_536, 4), (3, 9), (199_999, 12), (65_540, 4)];
         buckets.add(&some);

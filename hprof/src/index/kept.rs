@@ -35,14 +35,14 @@ impl FileStamp {
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
-    pub fn of(path: &Path) -> std::io::Result<Option<Self>> {
+    pub fn read(path: &Path) -> std::io::Result<Option<Self>> {
         Ok(Stamp::of_file(path)?.map(Self))
     }
 
     /// Returns true if the size and the modification time of a file are those of the stamp.
     #[must_use]
-    pub fn agrees(&self, meta: &std::fs::Metadata) -> bool {
-        self.0.agrees(meta)
+    pub fn matches_metadata(&self, meta: &std::fs::Metadata) -> bool {
+        self.0.matches_metadata(meta)
     }
 }
 
@@ -71,7 +71,7 @@ pub struct Kept {
 impl Kept {
     /// Returns true if a file begins like a file of this kind.
     #[must_use]
-    pub fn is_one(path: &Path) -> bool {
+    pub fn has_magic(path: &Path) -> bool {
         let mut start = [0; MAGIC.len()];
         // Reading from a pipe would consume its bytes.
         let is_file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
@@ -92,7 +92,7 @@ impl Kept {
     /// Returns an error if the file belongs to another dump, has other [`Refs`] or another version, is damaged, or
     /// cannot be read.
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
-        let bytes = whole(path, limit)?;
+        let bytes = read_file(path, limit)?;
         let is_of_program = bytes.get(PROGRAM).is_some_and(|p| p != [0; 8]);
         if self.stamp.is_none() && bytes.starts_with(MAGIC) && is_of_program {
             return Err(IndexFault::Other(
@@ -161,7 +161,7 @@ impl Kept {
 }
 
 /// Returns the bytes of a file that may be of this kind.
-fn whole(path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
+fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
     if !file.metadata()?.is_file() || len < HEADER as u64 || len > limit {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_comes_back_for_what_it_was_made_of_and_for_nothing_else() {
+    fn content_is_returned_only_for_its_dump_and_options() {
         let of = kept(1);
         let file = of.file(b"content");
         assert_eq!(file.len(), HEADER + 7);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn no_byte_of_a_file_can_be_another_and_none_be_missing() {
+    fn changed_and_missing_bytes_are_detected() {
         let of = kept(1);
         let file = of.file(b"content");
         for at in 0..file.len() {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_that_stands_alone_is_read_as_itself_and_not_as_one_of_a_dump() {
+    fn content_without_a_dump_is_not_read_as_that_of_a_dump() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.heap");
         let alone = Kept {
@@ -229,7 +229,7 @@ mod tests {
         };
         let file = alone.file(b"content");
         std::fs::write(&path, &file).unwrap();
-        assert!(Kept::is_one(&path) && !Kept::is_one(folder.path()));
+        assert!(Kept::has_magic(&path) && !Kept::has_magic(folder.path()));
         assert_eq!(alone.read(&path, 1000).unwrap(), b"content");
         let fault = |alone: Kept| alone.read(&path, 1000).unwrap_err();
         assert!(matches!(
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_file_is_not_read() {
+    fn other_files_are_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kept");
         let (of, foreign) = (kept(1), |r: Result<_, _>| {

@@ -58,5 +58,5 @@ pub fn is_index(first: &[u8]) -> bool {
 #[doc(hidden)]
 #[must_use]
 pub fn has_room(file: &std::fs::File, bytes: u64) -> bool {
-    crate::bytes::disk::leaves_room(file, bytes)
+    crate::bytes::disk::leaves_reserve(file, bytes)
 }

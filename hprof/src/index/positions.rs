@@ -21,7 +21,7 @@ pub(crate) struct Positions {
 }
 
 /// Returns how many objects with references and how many leaves each piece has. `counts` has the totals of all pieces.
-fn in_pieces(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = [u32; 2]> + '_ {
+fn counts_per_piece(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = [u32; 2]> + '_ {
     let starts = |p: &Piece| [p.first_inner, p.first_leaf];
     let ends = pieces.iter().skip(1).map(starts).chain([counts]);
     let both = pieces.iter().map(starts).zip(ends);
@@ -30,7 +30,7 @@ fn in_pieces(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = [u32; 2
 
 /// Returns the number of positions in each piece.
 pub(crate) fn sizes(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = [usize; 2]> + '_ {
-    in_pieces(pieces, counts).map(|of| of.map(|n| n.div_ceil(EVERY) as usize))
+    counts_per_piece(pieces, counts).map(|of| of.map(|n| n.div_ceil(EVERY) as usize))
 }
 
 impl Positions {

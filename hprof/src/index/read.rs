@@ -181,7 +181,7 @@ impl OpenedIndex {
         let small = SmallSection::decode(&mut decoder, source.len());
         let mut small = small.filter(|_| decoder.0.is_empty()).ok_or(MISFIT)?;
         let header = record::header(&source).map_err(unreadable)?;
-        let outline = Outline::of(&source, &header);
+        let outline = Outline::from_source(&source, &header);
         let mut dump = small.dump(source, header, outline)?;
         dump.rename(options);
         Ok(Self {
@@ -208,7 +208,7 @@ struct SmallSection {
 }
 
 impl SmallSection {
-    /// Decodes the section that [`Snapshot::small`] encodes.
+    /// Decodes the section that [`Snapshot::encode_small_section`] encodes.
     fn decode(d: &mut Decoder<'_>, file: usize) -> Option<Self> {
         let class_hash = d.u64()?;
         let late_classes = LateClasses {
@@ -289,7 +289,7 @@ impl SmallSection {
         let holders = d.list(|d| Some((d.u32()?, kind(d)?)))?;
         let (map, covered) = (d.u32()?, d.option(Covered::read)?);
         let covered = match covered {
-            Some(covered) if !covered.is_flat(file) => return None,
+            Some(covered) if !covered.fits_bitmap(file) => return None,
             covered => covered,
         };
         let rows = d.list(|d| {
@@ -327,7 +327,7 @@ impl SmallSection {
         // file order.
         let unknown: HashSet<u64> = late_classes.unknown.iter().copied().collect();
         let sane = unknown.len() == late_classes.unknown.len() && late_classes.late.is_sorted();
-        let classes = plan::classes_with(&source, &header, &outline, late_classes);
+        let classes = plan::read_classes(&source, &header, &outline, late_classes);
         let classes = classes.filter(|c| sane && class_hash(c) == self.class_hash);
         let (classes, sizes) = classes.zip(self.sizes.take()).ok_or(MISFIT)?;
         let known = self.derived.histogram.get().map_or(0, Vec::len);
@@ -395,18 +395,18 @@ impl Covered {
     }
 
     /// Returns true if bitmaps over these addresses are not too large for a file of this size.
-    fn is_flat(&self, file: usize) -> bool {
+    fn fits_bitmap(&self, file: usize) -> bool {
         let slots = match &self.blocks {
             None => Some(self.range.slots()),
             Some(blocks) => Blocks::slots_in(self.range, blocks.len()),
         };
-        slots.is_some_and(|slots| reach::is_flat(slots, file))
+        slots.is_some_and(|slots| reach::fits_bitmap(slots, file))
     }
 
     fn space(self, store: &Store) -> Option<Space> {
         let blocks = match self.blocks {
             None => None,
-            Some(numbered) => Some(Blocks::of_numbered(self.range, numbered, store)?),
+            Some(numbered) => Some(Blocks::from_numbered(self.range, numbered, store)?),
         };
         Some(Space {
             range: self.range,
@@ -444,7 +444,7 @@ impl MapKind {
             Self::Runs(covered, rows) => {
                 let ranks = ranks(sections, covered)?;
                 let whole = ranks.marked.map(|m| m as usize) == [inner, leaves];
-                let runs = RunTable::of_rows(rows, &ranks).filter(|_| whole);
+                let runs = RunTable::from_rows(rows, &ranks).filter(|_| whole);
                 let runs = runs.ok_or(MISFIT)?;
                 Ok(AddressMap::Runs { ranks, runs })
             }
@@ -493,7 +493,7 @@ fn ranks(sections: &Sections, covered: Covered) -> Checked<Ranks> {
     };
     let stretches = (&numbers[..], &bits[..], &counts[..]);
     let space = covered.space(sections.store()).ok_or(MISFIT)?;
-    Ranks::of_stretches(space, [with_refs, leaves], stretches, sections.store()).ok_or(MISFIT)
+    Ranks::from_stretches(space, [with_refs, leaves], stretches, sections.store()).ok_or(MISFIT)
 }
 
 /// Returns the offsets of records and the lists of referrers, if the index has them.
@@ -537,7 +537,7 @@ fn tree(
     let leaf_parent = sections.column(Section::LeafParent, check::below_or_none(nodes))?;
     let sums = |bases, rest, far| -> Checked<Sums> {
         let (bases, far) = (whole(sections, bases)?, whole(sections, far)?);
-        Sums::of_parts(bases, whole(sections, rest)?, far)
+        Sums::from_parts(bases, whole(sections, rest)?, far)
             .filter(|sums| sums.len() == nodes + 1)
             .ok_or(MISFIT)
     };

@@ -45,7 +45,7 @@ pub fn can_be_written(snapshot: &Snapshot) -> bool {
         && source
             .stamp()
             .zip(meta.ok())
-            .is_some_and(|(stamp, meta)| stamp.agrees(&meta))
+            .is_some_and(|(stamp, meta)| stamp.matches_metadata(&meta))
 }
 
 /// Returns the maximum number of bytes that [`write()`] writes.
@@ -74,7 +74,7 @@ pub fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
         return Err(io::Error::other("compressed dumps and pipes have no index"));
     };
     let (small, longs, sites) = (
-        snapshot.small(),
+        snapshot.encode_small_section(),
         pairs(&snapshot.shapes.longs),
         pairs(&snapshot.sites),
     );
@@ -88,7 +88,7 @@ pub fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     sections[Section::LongArrays as usize] = bytemuck::cast_slice(&longs);
     sections[Section::Sites as usize] = bytemuck::cast_slice(&sites);
     let Gathered { positions, lists } = snapshot.gather();
-    let sums = [&lists.near, &lists.far].map(|bytes| format::block_sums(bytes));
+    let sums = [&lists.near, &lists.far].map(|bytes| format::block_hashes(bytes));
     for (section, bytes) in [
         (
             Section::LinkedPositions,
@@ -166,7 +166,7 @@ impl Snapshot {
     }
 
     /// Encodes the section with small data. [`super::read`] has the same fields in the same order.
-    fn small(&self) -> Vec<u8> {
+    fn encode_small_section(&self) -> Vec<u8> {
         let mut e = Encoder::default();
         let (derived, sizes) = (&self.derived, &self.dump.sizes);
         e.u64(class_hash(self.classes()));

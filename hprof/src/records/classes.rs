@@ -130,7 +130,7 @@ struct Loaders {
 }
 
 impl Loaders {
-    fn of(classes: &[Class]) -> Self {
+    fn from_classes(classes: &[Class]) -> Self {
         let mut sorted: Vec<u64> = classes.iter().map(|c| c.loader.0).collect();
         sorted.sort_unstable();
         sorted.dedup();
@@ -306,7 +306,7 @@ impl Classes {
         for i in 0..this.list.len() {
             this.add_layout(i, id_size);
         }
-        this.loaders = Loaders::of(&this.list);
+        this.loaders = Loaders::from_classes(&this.list);
         this.class_class = this.by_name("java.lang.Class").first().copied();
         this.forked = Forked::new(outline.recorded, &outline.loads, &this.list);
         this
@@ -530,7 +530,7 @@ impl Classes {
     }
 
     /// Records that these classes are kept alive by their loaders.
-    pub(crate) fn hold_by_loaders(&mut self, classes: &[u32]) {
+    pub(crate) fn set_held_by_loaders(&mut self, classes: &[u32]) {
         for &class in classes {
             if let Some(class) = self.list.get_mut(class as usize) {
                 class.held_by_loader = true;
@@ -701,7 +701,7 @@ impl IdTable {
     }
 
     #[inline]
-    fn home(&self, id: u64) -> usize {
+    fn home_slot(&self, id: u64) -> usize {
         (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
@@ -715,7 +715,7 @@ impl IdTable {
             }
         }
         let mask = self.slots.len() - 1;
-        let home = self.home(id);
+        let home = self.home_slot(id);
         for step in 0..Self::PROBES {
             let slot = &mut self.slots[(home + step) & mask];
             if slot.1 == Self::EMPTY {
@@ -733,7 +733,7 @@ impl IdTable {
     #[inline]
     pub(crate) fn get(&self, id: u64) -> Option<u32> {
         let mask = self.slots.len().wrapping_sub(1);
-        let home = self.home(id);
+        let home = self.home_slot(id);
         for step in 0..Self::PROBES {
             let &(slot, value) = self.slots.get((home + step) & mask)?;
             if value == Self::EMPTY {
@@ -781,7 +781,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_finds_what_was_put_in() {
+    fn the_table_finds_inserted_ids() {
         let mut table = IdTable::new((0..100_u64).map(|i| i * 8).collect::<Vec<_>>().into_iter());
         for i in 100..1000 {
             table.insert(i * 8, i as u32);

@@ -83,7 +83,7 @@ impl Forked {
     }
 
     /// Returns true if the forked child invented this array (see the module's description).
-    pub(crate) fn is_made_up(&self, id: ObjectId) -> bool {
+    pub(crate) fn is_synthetic(&self, id: ObjectId) -> bool {
         self.made_up.binary_search(&id.0).is_ok()
     }
 }

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_shown_as_they_are() {
+    fn names_are_decoded_for_display() {
         let cases: [(&[u8], &str); 9] = [
             (b"com/acme/Foo$1", "com/acme/Foo$1"),
             ("Zähler".as_bytes(), "Zähler"),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn different_names_are_different_texts() {
+    fn different_names_give_different_strings() {
         let parts: [&[u8]; 9] = [
             b"\xed\xa0\xbd",
             b"\xed\xa0\xbe",

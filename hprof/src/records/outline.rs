@@ -167,7 +167,7 @@ impl Iterator for TopLevel<'_> {
         let start = at + RECORD_HEAD;
         let is_heap = matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
         let length = if is_heap {
-            let next = |at| leads_on(bytes, at);
+            let next = |at| is_record_boundary(bytes, at);
             unwrapped(bytes.len() as u64, start as u64, length, next)
         } else {
             length
@@ -201,16 +201,16 @@ impl Iterator for TopLevel<'_> {
 
 impl Outline {
     /// Returns the outline of the source's current dump and heap.
-    pub(crate) fn of(source: &Source, header: &Header) -> Self {
+    pub(crate) fn from_source(source: &Source, header: &Header) -> Self {
         Self::read(source, header, source.heap())
     }
 
-    /// Returns the outline of the source's current dump and heap, like [`Outline::of`].
+    /// Returns the outline of the source's current dump and heap, like [`Outline::from_source`].
     ///
     /// # Errors
     /// Returns [`Error::NoHeap`] if the dump has no heap record.
     pub(crate) fn with_heap(source: &Source, header: &Header) -> Result<Self> {
-        let outline = Self::of(source, header);
+        let outline = Self::from_source(source, header);
         let next = outline.next_dump.map(|_| source.number() + 2);
         if outline.has_heap {
             Ok(outline)
@@ -394,10 +394,10 @@ impl Source {
         let mut source = Self::open(path)?;
         while source.number() < number {
             let header = record::header(&source)?;
-            let outline = Outline::of(&source, &header);
+            let outline = Outline::from_source(&source, &header);
             match (outline.next_heap, outline.next_dump) {
-                (Some(_), _) => source.go_on_under_header(),
-                (None, Some(next)) => source.go_on(next),
+                (Some(_), _) => source.advance_under_header(),
+                (None, Some(next)) => source.advance_to_next_dump(next),
                 (None, None) => {
                     return Err(Error::NoSuchDump {
                         asked: number + 1,
@@ -436,7 +436,7 @@ fn unwrapped(file: u64, start: u64, length: u64, leads_on: impl Fn(u64) -> bool)
 }
 
 /// Returns true if a record, another dump, or the end of the file is at this offset.
-fn leads_on(bytes: &[u8], at: u64) -> bool {
+fn is_record_boundary(bytes: &[u8], at: u64) -> bool {
     let at = usize::try_from(at).unwrap_or(usize::MAX);
     at == bytes.len()
         || bytes.get(at..).is_some_and(|b| b.starts_with(MAGIC))
@@ -451,7 +451,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_that_overflowed_is_found_again() {
+    fn an_overflowed_length_is_recovered() {
         const GB: u64 = 1 << 30;
         // A heap of 9 GiB in one record with the length 1 GiB, followed by ten bytes of other records.
         let (start, heap, after) = (5000, 9 * GB, 10);

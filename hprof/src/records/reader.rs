@@ -93,7 +93,7 @@ impl<'a> Records<'a> {
     /// Returns an error if the bytes do not begin like a heap dump.
     pub fn read(source: &'a Source) -> Result<Self> {
         let header = record::header(source)?;
-        let outline = Outline::of(source, &header);
+        let outline = Outline::from_source(source, &header);
         Ok(Self {
             source,
             header,

@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_class_dump_is_none() {
+    fn a_truncated_class_dump_is_not_read() {
         assert!(class_dump(&[0; 40], 8).is_none());
     }
 }

@@ -111,7 +111,7 @@ impl RootKind {
 
     /// Returns true if roots of this kind belong to a thread and are children of it in the dominator tree.
     #[must_use]
-    pub const fn is_of_thread(self) -> bool {
+    pub const fn belongs_to_thread(self) -> bool {
         matches!(
             self,
             Self::JavaFrame | Self::JniLocal | Self::NativeStack | Self::ThreadBlock
@@ -160,8 +160,8 @@ pub(crate) fn walk<V: Visitor>(
     visitor: &mut V,
 ) -> Result<usize, Damage> {
     match id_size {
-        8 => walk_sized::<V, 8>(bytes, start, end, visitor),
-        _ => walk_sized::<V, 4>(bytes, start, end, visitor),
+        8 => walk_with_id_size::<V, 8>(bytes, start, end, visitor),
+        _ => walk_with_id_size::<V, 4>(bytes, start, end, visitor),
     }
 }
 
@@ -188,7 +188,7 @@ fn be32(bytes: &[u8], at: usize) -> u32 {
         .map_or(0, |b| u32::from_be_bytes(*b))
 }
 
-fn walk_sized<V: Visitor, const ID: usize>(
+fn walk_with_id_size<V: Visitor, const ID: usize>(
     bytes: &[u8],
     start: usize,
     end: usize,
@@ -207,13 +207,13 @@ fn walk_sized<V: Visitor, const ID: usize>(
             sub::OBJECT_ARRAY => 2 * ID + 8,
             sub::PRIMITIVE_ARRAY | sub::PRIMITIVE_ARRAY_NODATA => ID + 9,
             _ => {
-                let used = rare::<V, ID>(tag, rest, start + at, visitor)?;
+                let used = walk_rare_record::<V, ID>(tag, rest, start + at, visitor)?;
                 at += 1 + used;
                 continue;
             }
         };
         if rest.len() < fixed {
-            return Err(cut_off(start + at, tag, fixed, rest.len()));
+            return Err(truncated_record(start + at, tag, fixed, rest.len()));
         }
         let (head, rest) = rest.split_at(fixed);
         let object = Object {
@@ -238,7 +238,7 @@ fn walk_sized<V: Visitor, const ID: usize>(
                 let size = (len as usize).saturating_mul(kind.size(ID));
                 let held = if tag == sub::PRIMITIVE_ARRAY { size } else { 0 };
                 if held > rest.len() {
-                    return Err(cut_off(start + at, tag, held, rest.len()));
+                    return Err(truncated_record(start + at, tag, held, rest.len()));
                 }
                 visitor.primitive_array(object, kind, len, &rest[..held]);
                 at += 1 + fixed + held;
@@ -246,7 +246,7 @@ fn walk_sized<V: Visitor, const ID: usize>(
             }
         };
         if content > rest.len() {
-            return Err(cut_off(start + at, tag, content, rest.len()));
+            return Err(truncated_record(start + at, tag, content, rest.len()));
         }
         if tag == sub::INSTANCE {
             visitor.instance(object, read_id::<ID>(head, ID + 4), &rest[..content]);
@@ -259,14 +259,14 @@ fn walk_sized<V: Visitor, const ID: usize>(
 }
 
 #[cold]
-fn cut_off(offset: usize, tag: u8, needs: usize, left: usize) -> Damage {
+fn truncated_record(offset: usize, tag: u8, needs: usize, left: usize) -> Damage {
     let kind = tag;
     let flaw = Flaw::CutSubRecord { kind, needs, left };
     Damage { offset, flaw }
 }
 
 /// Handles roots, classes and the additional records of Android. Returns the number of bytes after the tag.
-fn rare<V: Visitor, const ID: usize>(
+fn walk_rare_record<V: Visitor, const ID: usize>(
     tag: u8,
     rest: &[u8],
     at: usize,
@@ -275,7 +275,7 @@ fn rare<V: Visitor, const ID: usize>(
     use RootKind as R;
     if tag == sub::CLASS_DUMP {
         let Some((class, used)) = record::class_dump(rest, ID) else {
-            return Err(cut_off(at, tag, 7 * ID + 14, rest.len()));
+            return Err(truncated_record(at, tag, 7 * ID + 14, rest.len()));
         };
         visitor.class_dump(at, class);
         return Ok(used);
@@ -307,7 +307,7 @@ fn rare<V: Visitor, const ID: usize>(
         }
     };
     if rest.len() < size {
-        return Err(cut_off(at, tag, size, rest.len()));
+        return Err(truncated_record(at, tag, size, rest.len()));
     }
     if matches!(tag, sub::UNREACHABLE | sub::HEAP_DUMP_INFO) {
         return Ok(size);

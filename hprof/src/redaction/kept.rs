@@ -136,10 +136,12 @@ impl<'a> Finder<'a> {
             match self.one(id) {
                 Some(Found::Objects(chunks)) => {
                     let chunks = self.lookup(self.ids(chunks));
-                    let figures = chunks.into_iter().filter(|(_, found)| is_figures(*found));
+                    let figures = chunks
+                        .into_iter()
+                        .filter(|(_, found)| has_only_numbers(*found));
                     kept.whole.extend(figures.map(|(id, _)| id));
                 }
-                Some(found) if is_figures(found) => {
+                Some(found) if has_only_numbers(found) => {
                     kept.whole.insert(id);
                 }
                 _ => {}
@@ -153,7 +155,7 @@ impl<'a> Finder<'a> {
             let objects = self.lookup(self.ids(objects));
             let arrays = objects.values().filter_map(|&o| self.field(o, field));
             let arrays = self.lookup(arrays).into_iter();
-            let figures = arrays.filter(|(_, found)| is_figures(*found));
+            let figures = arrays.filter(|(_, found)| has_only_numbers(*found));
             kept.whole.extend(figures.map(|(id, _)| id));
         }
         for name in tables.names {
@@ -239,7 +241,7 @@ impl<'a> Finder<'a> {
             wanted.get(first).is_some_and(|&id| id <= to)
         });
         let found: Vec<(u64, Found<'a>)> = blocks
-            .flat_map_iter(|block| self.look_in(block, &wanted))
+            .flat_map_iter(|block| self.find_in_block(block, &wanted))
             .collect();
         let mut by_id = HashMap::with_capacity(found.len());
         for (id, found) in found {
@@ -248,7 +250,7 @@ impl<'a> Finder<'a> {
         by_id
     }
 
-    fn look_in(&self, block: &Block, wanted: &[u64]) -> Vec<(u64, Found<'a>)> {
+    fn find_in_block(&self, block: &Block, wanted: &[u64]) -> Vec<(u64, Found<'a>)> {
         let mut visitor = FindVisitor {
             wanted,
             found: Vec::new(),
@@ -302,7 +304,7 @@ struct FindVisitor<'w> {
 
 impl FindVisitor<'_> {
     #[inline(always)]
-    fn meet(&mut self, object: Object, place: impl FnOnce() -> PlaceOf) {
+    fn record_if_wanted(&mut self, object: Object, place: impl FnOnce() -> PlaceOf) {
         if self.wanted.binary_search(&object.id).is_ok() {
             self.found.push((object.id, place()));
         }
@@ -312,21 +314,21 @@ impl FindVisitor<'_> {
 impl Visitor for FindVisitor<'_> {
     #[inline(always)]
     fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
-        self.meet(object, || PlaceOf::Instance(object.at, class, body.len()));
+        self.record_if_wanted(object, || PlaceOf::Instance(object.at, class, body.len()));
     }
     #[inline(always)]
     fn object_array(&mut self, object: Object, _: u64, elements: &[u8]) {
-        self.meet(object, || PlaceOf::Objects(object.at, elements.len()));
+        self.record_if_wanted(object, || PlaceOf::Objects(object.at, elements.len()));
     }
     #[inline(always)]
     fn primitive_array(&mut self, object: Object, kind: Kind, _: u32, elements: &[u8]) {
-        self.meet(object, || {
+        self.record_if_wanted(object, || {
             PlaceOf::Primitives(object.at, kind, elements.len())
         });
     }
 }
 
-fn is_figures(found: Found<'_>) -> bool {
+fn has_only_numbers(found: Found<'_>) -> bool {
     matches!(found, Found::Primitives(Kind::Int | Kind::Long, _))
 }
 

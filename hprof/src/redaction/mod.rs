@@ -67,7 +67,7 @@ impl<'a> Redaction<'a> {
     ///
     /// # Errors
     /// Returns an error if the bytes do not begin like a heap dump.
-    pub fn of(source: &'a Source, rules: Rules<'a>) -> Result<Self> {
+    pub fn new(source: &'a Source, rules: Rules<'a>) -> Result<Self> {
         Ok(Self {
             source,
             header: record::header(source)?,
@@ -154,7 +154,7 @@ impl<'a> Redaction<'a> {
     ) -> io::Result<Option<usize>> {
         let survey = Survey::new(dump, header, &self.rules, progress);
         for warning in &survey.outline.warnings {
-            done.warn(moved(warning.clone(), offset));
+            done.warn(with_file_offset(warning.clone(), offset));
         }
         if survey.unplanned > 0 {
             let classes = survey.unplanned;
@@ -268,7 +268,7 @@ fn write_all<'a>(
 }
 
 /// Converts a warning's offset in its dump to an offset in the file. `offset` is the offset of the dump.
-fn moved(mut warning: Warning, offset: usize) -> Warning {
+fn with_file_offset(mut warning: Warning, offset: usize) -> Warning {
     warning.offset = warning.offset.map(|at| at + offset as u64);
     warning
 }
@@ -331,7 +331,7 @@ impl<'a> Rewriter<'a> {
         match part {
             Part::Record(record) => self.record(record),
             Part::Block(block) => self.block(block),
-            Part::Lost(from, to) => self.lost(*from..*to),
+            Part::Lost(from, to) => self.zero_damage(*from..*to),
             Part::Dump(_) => Rewritten::default(),
         }
     }

@@ -88,7 +88,7 @@ impl<'a> Output<'a> {
 
     /// Writes zeros in place of the input up to an offset.
     #[inline]
-    fn zeros_to(&mut self, end: usize) {
+    fn write_zeros_to(&mut self, end: usize) {
         let len = end.saturating_sub(self.at);
         if len < LARGE {
             self.buffer.resize(self.buffer.len() + len, 0);
@@ -119,14 +119,14 @@ impl<'a> Rewriter<'a> {
         let mut out = Output::new(self.bytes, &whole);
         // Keep the kind and the length. Zero the time between them, which no reader needs.
         out.copy_to(record.at + 1);
-        out.zeros_to(record.at + 5);
+        out.write_zeros_to(record.at + 5);
         out.copy_to(record.at + RECORD_HEAD);
         let mut left = Left::default();
         if !record.is_heap() {
             let body = &self.bytes[record.start..record.end];
-            let known = self.known(record, body).min(body.len());
+            let known = self.known_prefix_len(record, body).min(body.len());
             out.copy_to(record.start + known);
-            out.zeros_to(record.end);
+            out.write_zeros_to(record.end);
             if self.counts {
                 self.count_record(record, body, known, &mut left);
             }
@@ -138,7 +138,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Replaces the bytes from the first damage on by zeros.
-    pub(super) fn lost(&self, lost: Range<usize>) -> Rewritten<'a> {
+    pub(super) fn zero_damage(&self, lost: Range<usize>) -> Rewritten<'a> {
         let mut out = Output::new(self.bytes, &lost);
         let mut left = Left::default();
         if self.counts {
@@ -159,7 +159,7 @@ impl<'a> Rewriter<'a> {
             // type, and readers report damage, as in the original dump.
             out.bytes_to(lost.start + 1, &[sub::PRIMITIVE_ARRAY]);
         }
-        out.zeros_to(lost.end);
+        out.write_zeros_to(lost.end);
         Rewritten {
             pieces: out.finish(),
             left,
@@ -167,7 +167,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Returns the number of bytes at the start of a record's body that have a known meaning: numbers, ids and names.
-    fn known(&self, record: &TopRecord, body: &[u8]) -> usize {
+    fn known_prefix_len(&self, record: &TopRecord, body: &[u8]) -> usize {
         let id_size = self.survey.id_size;
         let word = |at: usize| {
             let word = body.get(at..)?.first_chunk::<4>()?;
@@ -175,7 +175,7 @@ impl<'a> Rewriter<'a> {
         };
         let rows = |at: usize, size: usize| word(at).unwrap_or(0).saturating_mul(size);
         match record.tag {
-            tag::UTF8 => id_size + self.name_kept(record, body),
+            tag::UTF8 => id_size + self.kept_name_len(record, body),
             tag::LOAD_CLASS => 8 + 2 * id_size,
             tag::UNLOAD_CLASS | tag::END_THREAD => 4,
             tag::STACK_FRAME | tag::START_THREAD => 8 + 4 * id_size,
@@ -192,7 +192,7 @@ impl<'a> Rewriter<'a> {
 
     /// Returns how many bytes of a name the redacted dump keeps. If reports need the name, these are all bytes up to
     /// the maximum length of a name. Otherwise none are kept.
-    fn name_kept(&self, record: &TopRecord, body: &[u8]) -> usize {
+    fn kept_name_len(&self, record: &TopRecord, body: &[u8]) -> usize {
         let Ok((text, id)) = record::id(self.survey.id_size)(body) else {
             return 0;
         };
@@ -236,7 +236,7 @@ impl<'a> Rewriter<'a> {
         let (mut out, left) = (visitor.out, visitor.left);
         // Blocks end before the first damage, so the walk normally reaches the end of the block.
         out.copy_to(walked.unwrap_or_else(|damage| damage.offset));
-        out.zeros_to(block.end);
+        out.write_zeros_to(block.end);
         Rewritten {
             pieces: out.finish(),
             left,
@@ -266,7 +266,7 @@ impl<'a> BlockVisitor<'a, '_> {
             of(&mut self.left).add(range.len());
         }
         self.out.copy_to(range.start);
-        self.out.zeros_to(range.end);
+        self.out.write_zeros_to(range.end);
     }
 
     /// Writes a token in place of the number in a field.
@@ -281,7 +281,7 @@ impl<'a> BlockVisitor<'a, '_> {
     }
 
     /// Adds one to the count of numbers that the copy keeps.
-    fn kept_number(&mut self, range: Range<usize>, kind: Kind, requested: bool) {
+    fn count_kept_number(&mut self, range: Range<usize>, kind: Kind, requested: bool) {
         if kind != Kind::Boolean && !is_number_token(self.input(range.clone())) {
             let of = if requested {
                 &mut self.left.requested_numbers
@@ -341,7 +341,7 @@ impl<'a> BlockVisitor<'a, '_> {
                 Number::Hash => self.zero(value, |left| &mut left.hashes),
                 Number::Token => self.number(value),
                 number if self.rewriter.counts => {
-                    self.kept_number(value, kind, number == Number::Requested);
+                    self.count_kept_number(value, kind, number == Number::Requested);
                 }
                 _ => {}
             }
@@ -379,7 +379,7 @@ impl Visitor for BlockVisitor<'_, '_> {
                 let at = start + at as usize;
                 let to = at + kind.size(self.id_size);
                 if to <= end {
-                    self.kept_number(at..to, kind, requested);
+                    self.count_kept_number(at..to, kind, requested);
                 }
             }
         }
@@ -395,7 +395,7 @@ impl Visitor for BlockVisitor<'_, '_> {
         let rewriter = self.rewriter;
         let wide = kind == Kind::Char;
         let is_text = wide || kind == Kind::Byte;
-        let known = is_text && rewriter.rules.is_known_text(elements, wide);
+        let known = is_text && rewriter.rules.is_well_known_string(elements, wide);
         if rewriter.counts {
             self.count_array(object.id, kind, elements, known);
         }
@@ -410,7 +410,7 @@ impl Visitor for BlockVisitor<'_, '_> {
                 rewriter.tokens.write(elements, wide, &mut self.out.buffer);
                 self.out.at = end;
             }
-            _ => self.out.zeros_to(end),
+            _ => self.out.write_zeros_to(end),
         }
     }
 

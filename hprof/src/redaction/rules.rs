@@ -72,7 +72,7 @@ impl KeptTables<'_> {
 
 impl Rules<'_> {
     /// True if a string is well known, such as the name of a JDK thread. A redaction keeps well-known strings.
-    pub(super) fn is_known_text(&self, bytes: &[u8], wide: bool) -> bool {
+    pub(super) fn is_well_known_string(&self, bytes: &[u8], wide: bool) -> bool {
         let is = |text: &str| is_text(bytes, wide, text);
         let longest = if wide {
             2 * LONGEST_KNOWN
@@ -244,11 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn known_texts_are_known_whole() {
+    fn known_strings_are_matched_as_a_whole() {
         let rules = Rules::default();
-        assert!(rules.is_known_text(b"java.vm.version", false));
-        assert!(rules.is_known_text(b"\0m\0a\0i\0n", true));
-        assert!(!rules.is_known_text(b"java.vm.version=1", false));
-        assert!(!rules.is_known_text(b"main", true) && !rules.is_known_text(b"", false));
+        assert!(rules.is_well_known_string(b"java.vm.version", false));
+        assert!(rules.is_well_known_string(b"\0m\0a\0i\0n", true));
+        assert!(!rules.is_well_known_string(b"java.vm.version=1", false));
+        assert!(
+            !rules.is_well_known_string(b"main", true) && !rules.is_well_known_string(b"", false)
+        );
     }
 }

@@ -131,7 +131,7 @@ impl Survey {
             let found: Vec<SegmentVisitor> = batch
                 .par_iter()
                 .map(|segment| {
-                    let found = SegmentVisitor::of(bytes, segment, id_size);
+                    let found = SegmentVisitor::from_segment(bytes, segment, id_size);
                     progress.advance((segment.end - segment.start) as u64);
                     found
                 })
@@ -309,7 +309,7 @@ struct SegmentVisitor {
 }
 
 impl SegmentVisitor {
-    fn of(bytes: &[u8], segment: &TopRecord, id_size: usize) -> Self {
+    fn from_segment(bytes: &[u8], segment: &TopRecord, id_size: usize) -> Self {
         let first = Block {
             start: segment.start,
             end: segment.end,

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_texts_have_equal_tokens_and_others_have_not() {
+    fn only_equal_strings_have_equal_tokens() {
         let tokens = Tokens::default();
         for text in [&b"a"[..], b"secret", &[7; LONGEST]] {
             for wide in [false, true] {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_in_utf_8_are_texts_and_have_the_same_letters() {
+    fn tokens_in_utf_8_are_valid_and_have_the_same_letters() {
         let tokens = Tokens::default();
         for text in [
             "worker-1",
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_numbers_are_told_from_numbers() {
+    fn tokens_of_numbers_are_distinguished_from_numbers() {
         let tokens = Tokens::default();
         for number in [
             &[0, 0, 0, 42][..],

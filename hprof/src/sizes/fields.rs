@@ -87,7 +87,7 @@ impl Model {
             laid.contended_end = Some(laid.end);
         }
         laid = match self.order {
-            Order::Packed => own.packed(laid, self.reference),
+            Order::Packed => own.place_packed(laid, self.reference),
             Order::Classic if has_references_first(class) => {
                 own.references_first(laid, self.reference)
             }
@@ -97,7 +97,7 @@ impl Model {
             if group.any() {
                 laid.append(CONTENDED);
                 laid.contended_end = Some(laid.end);
-                laid = group.packed(laid, self.reference);
+                laid = group.place_packed(laid, self.reference);
             }
             laid.contended_end = Some(laid.end);
             laid.append(CONTENDED);
@@ -144,7 +144,7 @@ impl Sorted {
 
     /// Places fields like HotSpot since JDK 15: primitives from the largest to the smallest, then references. Each
     /// field goes in the smallest hole that fits, otherwise at the end.
-    fn packed(&self, mut laid: LaidOut, reference: u32) -> LaidOut {
+    fn place_packed(&self, mut laid: LaidOut, reference: u32) -> LaidOut {
         for size in [8_u32, 4, 2, 1] {
             laid.place(size, self.counts[size as usize]);
         }
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn another_loaders_class_is_plain() {
+    fn a_class_of_another_loader_has_no_variants() {
         let mut own = class("java.lang.Module", &[]);
         own.loader = crate::ids::ObjectId(8);
         assert_eq!(variants(&own).count(), 1);

@@ -29,18 +29,18 @@ pub(crate) fn measure(
     let parts = rayon::current_num_threads() * 4;
     // If all or most objects have ids that are multiples of eight, other ids are not addresses. Then leave them out,
     // including the ids of class objects.
-    let leave_out = !stats.has_unaligned_ids() || is_rarely_unaligned(map, parts, split);
+    let leave_out = !stats.has_unaligned_ids() || are_ids_mostly_aligned(map, parts, split);
     let is_left_out = |id: u64| leave_out && !is_aligned(id);
     mirrors.retain(|&id| id != 0 && !is_left_out(id));
     mirrors.sort_unstable();
-    stats.forget_gaps();
+    stats.discard_gaps();
     let measured: Vec<Stats> = (0..parts)
         .into_par_iter()
         .map(|part| {
             let mut own = Stats::new(classes, 1);
             let mut next_mirror = None;
             let (mut last, mut previous) = (Last::Nothing, 0_u64);
-            map.in_order(part, parts, split, |id, number| {
+            map.for_each_in_order(part, parts, split, |id, number| {
                 if is_left_out(id) {
                     return;
                 }
@@ -59,7 +59,7 @@ pub(crate) fn measure(
                 let is_made_up = classes
                     .forked
                     .as_ref()
-                    .is_some_and(|f| f.is_made_up(ObjectId(id)));
+                    .is_some_and(|f| f.is_synthetic(ObjectId(id)));
                 last = match shapes.decode(shape_of(number)) {
                     _ if is_made_up => Last::Nothing,
                     Shape::Instance(class) => Last::Instance { class: class.0, id },
@@ -84,10 +84,10 @@ pub(crate) const fn is_aligned(id: u64) -> bool {
 }
 
 /// True if more than half of the objects' ids are multiples of eight.
-fn is_rarely_unaligned(map: &AddressMap, parts: usize, split: Split) -> bool {
+fn are_ids_mostly_aligned(map: &AddressMap, parts: usize, split: Split) -> bool {
     let counts = (0..parts).into_par_iter().map(|part| {
         let (mut all, mut unaligned) = (0_u64, 0_u64);
-        map.in_order(part, parts, split, |id, _| {
+        map.for_each_in_order(part, parts, split, |id, _| {
             all += 1;
             unaligned += u64::from(!is_aligned(id));
         });

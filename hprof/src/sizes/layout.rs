@@ -69,7 +69,7 @@ pub(super) const COMPRESSED: Model = Model {
 
 /// True if ids are not addresses: in most classes, the distance from an object to the next is smaller than the object's
 /// fields, whatever the layout is.
-fn are_too_near(classes: &Classes, gaps: &[Gap]) -> bool {
+fn are_ids_too_close(classes: &Classes, gaps: &[Gap]) -> bool {
     let mut fields = vec![None; classes.len()];
     let (mut near, mut all) = (0_usize, 0_usize);
     for (class, gap) in gaps.iter().enumerate().filter(|(_, gap)| gap.is_known()) {
@@ -135,13 +135,13 @@ impl Sizes {
         let class_class = classes.by_name("java.lang.Class").first().copied();
         let forked = classes.forked.as_ref();
         if forked.is_some() {
-            gaps.iter_mut().for_each(Gap::take_as_size);
+            gaps.iter_mut().for_each(Gap::set_exact_size);
         }
         let align = match forked {
             Some(forked) => forked_alignment(forked, &gaps),
             None => alignment(classes, stats),
         };
-        let modelled = forked.is_none() && are_too_near(classes, &gaps);
+        let modelled = forked.is_none() && are_ids_too_close(classes, &gaps);
         let measured =
             !modelled && stats.address_bits != 0 && stats.address_bits.trailing_zeros() >= 3;
         let mut agreed = None;
@@ -153,7 +153,7 @@ impl Sizes {
                 for (&id, &of) in live {
                     let class = classes.by_id(ObjectId(id));
                     if let (Some(class), Some(size)) = (class, found.instance(of)) {
-                        gaps[class.index()].tell(size);
+                        gaps[class.index()].set_file_size(size);
                     }
                 }
                 agreed = Some((found.classes, found.of));
@@ -180,7 +180,7 @@ impl Sizes {
         let instance: Vec<u64> = gaps
             .iter()
             .zip(&layouts)
-            .map(|(gap, laid)| gap.settle(model.size(laid)))
+            .map(|(gap, laid)| gap.resolve_size(model.size(laid)))
             .collect();
         let arrays = classes
             .iter()
@@ -405,18 +405,18 @@ impl Gap {
     }
 
     /// Sets the size of the class's instances to a size that the file contains.
-    fn tell(&mut self, bytes: u64) {
+    fn set_file_size(&mut self, bytes: u64) {
         (self.bytes, self.seen) = (bytes, u64::from(u32::MAX));
     }
 
     /// Takes the distance to the next object as the exact size of the class's instances. In a forked dump, the distance
     /// is the size. A distance that is too large for an object is ignored, because the last object in a piece of the
     /// heap has no next object.
-    fn take_as_size(&mut self) {
+    fn set_exact_size(&mut self) {
         /// Upper bound of an instance's size. A class file has at most 65,535 fields.
         const LARGEST_INSTANCE: u64 = 1 << 20;
         if self.is_known() && self.bytes <= LARGEST_INSTANCE {
-            self.tell(self.bytes);
+            self.set_file_size(self.bytes);
         }
     }
 
@@ -434,7 +434,7 @@ impl Gap {
     }
 
     /// Returns the class's size, from the measured distance (an upper bound) and the model's prediction.
-    fn settle(&self, predicted: u64) -> u64 {
+    fn resolve_size(&self, predicted: u64) -> u64 {
         if self.bytes <= predicted || (self.over_model && self.is_certain()) {
             self.bytes
         } else {
@@ -443,8 +443,8 @@ impl Gap {
     }
 }
 
-/// Number of classes whose measured distances (from one object to the next) agree with a possible layout. A class counts
-/// only if its distance was measured several times.
+/// Number of classes whose measured distances (from one object to the next) agree with a possible layout. A class
+/// counts only if its distance was measured several times.
 #[derive(Clone, Copy, Default)]
 struct Agreement {
     equal: u64,
@@ -468,7 +468,7 @@ impl Agreement {
     /// If a program creates the same short-lived objects next to each object that it keeps, the kept objects are evenly
     /// spaced. If the JVM has a layout that this program does not know, with larger objects, hardly any class agrees
     /// with the hypothesis.
-    const fn proves(self) -> bool {
+    const fn is_exact_layout(self) -> bool {
         self.equal > 4 * self.nearer && self.equal > self.farther
     }
 }
@@ -525,7 +525,7 @@ fn choose(
                     }
                 }
                 if best.is_none_or(|(_, b, _)| score > b) {
-                    best = Some((model, score, certain.proves()));
+                    best = Some((model, score, certain.is_exact_layout()));
                 }
             }
         }
@@ -547,7 +547,7 @@ fn choose(
     }
     // The distance between two adjacent class objects, minus the static fields of the first, is the size of a class
     // object without static fields.
-    let room = mirror_room(classes, &model, mirrors);
+    let room = max_mirror_size(classes, &model, mirrors);
     if let (Some(class), Some(room)) = (class_class, room) {
         let gap = &mut gaps[class.index()];
         if room < gap.bytes {
@@ -559,7 +559,7 @@ fn choose(
 
 /// Returns an upper bound of the size of a class object without static fields. For each two adjacent class objects, it
 /// is their distance minus the static fields of the first. The smallest of these values is returned.
-fn mirror_room(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u64> {
+fn max_mirror_size(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u64> {
     let room = |class: &Class| {
         let room = mirrors.next(class.id.0)? - class.id.0;
         let room = room.checked_sub(statics(class, model))?;
@@ -686,7 +686,7 @@ impl<'a> Layouts<'a> {
         }
         let mut laid = first.unwrap_or_else(|| laid(&fields::PLAIN));
         let predicted = model.size(&laid);
-        let settled = gap.settle(predicted);
+        let settled = gap.resolve_size(predicted);
         if self.surplus && settled > predicted && gap.is_known() {
             laid.append(u32::try_from(settled - predicted).unwrap_or(0));
         }

@@ -104,7 +104,7 @@ impl World {
 }
 
 #[test]
-fn fields_that_do_not_fit_tell_ids_that_are_no_addresses() {
+fn fields_that_do_not_fit_show_that_ids_are_not_addresses() {
     let below = Class {
         above: Some(0),
         ..class("Below", 0x2000, LONG)
@@ -126,7 +126,7 @@ fn fields_that_do_not_fit_tell_ids_that_are_no_addresses() {
                 world.measure(name, gap, 5, 5);
             }
         }
-        let found = are_too_near(&world.classes, &world.gaps());
+        let found = are_ids_too_close(&world.classes, &world.gaps());
         assert_eq!(found, expected, "{above:?} {below:?}");
         assert_eq!(world.infer().modelled, expected);
         assert_eq!((world.infer().doubts().count() > 0), expected);
@@ -254,7 +254,7 @@ fn arrays_are_summed_by_residue_and_quotient() {
 }
 
 #[test]
-fn a_distance_seen_three_times_is_no_accident() {
+fn a_distance_seen_three_times_is_certain() {
     let gap = |bytes, seen, over_model| Gap {
         bytes,
         seen,
@@ -272,12 +272,12 @@ fn a_distance_seen_three_times_is_no_accident() {
         (gap(32, 3, false), 24),
         (gap(u64::MAX, 9, true), 24),
     ] {
-        assert_eq!(gap.settle(24), settled, "{gap:?}");
+        assert_eq!(gap.resolve_size(24), settled, "{gap:?}");
     }
 }
 
 #[test]
-fn a_layout_is_proven_by_far_more_classes_than_contradict_it() {
+fn a_layout_needs_far_more_evidence_than_contradictions() {
     for (equal, nearer, farther, proven) in [
         (0, 0, 0, false),
         (1, 0, 0, true),
@@ -295,12 +295,12 @@ fn a_layout_is_proven_by_far_more_classes_than_contradict_it() {
         }
         let counts = (agreement.equal, agreement.nearer, agreement.farther);
         assert_eq!(counts, (equal, nearer, farther));
-        assert_eq!(agreement.proves(), proven, "{counts:?}");
+        assert_eq!(agreement.is_exact_layout(), proven, "{counts:?}");
     }
 }
 
 #[test]
-fn the_layout_is_what_most_distances_equal() {
+fn the_layout_that_fits_most_distances_is_chosen() {
     let classes = [class("Q", 0x1000, INT), class("P", 0x2000, INT)];
     // Without evidence, the first of the possible layouts is chosen.
     let mut world = World::new(&classes);
@@ -317,7 +317,7 @@ fn the_layout_is_what_most_distances_equal() {
 }
 
 #[test]
-fn class_objects_side_by_side_bound_their_size() {
+fn adjacent_class_objects_bound_their_size() {
     let statics = Class {
         statics: &[("a", Value::Long(1)), ("<init_lock>", Value::NULL)],
         ..class("Statics", 0x1200, &[])
@@ -347,7 +347,7 @@ fn class_objects_side_by_side_bound_their_size() {
     assert_eq!(mirrors.next(0x1808), None);
     // The distance from the class object to the next object is 104 bytes. A static field of type `long` takes 8 of
     // them.
-    assert_eq!(mirror_room(&world.classes, &MODEL, &mirrors), Some(96));
+    assert_eq!(max_mirror_size(&world.classes, &MODEL, &mirrors), Some(96));
 
     let class = world.class("java.lang.Class");
     for (bytes, expected) in [(200, (96, 1)), (96, (96, 5)), (88, (88, 5))] {
@@ -373,7 +373,7 @@ fn class_objects_side_by_side_bound_their_size() {
 }
 
 #[test]
-fn arrays_tell_the_header() {
+fn arrays_show_the_size_of_the_header() {
     for (slack, header) in [(16, 12), (12, 8)] {
         let mut world = World::new(&[class("A", 0x1000, &[])]);
         world.stats.array_slack[Kind::Int as usize] = slack;
@@ -409,7 +409,7 @@ fn the_variant_of_a_class_is_the_one_that_fits_its_distance() {
 }
 
 #[test]
-fn what_a_class_is_larger_its_subclasses_are_too() {
+fn subclasses_of_an_enlarged_class_are_enlarged() {
     let below = Class {
         above: Some(0),
         ..class("Below", 0x2000, INT)

@@ -55,7 +55,7 @@ pub(crate) const fn with_elements(class: u32) -> u32 {
 
 /// Returns the shape of an instance whose record ends after `fields` reference fields. `None` if `class` or `fields` is
 /// too large to be encoded.
-pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
+pub(crate) fn truncated_shape(class: u32, fields: usize) -> Option<u32> {
     let fields = fields as u32 + 1;
     let has_room = class < 1 << CLASS_BITS && fields < 1 << MASK_BITS;
     has_room.then_some(MASKED | DAMAGED | fields << CLASS_BITS | class)
@@ -74,7 +74,7 @@ pub(crate) enum InRow {
 }
 
 #[inline(always)]
-pub(crate) const fn in_row(shape: u32) -> InRow {
+pub(crate) const fn row_layout(shape: u32) -> InRow {
     if shape & MASKED == 0 {
         return InRow::FieldsBut(0);
     }
@@ -199,7 +199,8 @@ impl ShapeSizes {
     pub(crate) fn new(shapes: &Shapes, sizes: &Sizes) -> Self {
         let known = |shape| {
             let class = class_of(shapes, shape).map_or(NONE, |class| class.0);
-            let size = u32::try_from(of_shape(shapes, sizes, shape)).unwrap_or(u32::MAX);
+            let size =
+                u32::try_from(size_of_shape_object(shapes, sizes, shape)).unwrap_or(u32::MAX);
             (class, size)
         };
         Self {
@@ -212,7 +213,7 @@ impl ShapeSizes {
     pub(crate) fn of(&self, shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
         match self.short.get(shape as usize) {
             Some(&(_, size)) if size != u32::MAX => u64::from(size),
-            _ => of_shape(shapes, sizes, shape),
+            _ => size_of_shape_object(shapes, sizes, shape),
         }
     }
 
@@ -229,7 +230,10 @@ impl ShapeSizes {
                 let class = (class != NONE).then_some(ClassIndex(class));
                 (class, u64::from(size))
             }
-            _ => (class_of(shapes, shape), of_shape(shapes, sizes, shape)),
+            _ => (
+                class_of(shapes, shape),
+                size_of_shape_object(shapes, sizes, shape),
+            ),
         }
     }
 }
@@ -241,7 +245,7 @@ fn class_of(shapes: &Shapes, shape: u32) -> Option<ClassIndex> {
     }
 }
 
-fn of_shape(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
+fn size_of_shape_object(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
     match shapes.decode(shape) {
         Shape::Instance(class) => sizes.instance(class),
         Shape::ClassObject(class) => sizes.class_object(class),

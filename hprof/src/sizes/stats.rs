@@ -140,7 +140,7 @@ impl Stats {
     }
 
     /// Discards all distances.
-    pub(crate) fn forget_gaps(&mut self) {
+    pub(crate) fn discard_gaps(&mut self) {
         for class in &mut self.classes {
             *class = ClassStats {
                 instances: class.instances,

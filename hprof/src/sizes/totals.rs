@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sum_of_senseless_sizes_stays_at_what_fits() {
+    fn a_sum_of_senseless_sizes_saturates() {
         let of = |objects, bytes| Total { objects, bytes };
         let mut sum = of(1, u64::MAX - 1);
         sum += of(2, 7);

@@ -101,7 +101,7 @@ fn check_graph(both: &Both) {
         }
     }
     let size = |object| both.snapshot.shallow_bytes(object);
-    let tree = DominatorTree::of(graph, size, &Silent).unwrap();
+    let tree = DominatorTree::build(graph, size, &Silent).unwrap();
     for &object in &both.numbers {
         let dominator = |tree: &DominatorTree| {
             let up = tree.dominator(object)?;
@@ -132,7 +132,7 @@ fn instances_under_two_holders_keep_their_class_together() {
 }
 
 #[test]
-fn instances_under_one_holder_are_leaves_where_the_class_has_another() {
+fn instances_of_one_holder_are_leaves_if_the_class_has_another() {
     for elsewhere in [false, true] {
         let mut heap = Heap::new();
         let mut all = heap.instances(40);
@@ -150,7 +150,7 @@ fn instances_under_one_holder_are_leaves_where_the_class_has_another() {
 }
 
 #[test]
-fn a_holder_of_the_loader_and_of_instances_holds_the_class_by_no_reference() {
+fn a_holder_of_loader_and_instances_dominates_the_class() {
     let mut heap = Heap::new();
     let mut all = heap.instances(30);
     all.push(Ref::Object(heap.loader));
@@ -209,7 +209,7 @@ fn is_read_again(heap: &Heap) -> bool {
 }
 
 #[test]
-fn reading_again_is_told() {
+fn a_second_read_is_reported() {
     let mut heap = Heap::new();
     let mut all = heap.instances(20);
     heap.holder(all.clone());
@@ -220,7 +220,7 @@ fn reading_again_is_told() {
 }
 
 #[test]
-fn a_loader_that_refers_to_nothing_but_its_class_keeps_its_classes() {
+fn a_loader_without_other_references_keeps_its_classes() {
     let mut heap = Heap::new();
     let boot = heap.heap.boot();
     let bare = heap
@@ -238,7 +238,7 @@ fn a_loader_that_refers_to_nothing_but_its_class_keeps_its_classes() {
 }
 
 #[test]
-fn a_chain_of_loaders_hangs_on_one_instance() {
+fn one_instance_keeps_a_chain_of_loaders() {
     // The loader `outer` defined the class of the loader `inner`. Nothing else refers to `outer`.
     let mut heap = Heap::new();
     let boot = heap.heap.boot();
@@ -293,7 +293,7 @@ fn statics_of_a_class_may_hold_its_own_instances() {
 }
 
 #[test]
-fn an_instance_of_which_one_field_is_set_is_no_leaf() {
+fn an_instance_with_one_field_set_is_not_a_leaf() {
     let mut heap = Heap::new();
     let some = heap.instances(20);
     let Ref::Object(first) = some[0] else {

@@ -198,7 +198,7 @@ fn dominators_equal_petgraphs_on_heaps_with_loaders() {
 }
 
 #[test]
-fn dominators_equal_petgraphs_where_much_is_shared_and_leads_back() {
+fn dominators_equal_petgraphs_with_sharing_and_back_edges() {
     let tally: &'static Tally = Box::leak(Box::default());
     let heaps = rounds(3_000);
     for seed in 0..heaps {
@@ -237,7 +237,7 @@ fn dominators_follow_the_strength_of_references() {
 }
 
 #[test]
-fn retained_sizes_are_what_removal_frees() {
+fn retained_sizes_equal_the_bytes_that_removal_frees() {
     for refs in [Refs::Strong, Refs::Soft, Refs::All] {
         for seed in 0..rounds(150) {
             let plan = Plan {
@@ -253,7 +253,7 @@ fn retained_sizes_are_what_removal_frees() {
 }
 
 #[test]
-fn odd_ids_and_doubled_ones_change_nothing() {
+fn odd_and_duplicate_ids_change_nothing() {
     for seed in 0..rounds(1_500) {
         let plan = Plan {
             references: seed % 2 == 0,

@@ -88,7 +88,7 @@ fn each_node_of_a_tree_dominates_its_children() {
 }
 
 #[test]
-fn nodes_that_a_table_holds_too_are_the_holders() {
+fn the_holder_dominates_nodes_that_a_table_also_holds() {
     let (linked, snapshot, _) = open(linked::list_with_table, NODES);
     let holder = holder(&linked, &snapshot);
     for i in 0..NODES {

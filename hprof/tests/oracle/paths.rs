@@ -52,7 +52,7 @@ fn distances(both: &Both, weakest: Strength, except: &[ObjectIndex]) -> Vec<Opti
 }
 
 #[test]
-fn paths_are_shortest_and_made_of_references_of_the_dump() {
+fn paths_are_shortest_and_use_references_of_the_dump() {
     for refs in [Refs::Strong, Refs::Soft, Refs::All] {
         for seed in 0..rounds(300) {
             let plan = plan(seed);
@@ -133,7 +133,7 @@ fn check_merged(both: &Both, paths: &hprof::answers::Paths, distances: &[Option<
 }
 
 #[test]
-fn referrers_are_those_of_the_dump() {
+fn referrers_equal_those_of_the_dump() {
     for seed in 0..rounds(300) {
         let plan = plan(seed);
         let both = both_of(world::dump(&plan), Refs::Soft, seed);

@@ -88,7 +88,7 @@ fn some(rng: &mut Rng, of: usize, most: usize) -> BTreeSet<usize> {
 }
 
 #[test]
-fn a_set_retains_what_its_removal_frees() {
+fn a_set_retains_the_bytes_that_its_removal_frees() {
     let (mut more, mut fewer) = (0, 0);
     for refs in ALL_REFS {
         for seed in 0..rounds(300) {
@@ -120,7 +120,7 @@ fn a_set_retains_what_its_removal_frees() {
 }
 
 #[test]
-fn one_object_retains_as_a_set_what_the_tree_says() {
+fn a_set_of_one_object_retains_as_much_as_in_the_tree() {
     for refs in ALL_REFS {
         for seed in 0..rounds(300) {
             let plan = plan(6_000_000 + seed, 40);
@@ -138,7 +138,7 @@ fn one_object_retains_as_a_set_what_the_tree_says() {
 }
 
 #[test]
-fn a_deep_size_is_what_a_walk_finds() {
+fn a_deep_size_equals_that_of_a_walk() {
     for refs in ALL_REFS {
         for seed in 0..rounds(400) {
             let plan = plan(7_000_000 + seed, 60);
@@ -174,7 +174,7 @@ fn a_deep_size_is_what_a_walk_finds() {
 }
 
 #[test]
-fn classes_are_left_out_or_ended_at_as_asked() {
+fn classes_are_skipped_or_end_the_walk_on_request() {
     let mut mattered = [0_u32; 2];
     // Use at least 40 heaps. With fewer heaps, some options would change no result.
     for seed in 0..rounds(400).max(40) {
@@ -212,7 +212,7 @@ fn classes_are_left_out_or_ended_at_as_asked() {
 /// Checks a tree: each level contains the objects that a breadth-first walk reaches at this depth. Each object occurs
 /// once, below the path that reaches it.
 #[test]
-fn a_tree_has_each_object_where_it_is_first_reached() {
+fn a_tree_has_each_object_at_its_smallest_depth() {
     for refs in ALL_REFS {
         for seed in 0..rounds(200) {
             let plan = plan(9_000_000 + seed, 60);

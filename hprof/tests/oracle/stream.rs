@@ -49,7 +49,7 @@ fn flat_lists_agree_with_single_objects() {
         // Strong references are those of the graph, except references from objects to their classes.
         let mut found: BTreeMap<(u32, u32), i64> = BTreeMap::new();
         // If several frames of a thread hold an object, the graph has one reference.
-        let mut unwritten = snapshot.parts().implicit_links();
+        let mut unwritten = snapshot.parts().implicit_references();
         assert!(unwritten.is_sorted_by_key(|l| l.from));
         unwritten.sort_by_key(|l| (l.from, l.to));
         unwritten.dedup_by_key(|l| (l.from, l.to));

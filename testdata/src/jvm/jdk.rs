@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_source_shows_what_the_compiler_says() {
+    fn a_broken_source_shows_the_compiler_output() {
         let Some(jdk) = Jdk::all_for_scenarios().pop() else {
             return;
         };

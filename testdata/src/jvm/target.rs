@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_is_told_with_its_message() {
+    fn a_program_that_fails_is_reported_with_its_message() {
         with_program(
             "class Program { public static void main(String[] a) {
                 System.out.println(\"so far so good\"); throw new Error(a[0]); } }",

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_and_addresses_are_as_told() {
+    fn lengths_and_addresses_match_the_written_bytes() {
         for with_table in [false, true] {
             let mut bytes = Vec::new();
             let linked = if with_table {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_still_a_dump() {
+    fn an_empty_list_is_still_a_dump() {
         let mut bytes = Vec::new();
         let none = list(0, &mut bytes).expect("memory does not fail");
         assert_eq!(none.bytes, bytes.len() as u64);

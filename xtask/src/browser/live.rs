@@ -35,7 +35,7 @@ pub(super) fn live(
     keep: Option<&Path>,
 ) -> Result<()> {
     println!("==> the live view");
-    let built = Products::as_tested()?;
+    let built = Products::build_test_profile()?;
     let agent = agent.map_or_else(|| built.agent(), Path::to_owned);
     let folder = tempfile::tempdir()?;
     let mut browser = Browser::start(program)?;

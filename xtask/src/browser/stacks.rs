@@ -34,7 +34,7 @@ struct Case<'a> {
 pub(super) fn stacks(program: &Path, axe: &Axe, keep: Option<&Path>) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = fs::canonicalize(keep.unwrap_or(temporary.path()))?;
-    let built = Products::as_tested()?;
+    let built = Products::build_test_profile()?;
     let trace = temporary.path().join("trace.db");
     synthetic::write(&trace, &Scene::default())?;
     let trace = trace.to_str().context("a path")?;
@@ -349,8 +349,8 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
 const SHARED: usize = 58;
 const DEPTH: usize = 60;
 
-/// Checks a page with two stacks of 60 frames with long names: the shared frames are one bar, which the keyboard unfolds,
-/// and a tap shows the figures of a frame.
+/// Checks a page with two stacks of 60 frames with long names: the shared frames are one bar, which the keyboard
+/// unfolds, and a tap shows the figures of a frame.
 fn trunk(browser: &mut Browser, axe: &Axe, built: &Products, folder: &Path) -> Result<()> {
     const GRAPH: &str = "document.getElementById('flame-graph')";
     let classes: Vec<String> = (0..DEPTH)

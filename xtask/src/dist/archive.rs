@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn archives_have_lines_of_sixty_bytes_at_even_places() {
+    fn archives_have_headers_of_sixty_bytes_at_even_offsets() {
         let archive = ar(
             &[("one", b"123".to_vec()), ("two.tar.gz", b"4".to_vec())],
             1_700_000_000,

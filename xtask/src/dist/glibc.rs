@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_glibc_lacks_is_named() {
+    fn symbols_missing_in_an_older_glibc_are_named() {
         let symbols = "
      1: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND malloc@GLIBC_2.2.5 (2)
      2: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND clock_gettime@GLIBC_2.17 (7)

@@ -68,7 +68,7 @@ fn one_run(target: &str, seconds: u64, log: &Path) -> Result<Total> {
         .arg("-print_final_stats=1")
         .stderr(file)
         .status()
-        .with_context(|| format!("cannot start {}", run::shown(&command)))?;
+        .with_context(|| format!("cannot start {}", run::command_text(&command)))?;
     let text = fs::read(log).with_context(|| format!("{}", log.display()))?;
     let mut total = read(&String::from_utf8_lossy(&text));
     // If the target processed no input at all, it could not be built or started, so the soak ends.
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_read_from_what_the_fuzzer_says() {
+    fn figures_are_read_from_the_output_of_the_fuzzer() {
         let text = "#2\tINITED cov: 300 ft: 301 corp: 1/1b exec/s: 0 rss: 40Mb\n\
                     #4096\tNEW    cov: 651 ft: 900 corp: 12/3Kb lim: 4 exec/s: 42 rss: 90Mb L: 3/9 MS: 1\n\
                     Done 7126355 runs in 171 second(s)\n\

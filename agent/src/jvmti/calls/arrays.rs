@@ -21,7 +21,7 @@ fn object_class(env: &Env<'_>) -> Result<Ref<'static, Class>> {
     if let Some(class) = OBJECT.get() {
         return Ok(class.get());
     }
-    let class = env.class(c"java/lang/Object")?.hold(env)?;
+    let class = env.class(c"java/lang/Object")?.new_global_ref(env)?;
     Ok(OBJECT.get_or_init(|| class).get())
 }
 
@@ -33,7 +33,7 @@ macro_rules! primitives {
                 // SAFETY: the environment belongs to the current thread, and the length is not negative.
                 unsafe {
                     let array = jni!(self.raw(), v1_1.$new, size(len));
-                    self.made(array, "a new array")
+                    self.take_non_null(array, "a new array")
                 }
             }
         )*}
@@ -95,7 +95,7 @@ impl<'local> Env<'local> {
                 class.raw(),
                 none
             );
-            self.made(array, "a new array")
+            self.take_non_null(array, "a new array")
         }
     }
 
@@ -110,7 +110,7 @@ impl<'local> Env<'local> {
                 units.as_ptr(),
                 size(units.len())
             );
-            self.made(text, "a new string")
+            self.take_non_null(text, "a new string")
         }
     }
 }
@@ -131,7 +131,7 @@ impl Ref<'_, Objects> {
                 self.raw(),
                 size(index)
             );
-            env.returned(element)
+            env.take_result(element)
         }
     }
 
@@ -163,7 +163,7 @@ impl Ref<'_, Texts> {
                 // SAFETY: as above, and the elements are strings.
                 let text: Option<Local<'_, Text>> = unsafe {
                     let text = jni!(env.raw(), v1_1.GetObjectArrayElement, self.raw(), index);
-                    env.returned(text)?
+                    env.take_result(text)?
                 };
                 text.map_or(Ok(String::new()), |text| text.get().read(env))
             })

@@ -65,7 +65,7 @@ fn returns<'a>(signature: &'a CStr, arguments: &[Value<'_>]) -> Option<&'a str> 
     parameters.is_empty().then_some(result)
 }
 
-fn unfit((name, signature): Named<'_>) -> JniError {
+fn signature_error((name, signature): Named<'_>) -> JniError {
     JniError::Unfit(format!(
         "{}{}",
         name.to_string_lossy(),
@@ -79,7 +79,7 @@ impl<'local> Env<'local> {
         // SAFETY: the environment belongs to the current thread, the string is NUL-terminated.
         unsafe {
             let class = jni!(self.raw(), v1_1.FindClass, name.as_ptr());
-            self.made(class, "a class")
+            self.take_non_null(class, "a class")
         }
     }
 
@@ -88,7 +88,7 @@ impl<'local> Env<'local> {
         let name = self.text(name)?;
         let class = self.class(c"java/lang/Thread")?;
         let arguments = [Value::Text(name.get())];
-        self.make(class.get(), c"(Ljava/lang/String;)V", &arguments)
+        self.construct(class.get(), c"(Ljava/lang/String;)V", &arguments)
     }
 
     /// Defines a class in the boot loader.
@@ -106,7 +106,7 @@ impl<'local> Env<'local> {
                 bytes,
                 len
             );
-            self.made(class, "a new class")
+            self.take_non_null(class, "a new class")
         }
     }
 
@@ -116,7 +116,7 @@ impl<'local> Env<'local> {
         // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
         // NUL-terminated.
         let id = unsafe { jni!(self.raw(), v1_1.GetMethodID, class.raw(), name, signature) };
-        self.found(id, named)
+        self.checked_method_id(id, named)
     }
 
     /// Returns a static method's id, like [`Self::method`].
@@ -136,14 +136,14 @@ impl<'local> Env<'local> {
                 signature
             )
         };
-        self.found(id, named)
+        self.checked_method_id(id, named)
     }
 
     /// Returns the id of a method, or an error if the lookup failed.
-    fn found(&self, id: jmethodID, named: Named<'_>) -> Result<jmethodID> {
+    fn checked_method_id(&self, id: jmethodID, named: Named<'_>) -> Result<jmethodID> {
         self.check()?;
         if id.is_null() {
-            Err(unfit(named))
+            Err(signature_error(named))
         } else {
             Ok(id)
         }
@@ -159,7 +159,7 @@ impl<'local> Env<'local> {
     }
 
     /// Creates an object with the constructor of this signature.
-    pub(crate) fn make(
+    pub(crate) fn construct(
         &self,
         class: Ref<'_, Class>,
         signature: &CStr,
@@ -169,7 +169,7 @@ impl<'local> Env<'local> {
         let result = returns(signature, arguments);
         let constructor = self.method(class, named)?;
         if result != Some("V") {
-            return Err(unfit(named));
+            return Err(signature_error(named));
         }
         let raw: Vec<jvalue> = arguments.iter().map(Value::raw).collect();
         // SAFETY: the constructor belongs to this class, and the arguments have the types in its signature.
@@ -181,12 +181,12 @@ impl<'local> Env<'local> {
                 constructor,
                 raw.as_ptr()
             );
-            self.made(made, "a new object")
+            self.take_non_null(made, "a new object")
         }
     }
 
     /// Calls a method that returns an object; `None` for null.
-    pub(crate) fn ask<K: Kind>(
+    pub(crate) fn call_object<K: Kind>(
         &self,
         object: Ref<'_>,
         named: Named<'_>,
@@ -208,7 +208,7 @@ impl<'local> Env<'local> {
     }
 
     /// Calls a static method that returns an object; `None` for null.
-    pub(crate) fn ask_class<K: Kind>(
+    pub(crate) fn call_static_object<K: Kind>(
         &self,
         class: Ref<'_, Class>,
         named: Named<'_>,
@@ -241,40 +241,42 @@ impl<'local> Env<'local> {
         call: impl FnOnce(*const jvalue) -> jobject,
     ) -> Result<Option<Local<'local, K>>> {
         if !returns(named.1, arguments).is_some_and(K::is_of) {
-            return Err(unfit(named));
+            return Err(signature_error(named));
         }
         let raw: Vec<jvalue> = arguments.iter().map(Value::raw).collect();
         let answer = call(raw.as_ptr());
         // SAFETY: the caller guarantees a new reference, and its type in the signature is of kind `K`.
-        unsafe { self.returned(answer) }
+        unsafe { self.take_result(answer) }
     }
 
-    /// Calls a method as [`Self::ask`] does, and returns an error for null.
-    pub(crate) fn ask_for<K: Kind>(
+    /// Calls a method as [`Self::call_object`] does, and returns an error for null.
+    pub(crate) fn call_non_null<K: Kind>(
         &self,
         object: Ref<'_>,
         named: Named<'_>,
         arguments: &[Value<'_>],
     ) -> Result<Local<'local, K>> {
-        self.ask(object, named, arguments)?
-            .ok_or_else(|| unfit(named))
+        self.call_object(object, named, arguments)?
+            .ok_or_else(|| signature_error(named))
     }
 
-    /// Calls a static method as [`Self::ask_class`] does, and returns an error for null.
-    pub(crate) fn ask_class_for<K: Kind>(
+    /// Calls a static method as [`Self::call_static_object`] does, and returns an error for null.
+    pub(crate) fn call_static_non_null<K: Kind>(
         &self,
         class: Ref<'_, Class>,
         named: Named<'_>,
         arguments: &[Value<'_>],
     ) -> Result<Local<'local, K>> {
-        self.ask_class(class, named, arguments)?
-            .ok_or_else(|| unfit(named))
+        self.call_static_object(class, named, arguments)?
+            .ok_or_else(|| signature_error(named))
     }
 
     /// Calls a method without parameters that returns a string.
-    pub(crate) fn ask_text(&self, object: Ref<'_>, name: &CStr) -> Result<String> {
+    pub(crate) fn call_string(&self, object: Ref<'_>, name: &CStr) -> Result<String> {
         let named = (name, c"()Ljava/lang/String;");
-        self.ask_for::<Text>(object, named, &[])?.get().read(self)
+        self.call_non_null::<Text>(object, named, &[])?
+            .get()
+            .read(self)
     }
 
     /// Calls a method without parameters that returns a `long`.
@@ -288,7 +290,7 @@ impl<'local> Env<'local> {
     }
 
     /// Calls a method without parameters that returns nothing.
-    pub(crate) fn tell(&self, object: Ref<'_>, name: &CStr) -> Result<()> {
+    pub(crate) fn call_void(&self, object: Ref<'_>, name: &CStr) -> Result<()> {
         let method = self.method_of(object, (name, c"()V"))?;
         let none = std::ptr::null();
         // SAFETY: the method belongs to the object's class, takes no parameters and returns nothing.
@@ -312,7 +314,7 @@ impl<'local> Env<'local> {
         // reference to its class.
         let class: Local<'_, Class> = unsafe {
             let class = jni!(self.raw(), v1_1.GetObjectClass, object.raw());
-            self.made(class, "an object's class")?
+            self.take_non_null(class, "an object's class")?
         };
         self.method(class.get(), named)
     }

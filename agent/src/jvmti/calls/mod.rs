@@ -102,7 +102,7 @@ impl<'local> Env<'local> {
     /// Clears a pending exception and returns it as an error.
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_throwing() {
-            Err(self.caught())
+            Err(self.take_exception())
         } else {
             Ok(())
         }
@@ -113,7 +113,10 @@ impl<'local> Env<'local> {
     /// # Safety
     /// The JVM has just returned the reference and nothing else owns it. It is null, or its object is of kind `K`.
     // SAFETY: the reference is taken over by exactly one owner, as the contract above allows.
-    pub(crate) unsafe fn returned<K>(&self, object: jobject) -> Result<Option<Local<'local, K>>> {
+    pub(crate) unsafe fn take_result<K>(
+        &self,
+        object: jobject,
+    ) -> Result<Option<Local<'local, K>>> {
         // SAFETY: the caller upholds the `# Safety` contract. A local reference may be deleted while an exception is
         // pending.
         let object = unsafe { Local::new(self, object) };
@@ -121,14 +124,18 @@ impl<'local> Env<'local> {
         Ok(object)
     }
 
-    /// Takes over a result as [`Self::returned`] does, for calls that return null only when they throw.
+    /// Takes over a result as [`Self::take_result`] does, for calls that return null only when they throw.
     ///
     /// # Safety
-    /// The same as for [`Self::returned`].
+    /// The same as for [`Self::take_result`].
     // SAFETY: the reference is taken over by exactly one owner, as the contract above allows.
-    pub(crate) unsafe fn made<K>(&self, object: jobject, what: &str) -> Result<Local<'local, K>> {
+    pub(crate) unsafe fn take_non_null<K>(
+        &self,
+        object: jobject,
+        what: &str,
+    ) -> Result<Local<'local, K>> {
         // SAFETY: the caller upholds the `# Safety` contract.
-        let made = unsafe { self.returned(object)? };
+        let made = unsafe { self.take_result(object)? };
         made.ok_or_else(|| JniError::Unfit(what.to_owned()))
     }
 
@@ -136,7 +143,7 @@ impl<'local> Env<'local> {
     ///
     /// The class name is read through JVMTI, and the message is read from the exception's field. Both allocate nothing
     /// in the Java heap.
-    fn caught(&self) -> JniError {
+    fn take_exception(&self) -> JniError {
         let raw = self.raw();
         // SAFETY: the environment belongs to the current thread. These functions are allowed while an exception is
         // pending.
@@ -158,7 +165,7 @@ impl<'local> Env<'local> {
             .and_then(|class| self.jvmti.class_signature(class.get()).ok())
             .unwrap_or_default();
         if name != OUT_OF_MEMORY {
-            return JniError::Thrown(heapdiff_sites::types::of_signature(&name));
+            return JniError::Thrown(heapdiff_sites::types::name_from_signature(&name));
         }
         let message = class.and_then(|class| self.message(thrown.get(), class.get()));
         match message.as_deref() {

@@ -96,7 +96,7 @@ impl<'a, K> Ref<'a, K> {
     }
 
     /// Creates a global reference, which is valid beyond the native call.
-    pub(crate) fn hold(self, env: &Env<'_>) -> Result<Global<K>> {
+    pub(crate) fn new_global_ref(self, env: &Env<'_>) -> Result<Global<K>> {
         let vm = env.vm()?;
         // SAFETY: the environment belongs to the current thread, the reference is valid.
         let raw = unsafe { jni!(env.raw(), v1_1.NewGlobalRef, self.raw()) };
@@ -109,7 +109,7 @@ impl<'a, K> Ref<'a, K> {
     }
 
     /// Creates a reference that does not keep the object alive.
-    pub(crate) fn hold_weakly(self, env: &Env<'_>) -> Result<Weak<K>> {
+    pub(crate) fn new_weak_ref(self, env: &Env<'_>) -> Result<Weak<K>> {
         let vm = env.vm()?;
         // SAFETY: the environment belongs to the current thread, the reference is valid.
         let raw = unsafe { jni!(env.raw(), v1_2.NewWeakGlobalRef, self.raw()) };
@@ -163,8 +163,8 @@ impl<'local, K> Local<'local, K> {
     }
 
     /// Creates a global reference, which is valid beyond the native call.
-    pub(crate) fn hold(self, env: &Env<'local>) -> Result<Global<K>> {
-        self.get().hold(env)
+    pub(crate) fn new_global_ref(self, env: &Env<'local>) -> Result<Global<K>> {
+        self.get().new_global_ref(env)
     }
 }
 

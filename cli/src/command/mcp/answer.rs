@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_few_and_the_rest_is_counted() {
+    fn few_warnings_are_shown_and_the_rest_is_counted() {
         let told = |count: usize| {
             let all = vec!["cut\u{1b} off".to_owned(); count];
             warnings(&Condition {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_has_its_hint_below() {
+    fn a_refusal_ends_with_its_hint() {
         let failure = Failure::usage("no").with_hint("one\n          two");
         assert_eq!(refusal(&failure), "no\none\ntwo");
         assert_eq!(refusal(&Failure::usage("no")), "no");

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_are_no_request_are_refused_with_their_id() {
+    fn invalid_requests_are_refused_with_their_id() {
         let call = |id: &str, params: &str| {
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call"{params}}}"#)
         };
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_notifications_are_read_and_other_lines_passed_over() {
+    fn requests_and_notifications_are_read_and_other_lines_skipped() {
         let lines = concat!(
             "{\"jsonrpc\":\"2.0\",\"id\":-5,\"method\":\"ping\"}\n",
             "\n\r\n \n",

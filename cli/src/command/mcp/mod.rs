@@ -42,7 +42,7 @@ impl Mcp {
         setup.use_threads()?;
         interrupt::handle();
         if io::stdin().is_terminal() && !setup.progress.quiet {
-            messages::said(
+            messages::print_done(
                 "waiting for an AI assistant on standard input (see docs/assistants.md); Ctrl-C stops",
             );
         }

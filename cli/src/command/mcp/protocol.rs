@@ -92,7 +92,7 @@ struct List {
 }
 
 /// Checks a request. Returns its result, or the tool call that it contains.
-pub(super) fn asked(method: &str, params: Map<String, Value>) -> Result<Asked, Refused> {
+pub(super) fn parse_request(method: &str, params: Map<String, Value>) -> Result<Asked, Refused> {
     let meta = params.get("_meta");
     let token = meta.and_then(|meta| meta.get("progressToken")).cloned();
     let version = meta.and_then(|meta| meta.get(VERSION_KEY)?.as_str());
@@ -196,7 +196,7 @@ mod tests {
         let Value::Object(params) = params else {
             panic!("no object")
         };
-        match asked(method, params) {
+        match parse_request(method, params) {
             Ok(Asked::Answer(answer)) => Ok(answer),
             Ok(Asked::Call(call)) => Ok(json!({ "tool": call.tool.name, "token": call.progress })),
             Err(refused) => Err((refused.code, refused.message)),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_the_client_is_used_if_it_is_known() {
+    fn a_known_client_version_is_used() {
         let client = json!({ "name": "t", "version": "1" });
         let begin = |version: &str| {
             let params =
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_stand_for_themselves_are_answered() {
+    fn stateless_requests_are_answered() {
         let meta = |version: &str| json!({ "_meta": { VERSION_KEY: version } });
         let found = answer("server/discover", meta(STATELESS)).unwrap();
         assert_eq!(found["supportedVersions"][4], STATELESS);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::answer::{self, Answer};
 use super::lines::{INVALID_REQUEST, Message, read, refusal};
-use super::protocol::{Asked, Call, Refused, asked, completed};
+use super::protocol::{Asked, Call, Refused, completed, parse_request};
 use crate::failure::{Failure, Result};
 use crate::index;
 use crate::job::{Job, Setup};
@@ -132,8 +132,8 @@ impl Server {
             match message {
                 Ok(Message::Request { id, method, params }) => {
                     has_begun = true;
-                    match asked(&method, params) {
-                        Ok(Asked::Answer(result)) => self.send(&answered(&id, &result)),
+                    match parse_request(&method, params) {
+                        Ok(Asked::Answer(result)) => self.send(&result_response(&id, &result)),
                         Ok(Asked::Call(call)) => self.enqueue(id, call, calls),
                         Err(refused) => self.send(&refused.answer(&id)),
                     }
@@ -163,7 +163,7 @@ impl Server {
             Ok(job) => job,
             Err(failure) => {
                 let result = completed(result(Err(failure)), is_stateless);
-                return self.send(&answered(&id, &result));
+                return self.send(&result_response(&id, &result));
             }
         };
         let key = id.to_string();
@@ -230,15 +230,15 @@ impl Server {
             Err(Failure::usage(message))
         });
         if call.watch.is_cancelled() {
-            return index::forget_pending();
+            return index::drop_pending();
         }
         // After the answer, the client may use the id again.
         self.state().calls.remove(&call.id.to_string());
         let result = completed(result(done), call.is_stateless);
-        self.send(&answered(&call.id, &result));
+        self.send(&result_response(&call.id, &result));
         // Write the index after the answer, as other commands do, so that the next question is answered faster.
         if catch_unwind(index::write_pending).is_err() {
-            index::forget_pending();
+            index::drop_pending();
         }
     }
 
@@ -263,7 +263,7 @@ impl Refused {
     }
 }
 
-fn answered(id: &Value, result: &Value) -> Value {
+fn result_response(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 

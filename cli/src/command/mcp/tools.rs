@@ -290,7 +290,7 @@ impl Asked for Query {
             memory: setup.analysis.max_memory.or(Some(MEMORY)),
             time: Some(TIME),
             temporary_files: None,
-            is_given_up: Some(watch::is_given_up),
+            is_given_up: Some(watch::is_cancelled),
         };
         let task = query::Query::new(dumps, names, self.sql, limits)?;
         job(setup, task, self.max_rows)

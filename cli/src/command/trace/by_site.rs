@@ -3,7 +3,7 @@
 use heapdiff_trace::read::{Run, Tick};
 use heapdiff_trace::{Ranking, Stacks, Timeline, Trace, rank_groups};
 
-use super::read::{RunArgs, WindowArgs, chosen, window};
+use super::read::{RunArgs, WindowArgs, select_run, window};
 use crate::failure::{Failure, Result};
 
 /// The sites in a part of a run.
@@ -17,9 +17,9 @@ pub(super) struct BySite {
 }
 
 impl BySite {
-    pub(super) fn of(trace: &Trace, run: &RunArgs, part: &WindowArgs) -> Result<Self> {
+    pub(super) fn read(trace: &Trace, run: &RunArgs, part: &WindowArgs) -> Result<Self> {
         let failed = |e| Failure::trace(&e);
-        let (number, run) = chosen(trace, run.run.as_deref())?;
+        let (number, run) = select_run(trace, run.run.as_deref())?;
         let uptime_ms = trace.ticks(run.id).map_err(failed)?;
         let uptime_ms = uptime_ms.last().map_or(0, |t| t.uptime_ms);
         let timeline = Timeline::of(trace, &run, window(part, &run, uptime_ms)?).map_err(failed)?;

@@ -22,7 +22,7 @@ pub(super) struct Counts {
 impl Counts {
     /// Reads the counts of a run: those of the `most` classes with the most bytes, and those of the candidates'
     /// classes. Returns `None` if the agent counted no classes.
-    pub(super) fn of(
+    pub(super) fn read(
         trace: &Trace,
         run: i64,
         candidates: &[Candidate],

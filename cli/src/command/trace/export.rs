@@ -9,10 +9,10 @@ use heapdiff_tables::{Cell, Column, CsvWriter, Kind, ParquetOptions, ParquetWrit
 use heapdiff_trace::{ColumnType, Table, Trace, TraceError, ValueRef};
 use heapdiff_units::{Span, counted};
 
-use super::read::{chosen, open_named};
+use super::read::{open_named, select_run};
 use super::slices;
 use crate::args::NamesArgs;
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Exit, Failure, Result, system_message};
 use crate::write::{failed, replace};
 use crate::{interrupt, messages, overwrite};
 
@@ -99,7 +99,7 @@ impl Export {
                 make(folder)?;
                 match self.format {
                     ExportFormat::Pprof => {
-                        let (_, run) = chosen(&trace, self.run.as_deref())?;
+                        let (_, run) = select_run(&trace, self.run.as_deref())?;
                         let written = slices::write(&trace, &run, self.slice, folder)?;
                         format!(
                             "wrote {} to {}",
@@ -114,7 +114,7 @@ impl Export {
         };
         messages::mapping_of(mapping.as_ref(), self.quiet);
         if !self.quiet {
-            messages::said(&said);
+            messages::print_done(&said);
         }
         Ok(Exit::Done)
     }
@@ -122,7 +122,7 @@ impl Export {
 
 fn make(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)
-        .map_err(|e| Failure::usage(format!("-o {}: {}", folder.display(), plain(&e))))
+        .map_err(|e| Failure::usage(format!("-o {}: {}", folder.display(), system_message(&e))))
 }
 
 fn tables(trace: &Trace, format: ExportFormat, folder: &Path) -> Result<String> {

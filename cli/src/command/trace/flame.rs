@@ -60,7 +60,7 @@ impl Task for Flame {
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
         let trace = open_named(setup.analysis.mapping.as_ref(), &self.trace)?;
         let focus = self.window.focus.as_ref();
-        let sites = BySite::of(&trace, &self.run, &self.window)?;
+        let sites = BySite::read(&trace, &self.run, &self.window)?;
         let (run, number) = (&sites.run, sites.number);
         let (from_ms, from_uptime) = sites.from();
         let (to_ms, to_uptime) = sites.to();

@@ -9,7 +9,7 @@ use heapdiff_import::{ImportError, Origin};
 use heapdiff_jfr::Recording;
 use heapdiff_units::{Span, counted};
 
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Exit, Failure, Result, system_message};
 use crate::interrupt::{self, Unfinished};
 use crate::jfr;
 use crate::messages;
@@ -85,7 +85,7 @@ impl Import {
         let recording = read(self)?;
         if !self.quiet {
             for warning in jfr::warnings(&recording) {
-                messages::said(&format!("warning: {warning}"));
+                messages::print_done(&format!("warning: {warning}"));
             }
         }
         let trace = heapdiff_import::Import::new(&recording, self.tick.map(|span| span.0));
@@ -95,7 +95,7 @@ impl Import {
         })?;
         write(self, &trace)?;
         if !self.quiet {
-            messages::said(&format!(
+            messages::print_done(&format!(
                 "wrote {shown} from {recordings}: {ticks} of {length}, {samples}, {collections}",
                 recordings = counted(self.recordings.len() as u64, "recording"),
                 ticks = counted(trace.ticks(), "tick"),
@@ -171,7 +171,7 @@ fn write(import: &Import, trace: &heapdiff_import::Import<'_>) -> Result<()> {
         .map_err(|e| io(&e))?;
     folder
         .close()
-        .map_err(|e| Failure::usage(format!("{shown}: {}", plain(&e))))
+        .map_err(|e| Failure::usage(format!("{shown}: {}", system_message(&e))))
 }
 
 /// The failure for a trace that cannot be written.

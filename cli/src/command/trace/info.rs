@@ -77,6 +77,6 @@ fn counting(run: CountedRun) -> CountingRow {
         to_uptime_ms: run.to_ms,
         jdk: run.jdk,
         classes: run.classes,
-        missed: lines::missed(&run),
+        missed: lines::uncounted_in_run(&run),
     }
 }

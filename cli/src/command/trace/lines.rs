@@ -48,12 +48,12 @@ pub(super) fn lines(
         rows: rows
             .map(|(line, sampled)| row(part, line, sampled))
             .collect(),
-        missed: missed(&top.run),
+        missed: uncounted_in_run(&top.run),
     }))
 }
 
 /// Returns what the agent could not count in a run.
-pub(super) fn missed(run: &CountedRun) -> CountedMissed {
+pub(super) fn uncounted_in_run(run: &CountedRun) -> CountedMissed {
     CountedMissed {
         sites: run.missed_sites,
         methods: run.missed_methods,

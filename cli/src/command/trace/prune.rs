@@ -35,7 +35,7 @@ impl Prune {
     pub(crate) fn run(&self) -> Result<Exit> {
         let failure = |e| Failure::trace(&e);
         let path = &self.trace;
-        let before = Content::of(&open(path)?)?;
+        let before = Content::from_trace(&open(path)?)?;
         if before.triggers > 0 {
             // A trace may contain triggers, which would run during the removal and could do anything.
             let message = format!(
@@ -51,11 +51,11 @@ impl Prune {
         let mut database = Database::create(path).map_err(failure)?;
         database.prune(cut_ms).map_err(failure)?;
         drop(database);
-        let after = Content::of(&open(path)?)?;
+        let after = Content::from_trace(&open(path)?)?;
         if !self.quiet {
             let gone =
                 |before: u64, after: u64, one: &str| counted(before.saturating_sub(after), one);
-            messages::said(&format!(
+            messages::print_done(&format!(
                 "deleted all data before {time} UTC ({ticks}, {collections}); the trace now has {now} (before: {size})",
                 time = utc(cut),
                 ticks = gone(before.ticks, after.ticks, "tick"),
@@ -81,7 +81,7 @@ struct Content {
 }
 
 impl Content {
-    fn of(trace: &Trace) -> Result<Self> {
+    fn from_trace(trace: &Trace) -> Result<Self> {
         let mut content = Self {
             ticks: 0,
             collections: 0,

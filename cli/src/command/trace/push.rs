@@ -20,7 +20,7 @@ use super::read::{MOMENT_HELP, RunArgs, WindowArgs, file_of_run, frames, open_na
 use crate::args::NamesArgs;
 use crate::args::labels::{label, labels};
 use crate::command::history::key;
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Exit, Failure, Result, system_message};
 use crate::interrupt::{self, Wait};
 use crate::merge::in_focus;
 use crate::messages;
@@ -127,7 +127,7 @@ impl Push {
             PushError::Address { .. } | PushError::Authorities { .. } => {
                 Failure::usage(e.to_string())
             }
-            _ => refused(&e),
+            _ => server_failure(&e),
         })?;
         if !endpoint.is_private() && is_authorized {
             messages::warn(
@@ -146,7 +146,7 @@ impl Push {
         loop {
             let trace = open_named(mapping.as_ref(), &self.trace)?;
             let profile = Profile::of(&trace, self, &holders)?;
-            let moment = Some(profile.moment());
+            let moment = Some(profile.run_and_time());
             if last != moment {
                 match profile.send(self, &mut endpoint) {
                     Ok(()) if last.is_none() => {
@@ -180,7 +180,7 @@ impl Push {
                 None => headers.push(Header::parse(text, "--header").map_err(usage)?),
             }
         }
-        headers.extend(of_environment()?);
+        headers.extend(header_from_environment()?);
         if headers.iter().filter(|h| h.is_authorization()).count() > 1 {
             let message = format!(
                 "more than one Authorization header was given; use either {TOKEN} or --header"
@@ -201,12 +201,12 @@ fn of_file(path: &Path) -> Result<Vec<Header>> {
     let mut text = String::new();
     File::open(path)
         .and_then(|file| file.take(MOST).read_to_string(&mut text))
-        .map_err(|e| wrong(&plain(&e)))?;
+        .map_err(|e| wrong(&system_message(&e)))?;
     headers(&text, &path.display().to_string()).map_err(usage)
 }
 
 /// Returns the header with credentials from the environment.
-fn of_environment() -> Result<Option<Header>> {
+fn header_from_environment() -> Result<Option<Header>> {
     let value = |name: &str| match std::env::var(name) {
         Ok(value) if value.is_empty() => Ok(None),
         Ok(value) => Ok(Some(value)),
@@ -250,7 +250,7 @@ struct Alive {
 
 impl Profile {
     fn of(trace: &Trace, job: &Push, holders: &Holders) -> Result<Self> {
-        let sites = BySite::of(trace, &job.run, &job.window)?;
+        let sites = BySite::read(trace, &job.run, &job.window)?;
         let focus = job.window.focus.as_ref();
         let mut merged: BTreeMap<Alive, Amount> = BTreeMap::new();
         for candidate in &sites.ranking.candidates {
@@ -269,7 +269,7 @@ impl Profile {
                 class: printable(&candidate.class).into_owned(),
             };
             let sum = merged.entry(alive).or_default();
-            *sum = sum.plus(amount);
+            *sum = sum.saturating_add(amount);
         }
         let mut warnings = file_of_run(trace, sites.run.id)?.warnings;
         if let Some(focus) = focus.filter(|_| merged.is_empty()) {
@@ -286,7 +286,10 @@ impl Profile {
                 class: OTHERS.to_owned(),
             };
             let amounts = rest.iter().map(|(_, amount)| *amount);
-            stacks.push((others, amounts.fold(Amount::default(), Amount::plus)));
+            stacks.push((
+                others,
+                amounts.fold(Amount::default(), Amount::saturating_add),
+            ));
         }
         if !holders.is_empty() && stacks.iter().all(|(alive, _)| alive.holder.is_none()) {
             let path = job.report.as_deref().unwrap_or(Path::new("")).display();
@@ -305,14 +308,16 @@ impl Profile {
     }
 
     /// Returns the run and the time of this profile. They distinguish it from other profiles of the same trace.
-    fn moment(&self) -> (i64, u64) {
+    fn run_and_time(&self) -> (i64, u64) {
         (self.run.id, self.time_ms)
     }
 
     /// Returns the live bytes and objects of those stacks for which `such` returns true.
     fn sum(&self, such: impl Fn(&Alive) -> bool) -> Amount {
         let amounts = self.stacks.iter().filter(|(alive, _)| such(alive));
-        amounts.fold(Amount::default(), |sum, (_, amount)| sum.plus(*amount))
+        amounts.fold(Amount::default(), |sum, (_, amount)| {
+            sum.saturating_add(*amount)
+        })
     }
 
     fn send(&self, job: &Push, endpoint: &mut Endpoint) -> Result<(), Unsent> {
@@ -363,13 +368,17 @@ impl Profile {
         };
         endpoint.push(&series)?;
         if !job.quiet {
-            messages::said(&self.told(&service, endpoint.address(), job.report.is_some()));
+            messages::print_done(&self.sent_message(
+                &service,
+                endpoint.address(),
+                job.report.is_some(),
+            ));
         }
         Ok(())
     }
 
     /// Returns the message about a profile that was sent.
-    fn told(&self, service: &str, to: &str, holders: bool) -> String {
+    fn sent_message(&self, service: &str, to: &str, holders: bool) -> String {
         let all = self.sum(|_| true);
         let stacks = self.stacks.len() - usize::from(self.merged > 0) + self.merged;
         let mut told = format!(
@@ -487,10 +496,10 @@ impl From<Failure> for Unsent {
 
 impl From<PushError> for Unsent {
     fn from(error: PushError) -> Self {
-        if error.may_pass() {
+        if error.is_retryable() {
             Self::Now(error)
         } else {
-            Self::Ever(refused(&error))
+            Self::Ever(server_failure(&error))
         }
     }
 }
@@ -498,14 +507,14 @@ impl From<PushError> for Unsent {
 impl From<Unsent> for Failure {
     fn from(unsent: Unsent) -> Self {
         match unsent {
-            Unsent::Now(error) => refused(&error),
+            Unsent::Now(error) => server_failure(&error),
             Unsent::Ever(failure) => failure,
         }
     }
 }
 
 /// The failure for a server that accepts no profile at all, with a hint for the user.
-fn refused(error: &PushError) -> Failure {
+fn server_failure(error: &PushError) -> Failure {
     let hint = match error {
         PushError::Refused {
             status: 401 | 403, ..

@@ -14,7 +14,7 @@ use heapdiff_units::{Span, counted};
 use hprof::NameMapping;
 use regex::Regex;
 
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, system_message};
 use crate::frame;
 use crate::job::Setup;
 use crate::mapping::originals;
@@ -60,7 +60,7 @@ pub(super) struct WindowArgs {
 
 impl WindowArgs {
     /// True if the user selected only a part of the run.
-    pub(super) const fn is_part(&self) -> bool {
+    pub(super) const fn is_partial_run(&self) -> bool {
         self.since.is_some() || self.until.is_some() || self.window.is_some()
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn open_named(mapping: Option<&Arc<dyn NameMapping>>, path: &Path) ->
 /// Checks that a file exists and is not a folder, because the error messages of SQLite are vague.
 pub(crate) fn readable(path: &Path) -> Result<()> {
     let file = std::fs::metadata(path).map_err(|e| {
-        let why = plain(&e);
+        let why = system_message(&e);
         Failure::bad_input(format!("{}: {why}", path.display()))
     })?;
     if file.is_dir() {
@@ -105,7 +105,7 @@ pub(crate) fn readable(path: &Path) -> Result<()> {
 
 /// Returns the run with this number, process id or uid, or the last run if none is given. Also returns the number of
 /// the run.
-pub(super) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> {
+pub(super) fn select_run(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> {
     let runs = trace.runs().map_err(|e| Failure::trace(&e))?;
     let count = runs.len();
     let mut numbered = (1_u64..).zip(runs);
@@ -141,8 +141,8 @@ pub(super) fn file(trace: &Trace) -> TraceFile {
     let mut ahead = path.as_os_str().to_owned();
     ahead.push("-wal");
     let mut warnings = Vec::new();
-    if trace.odd() > 0 {
-        let odd = counted(trace.odd(), "figure");
+    if trace.invalid_number_count() > 0 {
+        let odd = counted(trace.invalid_number_count(), "figure");
         warnings.push(format!(
             "the trace is damaged: impossible values ({odd}) count as 0"
         ));

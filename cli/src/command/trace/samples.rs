@@ -11,7 +11,7 @@ use heapdiff_report::{Report, View, Viewed};
 use heapdiff_trace::{SampleRow, Trace, Which};
 use regex::Regex;
 
-use super::read::{RunArgs, chosen, file, frames, open_named, rows, run_info};
+use super::read::{RunArgs, file, frames, open_named, rows, run_info, select_run};
 use crate::failure::{Failure, Result};
 use crate::frame;
 use crate::job::{Setup, Task};
@@ -86,7 +86,7 @@ impl Task for Samples {
             Some(Garbage::Chosen) => Which::Chosen,
         };
         let failed = |e| Failure::trace(&e);
-        let (number, run) = chosen(trace, self.run.run.as_deref())?;
+        let (number, run) = select_run(trace, self.run.run.as_deref())?;
         let ticks = trace.ticks(run.id).map_err(failed)?;
         let last = ticks.last();
         let at_uptime_ms = last.map_or(0, |t| t.uptime_ms);

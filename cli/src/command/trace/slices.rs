@@ -52,7 +52,7 @@ pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path
             for row in trace.tick_sites(tick.id).map_err(failure)? {
                 // In a row from `tick_sites`, the field `tick` does not contain a tick but the id of the site.
                 if let Some(state) = sites.get(&row.tick).and_then(|&at| states.get_mut(at)) {
-                    state.allocated = state.allocated.plus(row.allocated);
+                    state.allocated = state.allocated.saturating_add(row.allocated);
                     state.live = row.live;
                 }
             }

@@ -19,8 +19,8 @@ use regex::Regex;
 use super::counts::Counts;
 use super::lines;
 use super::read::{
-    MOMENT_HELP, RunArgs, WindowArgs, chosen, file_of_run, growth, notes, open_named, rows,
-    run_info, series, slope, window,
+    MOMENT_HELP, RunArgs, WindowArgs, file_of_run, growth, notes, open_named, rows, run_info,
+    select_run, series, slope, window,
 };
 use crate::failure::{Failure, Result};
 use crate::job::{Setup, Task};
@@ -78,7 +78,7 @@ impl Task for Top {
             By::Line => None,
         };
         let (part, focus) = (&self.window, self.window.focus.as_ref());
-        let (number, run) = chosen(trace, self.run.run.as_deref())?;
+        let (number, run) = select_run(trace, self.run.run.as_deref())?;
         let ticks = trace.ticks(run.id).map_err(failed)?;
         let uptime_ms = ticks.last().map_or(0, |t| t.uptime_ms);
         let window = window(part, &run, uptime_ms)?;
@@ -96,7 +96,7 @@ impl Task for Top {
         }
         let most = rows(setup);
         let counted = match by {
-            Some(Merged::Class) => Counts::of(trace, run.id, &ranking.candidates, most)?,
+            Some(Merged::Class) => Counts::read(trace, run.id, &ranking.candidates, most)?,
             Some(Merged::Frame | Merged::Stack) | None => None,
         };
         let lines = lines::lines(trace, &run, window, most, focus)?;
@@ -105,7 +105,7 @@ impl Task for Top {
         }
         // Counts by class exist only for the whole run and all stacks, so they are not shown for a part of the run or
         // of the stacks.
-        let is_part = focus.is_some() || part.is_part();
+        let is_part = focus.is_some() || part.is_partial_run();
         let counts_more = is_part && counted.is_some();
         let counted = counted.filter(|_| !is_part);
         let shown = Shown {
@@ -217,7 +217,7 @@ impl Shown<'_> {
         let steps = self.steps(&sites)?;
         let trending = &candidate.trending;
         let began = if trending.verdict <= Verdict::Unclear {
-            steps.began(self.timeline, self.points)
+            steps.growth_start(self.timeline, self.points)
         } else {
             None
         };
@@ -255,7 +255,8 @@ impl Shown<'_> {
                 trend: by_work.trend.name(),
                 bytes_per_gib: by_work.bytes.slope,
                 ci95: by_work.bytes.ci95,
-                only_clock_is_over: trending.trend.is_over() && !by_work.trend.is_over(),
+                only_clock_is_over: trending.trend.has_stopped_growing()
+                    && !by_work.trend.has_stopped_growing(),
             }),
             grew_across_major: trending.across_major,
             survival_permille: trending

@@ -104,7 +104,7 @@ fn questions() -> Vec<(&'static str, Value, Vec<&'static str>, &'static str)> {
 }
 
 #[test]
-fn answers_are_those_of_the_commands() {
+fn answers_equal_those_of_the_commands() {
     let folder = folder();
     let mut client = Client::begin(folder.path(), &[]);
     for (tool, asked, command, schema) in questions() {
@@ -137,7 +137,7 @@ fn answers_are_those_of_the_commands() {
 
 /// A mapping applies to all tools.
 #[test]
-fn names_are_those_of_a_mapping() {
+fn names_come_from_the_mapping() {
     let folder = folder();
     let mapping = ["--mapping", "mapping.txt"];
     let mut client = Client::begin(folder.path(), &mapping);
@@ -177,7 +177,7 @@ fn names_are_those_of_a_mapping() {
 }
 
 #[test]
-fn what_is_left_out_is_counted() {
+fn omitted_entries_are_counted() {
     let folder = folder();
     let mut client = Client::begin(folder.path(), &[]);
     let all = client.data("summary", json!({ "dump": AFTER }));
@@ -224,7 +224,7 @@ fn wordy() -> Vec<u8> {
 }
 
 #[test]
-fn no_name_or_text_makes_an_answer_long() {
+fn answers_are_short_despite_long_names_and_strings() {
     let folder = folder();
     let dump = folder.path().join("wordy.hprof");
     fs::write(&dump, wordy()).expect("a dump");
@@ -266,7 +266,7 @@ fn no_name_or_text_makes_an_answer_long() {
 }
 
 #[test]
-fn tools_say_what_they_take() {
+fn tools_describe_their_arguments() {
     let folder = folder();
     let mut client = Client::begin(folder.path(), &[]);
     let tools = client.ask("tools/list", json!({}))["result"]["tools"].clone();
@@ -334,7 +334,7 @@ fn configurations_are_json_that_starts_the_server() {
 }
 
 #[test]
-fn indexes_are_kept_unless_they_are_unwanted() {
+fn indexes_are_written_unless_disabled() {
     let folder = folder();
     let mut heap = HeapBuilder::new(Options::default());
     let large = heap.add_primitive_array(Elements::Zeros(FieldType::Long, 5 << 19));

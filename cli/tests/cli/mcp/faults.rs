@@ -16,7 +16,7 @@ const ENDLESS: &str =
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 #[test]
-fn failures_are_told_in_the_words_of_the_commands() {
+fn failures_have_the_messages_of_the_commands() {
     let folder = folder();
     let mut client = Client::begin(folder.path(), &[]);
     let after = SHOP[1];
@@ -86,7 +86,7 @@ fn failures_are_told_in_the_words_of_the_commands() {
 }
 
 #[test]
-fn arguments_that_do_not_fit_are_told() {
+fn invalid_arguments_are_reported() {
     let folder = folder();
     let mut client = Client::begin(folder.path(), &[]);
     let many = vec![AFTER; 9];
@@ -154,7 +154,7 @@ fn arguments_that_do_not_fit_are_told() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_the_next_answered() {
+fn invalid_requests_are_refused_and_the_next_is_answered() {
     let folder = folder();
     let mut client = Client::start(folder.path(), &[]);
     // Errors before the initialization must not end the server.
@@ -297,7 +297,7 @@ fn a_server_ends_with_its_standard_input() {
 }
 
 #[test]
-fn a_server_ends_when_nobody_reads() {
+fn a_server_ends_when_its_output_is_closed() {
     use std::io::{BufRead, BufReader, Write};
     let folder = folder();
     let mut server = crate::support::heapdiff(folder.path(), &["mcp"])
@@ -333,7 +333,7 @@ fn a_server_ends_when_nobody_reads() {
 }
 
 #[test]
-fn what_is_no_protocol_is_told() {
+fn another_protocol_is_reported() {
     let folder = folder();
     let mut client = Client::start(folder.path(), &[]);
     client.notify("notifications/initialized", json!({}));
@@ -351,7 +351,7 @@ fn what_is_no_protocol_is_told() {
 /// If a user types the command, a message explains that it waits for messages of a client.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_terminal_is_told_what_the_command_is_for() {
+fn a_terminal_gets_an_explanation_of_the_command() {
     use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
     use std::io::{BufRead, BufReader};
     let other_end = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
@@ -379,7 +379,7 @@ fn a_terminal_is_told_what_the_command_is_for() {
 
 /// The answer contains warnings about dumps. Standard error contains them, too, as with other commands.
 #[test]
-fn damage_is_told_and_refused_where_that_is_asked_for() {
+fn damage_is_reported_and_refused_on_request() {
     let folder = folder();
     let cut = json!({ "dump": "cut.hprof" });
     let mut client = Client::begin(folder.path(), &[]);

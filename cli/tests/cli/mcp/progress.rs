@@ -29,26 +29,26 @@ fn followed(tool: &str, arguments: Value, token: &Value) -> Value {
 }
 
 /// Returns the progress messages until the answer, and the answer.
-fn told(client: &mut Client, id: u64) -> (Vec<Value>, Value) {
-    let mut told = Vec::new();
+fn progress_notifications(client: &mut Client, id: u64) -> (Vec<Value>, Value) {
+    let mut progress_notifications = Vec::new();
     loop {
         let message = client.receive();
         if message["id"] == id {
-            return (told, message);
+            return (progress_notifications, message);
         }
         assert_eq!(message["method"], "notifications/progress", "{message}");
-        told.push(message["params"].clone());
+        progress_notifications.push(message["params"].clone());
     }
 }
 
 /// Checks that the progress value grows with each message, and that each message names the current work.
-fn assert_grows(told: &[Value], token: &Value) {
-    let figures: Vec<f64> = told
+fn assert_grows(progress_notifications: &[Value], token: &Value) {
+    let figures: Vec<f64> = progress_notifications
         .iter()
         .map(|step| step["progress"].as_f64().expect("a figure"))
         .collect();
     assert!(figures.windows(2).all(|two| two[0] < two[1]), "{figures:?}");
-    for step in told {
+    for step in progress_notifications {
         assert_eq!(step["progressToken"], *token);
         let message = step["message"].as_str().expect("a message");
         assert!(message.contains(".hprof"), "{message}");
@@ -66,7 +66,7 @@ fn beside(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn progress_is_told_to_those_who_ask_for_it() {
+fn progress_is_reported_on_request() {
     let folder = with_big_dump();
     let mut client = Client::begin(folder.path(), &["--no-index"]);
     for (tool, asked, token, phase) in [
@@ -85,15 +85,18 @@ fn progress_is_told_to_those_who_ask_for_it() {
     ] {
         let call = followed(tool, asked, &token);
         let id = client.request("tools/call", call);
-        let (told, answer) = told(&mut client, id);
+        let (progress_notifications, answer) = progress_notifications(&mut client, id);
         assert_eq!(answer["result"]["isError"], false, "{answer}");
-        assert_grows(&told, &token);
+        assert_grows(&progress_notifications, &token);
         let has = |step: &Value| {
             step["message"]
                 .as_str()
                 .is_some_and(|m| m.starts_with(phase))
         };
-        assert!(told.iter().any(has), "{told:?}");
+        assert!(
+            progress_notifications.iter().any(has),
+            "{progress_notifications:?}"
+        );
     }
     // Without a token no progress is sent.
     client.data("summary", json!({ "dump": AFTER }));
@@ -102,7 +105,7 @@ fn progress_is_told_to_those_who_ask_for_it() {
 }
 
 #[test]
-fn what_is_taken_back_is_not_worked_on_any_more() {
+fn a_cancelled_request_ends_its_analysis() {
     let folder = with_big_dump();
     let mut client = Client::begin(folder.path(), &["--threads", "1"]);
     let token = json!("big");
@@ -120,12 +123,12 @@ fn what_is_taken_back_is_not_worked_on_any_more() {
             "tools/call",
             json!({ "name": "summary", "arguments": { "dump": AFTER } }),
         );
-        let (told, answer) = told(&mut client, next);
+        let (progress_notifications, answer) = progress_notifications(&mut client, next);
         assert_eq!(
             answer["result"]["structuredContent"]["schema"],
             "heapdiff.histo/1"
         );
-        assert_grows(&told, &token);
+        assert_grows(&progress_notifications, &token);
         assert_eq!(beside(folder.path()), [] as [String; 0], "{tool}");
     }
     let end = client.close();

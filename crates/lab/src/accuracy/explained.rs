@@ -16,7 +16,7 @@ mod tests {
     use crate::accuracy::subject;
 
     #[test]
-    fn what_is_explained_is_run() {
+    fn every_explained_program_is_run() {
         for (name, _) in EXPLAINED {
             assert!(subject::all().iter().any(|s| s.name() == *name), "{name}");
         }

@@ -101,7 +101,7 @@ fn outcome(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<Outcome> {
             let judged = scenario.dumps - 2..;
             let mut twin = Quiet::default();
             for _ in 0..tools.repeat {
-                let reports = tools.twin(jdk, scenario)?;
+                let reports = tools.run_fixed(jdk, scenario)?;
                 twin.add(&reports[judged.clone()], &["cache", "warmup"]);
             }
             Outcome::Leak {
@@ -112,7 +112,7 @@ fn outcome(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<Outcome> {
         Subject::Control(control) => {
             let mut quiet = Quiet::default();
             for _ in 0..tools.repeat {
-                quiet.add(&tools.control(jdk, control)?, control.allowed);
+                quiet.add(&tools.run_control(jdk, control)?, control.allowed);
             }
             Outcome::Control(quiet)
         }
@@ -137,8 +137,8 @@ fn leaks(scenario: &Scenario, reports: &[Report], alone: &OneDump) -> Vec<Found>
             suspects: report.suspects.iter().filter(|s| !is_other(s)).collect(),
         });
         let lists: Vec<Listed<'_>> = list.collect();
-        let mut found = found(&all[at], &lists);
-        found.look_at(alone, &is_of_other);
+        let mut found = combine_results(&all[at], &lists);
+        found.find_holder(alone, &is_of_other);
         found
     };
     (0..all.len()).map(one).collect()
@@ -147,7 +147,7 @@ fn leaks(scenario: &Scenario, reports: &[Report], alone: &OneDump) -> Vec<Found>
 /// Combines the results of several reports on one leak. `lists` contains the suspects of each report, without those
 /// that are other expected leaks of the program. The last report compares the most dumps. The verdict and the detector
 /// come from the last report.
-fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
+fn combine_results(expected: &Expected, lists: &[Listed<'_>]) -> Found {
     let right = |s: &&Suspect| expected.accepts_holder(&s.holder);
     let places: Vec<Option<usize>> = lists
         .iter()
@@ -191,17 +191,17 @@ impl Found {
         self.place == Some(1)
     }
 
-    pub(super) fn is_among_three(&self) -> bool {
+    pub(super) fn is_in_top_three(&self) -> bool {
         self.place.is_some_and(|place| place <= 3)
     }
 
     /// True if the report on the last dump alone names the holder among the first three suspects.
-    pub(super) fn is_among_three_alone(&self) -> bool {
+    pub(super) fn is_in_top_three_of_last(&self) -> bool {
         self.alone.is_some_and(|place| place <= 3)
     }
 
     /// Finds the holder among the suspects of a report on one dump.
-    fn look_at(&mut self, alone: &OneDump, is_of_other: &dyn Fn(&str) -> bool) {
+    fn find_holder(&mut self, alone: &OneDump, is_of_other: &dyn Fn(&str) -> bool) {
         let listed: Vec<_> = alone
             .suspects
             .iter()
@@ -212,7 +212,7 @@ impl Found {
             .iter()
             .position(|s| right(&s.holder))
             .map(|at| at + 1);
-        if !self.is_among_three_alone() {
+        if !self.is_in_top_three_of_last() {
             let all: Vec<String> = listed.iter().take(SHOWN).map(ToString::to_string).collect();
             self.faults.push(format!(
                 "the holders in the report of one dump: {}",
@@ -221,7 +221,7 @@ impl Found {
         }
     }
 
-    pub(super) fn detector_is_right(&self) -> bool {
+    pub(super) fn names_expected_detector(&self) -> bool {
         self.detector.as_deref() == self.expected.detector
     }
 
@@ -268,7 +268,7 @@ impl Found {
             let found: Vec<&str> = right().map(|s| &*s.verdict).collect();
             faults.push(format!("verdict: found {}", found.join(", ")));
         }
-        if self.place.is_some() && !self.detector_is_right() {
+        if self.place.is_some() && !self.names_expected_detector() {
             let (expected, found) = (detector.unwrap_or("none"), name(&self.detector));
             faults.push(format!("detector: expected {expected}; found {found}"));
         }
@@ -401,7 +401,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub(super) fn of(judgements: &[Judgement]) -> Self {
+    pub(super) fn from_judgements(judgements: &[Judgement]) -> Self {
         let mut totals = Self::default();
         for judgement in judgements {
             let quiet = match &judgement.outcome {
@@ -414,14 +414,14 @@ impl Totals {
                 Outcome::Leak { leaks, twin } => {
                     for leak in leaks {
                         totals.holder_first.count(leak.is_first());
-                        totals.holder_third.count(leak.is_among_three());
+                        totals.holder_third.count(leak.is_in_top_three());
                         totals.best.count(leak.best);
                         totals.class.count(leak.class);
                         totals.stack_first.count(leak.stack);
                         totals.counted += usize::from(leak.is_counted);
                         totals.verdict.count(leak.alarm);
-                        totals.detector.count(leak.detector_is_right());
-                        totals.one_dump.count(leak.is_among_three_alone());
+                        totals.detector.count(leak.names_expected_detector());
+                        totals.one_dump.count(leak.is_in_top_three_of_last());
                         totals.alone.count(leak.beside == 0);
                     }
                     twin
@@ -487,11 +487,11 @@ mod tests {
     }
 
     #[test]
-    fn one_dump_alone_is_held_to_the_first_three() {
+    fn one_dump_must_name_the_leak_in_its_first_three() {
         let told = |holders: &[&str]| {
             let lists = reports([vec![suspect(RIGHT, "leak")], vec![suspect(RIGHT, "leak")]]);
             let found = leaks(&SESSION_REGISTRY, &lists, &one_dump(holders)).remove(0);
-            (found.alone, found.is_among_three_alone(), found.faults)
+            (found.alone, found.is_in_top_three_of_last(), found.faults)
         };
         assert_eq!(told(&["A.a", RIGHT]), (Some(2), true, Vec::new()));
         let fourth = told(&["A.a", "B.b", "C.c", RIGHT]);
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn right_is_right_in_both_reports() {
+    fn a_right_answer_is_right_in_both_reports() {
         let found = judged([vec![suspect(RIGHT, "growth")], vec![suspect(RIGHT, "leak")]]);
         assert!(found.is_first() && found.best && found.class && found.stack && found.alarm);
         assert!(found.faults.is_empty(), "{:?}", found.faults);
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_by_what_was_allocated_alone_counts_and_is_told() {
+    fn a_stack_from_allocations_alone_counts_and_is_marked() {
         let by_count = |frame: &str| {
             let mut one = suspect(RIGHT, "leak");
             one.stacks.clear();
@@ -539,7 +539,7 @@ mod tests {
     fn the_worse_report_counts() {
         let second = vec![suspect("Other.list", "leak"), suspect(RIGHT, "cache")];
         let found = judged([vec![suspect(RIGHT, "growth")], second]);
-        assert!(!found.is_first() && found.is_among_three() && !found.alarm);
+        assert!(!found.is_first() && found.is_in_top_three() && !found.alarm);
         assert_eq!(
             (found.place, found.beside, found.faults.len()),
             (Some(2), 1, 3)

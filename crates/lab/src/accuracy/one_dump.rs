@@ -51,18 +51,18 @@ pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>, mat: Option
 }
 
 fn run(jdk: &Jdk, scenario: &Scenario, tools: &Tools<'_>, mat: Option<&Path>) -> Result<Vec<Leak>> {
-    let (dump, one, folder) = tools.last_alone(jdk, scenario)?;
+    let (dump, one, folder) = tools.run_last_dump_only(jdk, scenario)?;
     let ask = |program: &Path| mat::suspects(program, &dump, &folder.join("mat"));
     let suspects = mat.map(ask).transpose()?;
     tools.clear(&folder)?;
     let leaks = scenario.expected();
     Ok(leaks
-        .map(|of| Leak::of(of, &one, suspects.as_ref()))
+        .map(|of| Leak::from_report(of, &one, suspects.as_ref()))
         .collect())
 }
 
 impl Leak {
-    fn of(expected: Expected, one: &OneDump, mat: Option<&Suspects>) -> Self {
+    fn from_report(expected: Expected, one: &OneDump, mat: Option<&Suspects>) -> Self {
         let is_right = |holder: &str| expected.accepts_holder(holder);
         let said: Vec<String> = one
             .suspects
@@ -71,7 +71,7 @@ impl Leak {
             .map(ToString::to_string)
             .collect();
         let told = |suspects: &Suspects| {
-            suspects.told(expected.holders, &|class| expected.accepts_class(class))
+            suspects.compare_with_answers(expected.holders, &|class| expected.accepts_class(class))
         };
         Self {
             expected,
@@ -85,14 +85,14 @@ impl Leak {
         }
     }
 
-    fn is_right(&self) -> bool {
+    fn is_answer_right(&self) -> bool {
         self.place.is_some_and(|place| place <= READ)
     }
 
     /// Returns the answers of heapdiff and MAT if exactly one of the two is right.
     fn difference(&self) -> Option<String> {
         let (told, said) = self.mat.as_ref()?;
-        (told.names_field() != self.is_right()).then(|| {
+        (told.names_field() != self.is_answer_right()).then(|| {
             format!(
                 "expected `{}`\n  - heapdiff: {}\n  - MAT (the keywords of its report): {said}",
                 self.expected.holders.join("` or `"),
@@ -121,7 +121,7 @@ impl fmt::Display for Judged {
                             place(told.class)
                         )?;
                     }
-                    if !leak.is_right() {
+                    if !leak.is_answer_right() {
                         write!(f, "\n    {}", leak.said)?;
                     }
                 }
@@ -144,7 +144,7 @@ fn shares(judged: &[Judged]) -> [Share; 3] {
         .filter_map(|j| j.leaks.as_ref().ok())
         .flatten()
     {
-        shares[0].count(leak.is_right());
+        shares[0].count(leak.is_answer_right());
         if let Some((told, _)) = &leak.mat {
             shares[1].count(told.names_field());
             shares[2].count(told.names_class());
@@ -243,7 +243,7 @@ mod tests {
             suspects: holders.iter().map(of).collect(),
         };
         let expected = SESSION_REGISTRY.expected().next().expect("its leak");
-        let mut leak = Leak::of(expected, &one, None);
+        let mut leak = Leak::from_report(expected, &one, None);
         leak.mat = mat.map(|told| (told, "1. a.B".to_owned()));
         leak
     }
@@ -259,7 +259,7 @@ mod tests {
     const RIGHT: &str = "com.acme.shop.SessionRegistry.sessions";
 
     #[test]
-    fn both_answers_are_shown_where_one_is_right() {
+    fn both_answers_are_shown_if_one_is_right() {
         let by_field = |place| Told {
             field: Some(place),
             class: Some(1),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn without_mat_nothing_is_said_of_it() {
+    fn without_mat_the_table_does_not_mention_it() {
         let judged = [judged(Ok(vec![leak(&[RIGHT], None)]))];
         let table = table(&[], &judged).expect("a table");
         assert!(

@@ -67,7 +67,7 @@ pub(super) struct Tools<'a> {
 impl Tools<'_> {
     /// Runs a leaking scenario. Returns the reports on its first two dumps, on all three, and on the last alone.
     pub(super) fn leak(&self, jdk: &Jdk, scenario: &Scenario) -> Result<([Report; 2], OneDump)> {
-        let (dumps, folder) = self.dumped(jdk, scenario, Mode::Leak)?;
+        let (dumps, folder) = self.run_for_dumps(jdk, scenario, Mode::Leak)?;
         let last = dumps.last().context("no dumps")?;
         let one = OneDump::read(&self.written(std::slice::from_ref(last), &folder)?)?;
         Ok((self.reports(&dumps, &folder)?, one))
@@ -75,13 +75,15 @@ impl Tools<'_> {
 
     /// Runs a leaking scenario without the agent. Returns its last dump, the report on that dump, and the folder with
     /// the dump.
-    pub(super) fn last_alone(
+    pub(super) fn run_last_dump_only(
         &self,
         jdk: &Jdk,
         scenario: &Scenario,
     ) -> Result<(PathBuf, OneDump, PathBuf)> {
         let folder = self.folder(&format!("{}-alone", scenario.name), jdk)?;
-        let mut target = self.plain(scenario.launch(jdk, Mode::Leak)?).start()?;
+        let mut target = self
+            .without_agent(scenario.launch(jdk, Mode::Leak)?)
+            .start()?;
         target.wait_ready(1)?;
         for phase in 2..=PHASES {
             target.advance(phase)?;
@@ -94,13 +96,13 @@ impl Tools<'_> {
     }
 
     /// Runs a fixed scenario. Returns the reports on its first two dumps and on all three.
-    pub(super) fn twin(&self, jdk: &Jdk, scenario: &Scenario) -> Result<[Report; 2]> {
-        let (dumps, folder) = self.dumped(jdk, scenario, Mode::Fixed)?;
+    pub(super) fn run_fixed(&self, jdk: &Jdk, scenario: &Scenario) -> Result<[Report; 2]> {
+        let (dumps, folder) = self.run_for_dumps(jdk, scenario, Mode::Fixed)?;
         self.reports(&dumps, &folder)
     }
 
     /// Returns the dumps of a scenario, and the folder that contains the dumps.
-    fn dumped(
+    fn run_for_dumps(
         &self,
         jdk: &Jdk,
         scenario: &Scenario,
@@ -113,15 +115,15 @@ impl Tools<'_> {
     }
 
     /// Runs a control. Returns the reports on its first three dumps and on all four.
-    pub(super) fn control(&self, jdk: &Jdk, control: &Control) -> Result<[Report; 2]> {
+    pub(super) fn run_control(&self, jdk: &Jdk, control: &Control) -> Result<[Report; 2]> {
         let folder = self.folder(control.name, jdk)?;
         let dumps = match control.dumped {
             Dumped::Phases => self.dumps(control.launch(jdk)?, CONTROL_PHASES, &folder)?,
-            Dumped::Runs => self.dumps_of_runs(control, &[jdk], &folder)?,
+            Dumped::Runs => self.dump_per_run(control, &[jdk], &folder)?,
             Dumped::Jdks => {
                 let others = self.jdks.iter().filter(|other| *other != jdk);
                 let jdks: Vec<&Jdk> = std::iter::once(jdk).chain(others).collect();
-                self.dumps_of_runs(control, &jdks, &folder)?
+                self.dump_per_run(control, &jdks, &folder)?
             }
         };
         self.reports(&dumps, &folder)
@@ -154,17 +156,17 @@ impl Tools<'_> {
     }
 
     fn measured(&self, launch: Launch) -> Launch {
-        self.plain(launch).agent(self.agent, self.sampling)
+        self.without_agent(launch).agent(self.agent, self.sampling)
     }
 
     /// Adds the JVM flags for a run without the agent.
-    fn plain(&self, launch: Launch) -> Launch {
+    fn without_agent(&self, launch: Launch) -> Launch {
         let collector = format!("-XX:+Use{}GC", self.collector);
         launch.flag(collector).flags(self.flags).timeout(TIMEOUT)
     }
 
     /// Runs the control once for each dump, each time on the next JDK. Takes the dump after the last phase of the run.
-    fn dumps_of_runs(
+    fn dump_per_run(
         &self,
         control: &Control,
         jdks: &[&Jdk],

@@ -131,7 +131,7 @@ fn row(text: &mut String, name: &str, jdk: u32, leak: &Found, twin: &Quiet) -> R
         text,
         "| {name} | {jdk} | {} | {} | {} | {} | {} | {verdict} | {detector} | {} | {} | {} |",
         mark(leak.is_first()),
-        mark(leak.is_among_three()),
+        mark(leak.is_in_top_three()),
         mark(leak.best),
         mark(leak.class),
         mark(leak.stack),

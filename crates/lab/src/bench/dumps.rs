@@ -85,14 +85,14 @@ impl fmt::Display for Heap {
 }
 
 /// Returns two dumps of one program. The leak is larger in the second dump.
-pub(super) fn pair(heap: Heap, scale: f64, scratch: &Path) -> Result<[PathBuf; 2]> {
+pub(super) fn make_dump_pair(heap: Heap, scale: f64, scratch: &Path) -> Result<[PathBuf; 2]> {
     let files = [1, 2].map(|i| scratch.join(format!("{heap}-{scale}-{i}.hprof")));
     generate(heap, scale, &files)?;
     Ok(files)
 }
 
 /// Returns one dump of the mixed heap.
-pub(super) fn single(scale: f64, scratch: &Path) -> Result<PathBuf> {
+pub(super) fn make_mixed_dump(scale: f64, scratch: &Path) -> Result<PathBuf> {
     let file = scratch.join(format!("{}-{scale}-1.hprof", Heap::Mixed));
     generate(Heap::Mixed, scale, std::slice::from_ref(&file))?;
     Ok(file)

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::run::shown;
+use crate::run::command_text;
 
 /// Time between two checks whether the process has ended. The measured elapsed time is too long by at most this amount.
 const TICK: Duration = Duration::from_millis(1);
@@ -102,7 +102,7 @@ pub(crate) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitSta
     let start = Instant::now();
     let child = command
         .spawn()
-        .with_context(|| format!("cannot start {}", shown(command)))?;
+        .with_context(|| format!("cannot start {}", command_text(command)))?;
     let mut guard = Guard {
         child,
         reaped: false,

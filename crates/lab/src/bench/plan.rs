@@ -111,7 +111,7 @@ impl Job {
 /// most of the other objects.
 const MANY: &str = "java.util.HashMap$Node";
 
-fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Path) -> Job {
+fn heapdiff_job(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Path) -> Job {
     let suffix = match group {
         Group::Indexed => " (indexed)",
         Group::Kept => " (kept both)",
@@ -136,25 +136,30 @@ fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Pa
 
 /// Returns the job that runs `heapdiff top`.
 pub(super) fn top(heapdiff: &Path, dump: &Path, scratch: &Path) -> Job {
-    ours(heapdiff, "top", Group::Retained, &[dump], scratch)
+    heapdiff_job(heapdiff, "top", Group::Retained, &[dump], scratch)
 }
 
 /// Returns the jobs that run heapdiff.
 pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path) -> Vec<Job> {
     vec![
-        ours(heapdiff, "histo", Group::Histogram, &[before], scratch),
+        heapdiff_job(heapdiff, "histo", Group::Histogram, &[before], scratch),
         top(heapdiff, before, scratch),
-        ours(heapdiff, "diff", Group::Diff, &[before, after], scratch),
-        ours(heapdiff, "sizeof", Group::Sizes, &[before], scratch),
-        ours(heapdiff, "waste", Group::Waste, &[before], scratch),
+        heapdiff_job(heapdiff, "diff", Group::Diff, &[before, after], scratch),
+        heapdiff_job(heapdiff, "sizeof", Group::Sizes, &[before], scratch),
+        heapdiff_job(heapdiff, "waste", Group::Waste, &[before], scratch),
     ]
 }
 
 /// Returns two comparisons that use summaries cached by an earlier comparison. For the first job, only the summary of
 /// BEFORE is cached, as if BEFORE had been compared with another dump. For the second job, the summaries of both dumps
 /// are cached.
-pub(super) fn kept(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path) -> [Job; 2] {
-    let both = || ours(heapdiff, "diff", Group::Kept, &[before, after], scratch);
+pub(super) fn cached_comparisons(
+    heapdiff: &Path,
+    before: &Path,
+    after: &Path,
+    scratch: &Path,
+) -> [Job; 2] {
+    let both = || heapdiff_job(heapdiff, "diff", Group::Kept, &[before, after], scratch);
     let mut first = both();
     first.name = "heapdiff diff (BEFORE is a cached summary)".to_owned();
     let mut summary = after.as_os_str().to_owned();
@@ -171,7 +176,7 @@ pub(super) fn keep_summaries(
     limit: Duration,
 ) -> Result<()> {
     let scratch = before.parent().unwrap_or(Path::new("."));
-    ours(heapdiff, "diff", Group::Kept, &[before, after], scratch)
+    heapdiff_job(heapdiff, "diff", Group::Kept, &[before, after], scratch)
         .measure(limit)
         .map(|_| ())
 }
@@ -186,7 +191,7 @@ pub(super) fn with_threads(
 ) -> [Job; 2] {
     let job = |what: &str, group, dumps: &[&Path]| {
         let what = format!("{what} --threads {threads}");
-        ours(heapdiff, &what, group, dumps, scratch)
+        heapdiff_job(heapdiff, &what, group, dumps, scratch)
     };
     [
         job("top", Group::Retained, &[before]),
@@ -209,14 +214,14 @@ const INDEXED: [&str; 8] = [
 /// Writes the index of a dump.
 pub(super) fn write_index(heapdiff: &Path, dump: &Path, limit: Duration) -> Result<()> {
     let scratch = dump.parent().unwrap_or(Path::new("."));
-    ours(heapdiff, "top", Group::Indexed, &[dump], scratch)
+    heapdiff_job(heapdiff, "top", Group::Indexed, &[dump], scratch)
         .measure(limit)
         .map(|_| ())
 }
 
 /// Returns the benchmark jobs in which heapdiff analyzes a dump that has an index.
 pub(super) fn indexed(heapdiff: &Path, dump: &Path, scratch: &Path) -> Vec<Job> {
-    let job = |what: &&str| ours(heapdiff, what, Group::Indexed, &[dump], scratch);
+    let job = |what: &&str| heapdiff_job(heapdiff, what, Group::Indexed, &[dump], scratch);
     INDEXED.iter().map(job).collect()
 }
 

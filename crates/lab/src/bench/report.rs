@@ -44,7 +44,7 @@ pub(super) fn objects(outcomes: &[Outcome]) -> Option<u64> {
             .or_else(|| report.pointer("/snapshots/0"));
         snapshot?.get("objects")?.as_u64()
     });
-    ours.or_else(|| done.find_map(objects_of_slurp))
+    ours.or_else(|| done.find_map(hprof_slurp_count))
 }
 
 /// Returns the JSON report of one of our commands.
@@ -56,7 +56,7 @@ pub(super) fn report(outcome: &Outcome) -> Option<Value> {
 }
 
 /// Returns the number of instances and arrays that hprof-slurp counted.
-pub(super) fn objects_of_slurp(outcome: &Outcome) -> Option<u64> {
+pub(super) fn hprof_slurp_count(outcome: &Outcome) -> Option<u64> {
     if outcome.job.ours || outcome.job.group != Group::Histogram {
         return None;
     }
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_two_threads_do_in_half_the_time_is_shared() {
+    fn the_sequential_share_follows_from_the_speed_up() {
         let share = |speed_up| (100.0 * sequential_share(speed_up, 2)).round();
         assert_eq!((share(2.0), share(1.0), share(1.6)), (0.0, 100.0, 25.0));
     }

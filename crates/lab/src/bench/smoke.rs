@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Outcome;
 use super::plan::Group;
-use super::report::{objects_of_slurp, report};
+use super::report::{hprof_slurp_count, report};
 
 /// Fails if a command failed, or if its report does not match the generated heap.
 pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
@@ -22,16 +22,16 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
             Group::Histogram => counted = Some(histogram(&report).context(name.clone())?),
             Group::Retained => retained(&report).context(name.clone())?,
             Group::Diff => diff(&report).context(name.clone())?,
-            Group::Indexed => same(outcome, &report, outcomes)?,
+            Group::Indexed => check_same_answer(outcome, &report, outcomes)?,
             Group::Kept => {
                 diff(&report).context(name.clone())?;
-                same(outcome, &report, outcomes)?;
+                check_same_answer(outcome, &report, outcomes)?;
             }
             Group::Sizes => sizes(&report).context(name.clone())?,
             Group::Waste => waste(&report).context(name.clone())?,
         }
     }
-    if let (Some(ours), Some(theirs)) = (counted, outcomes.iter().find_map(objects_of_slurp)) {
+    if let (Some(ours), Some(theirs)) = (counted, outcomes.iter().find_map(hprof_slurp_count)) {
         // hprof-slurp does not count class objects. A dump has a few thousand of them.
         ensure!(
             ours.abs_diff(theirs) < 20_000,
@@ -43,7 +43,7 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
 
 /// Checks that the report from an index or a cached summary equals the report from the dump itself. Does nothing if
 /// this run did not also measure the job that reads the dump itself.
-fn same(outcome: &Outcome, found: &Value, outcomes: &[Outcome]) -> Result<()> {
+fn check_same_answer(outcome: &Outcome, found: &Value, outcomes: &[Outcome]) -> Result<()> {
     let name = outcome.job.name.split_once(" (").map(|(name, _)| name);
     let twin = outcomes.iter().find(|o| Some(&*o.job.name) == name);
     if let Some(expected) = twin.and_then(report) {

@@ -24,7 +24,7 @@ pub(super) struct Setting {
 
 impl Setting {
     /// If the agent counts allocations, waits until it has copied the counts. It copies them once a second.
-    fn until_copied(&self) {
+    fn wait_until_copied(&self) {
         if self.counts {
             std::thread::sleep(Duration::from_millis(1500));
         }
@@ -122,7 +122,7 @@ impl Stack {
     }
 
     /// True if the report states the share of the objects that are alive.
-    pub(super) fn tells_survival(&self) -> bool {
+    pub(super) fn has_survival(&self) -> bool {
         self.survival_known
             .unwrap_or(self.survival_permille.is_some())
     }
@@ -216,7 +216,8 @@ impl Tools<'_> {
         Ok(found)
     }
 
-    /// Makes the JVM write two dumps. Returns, for each dump, the number of bytes that each stack had allocated by then.
+    /// Makes the JVM write two dumps. Returns, for each dump, the number of bytes that each stack had allocated by
+    /// then.
     fn dumps(
         &self,
         setting: &Setting,
@@ -237,15 +238,15 @@ impl Tools<'_> {
             launch = launch.agent(self.agent, &options);
         }
         let mut target = launch.start()?;
-        let before = truth(&mut target)?;
+        let before = read_true_values(&mut target)?;
         if attached {
             target.load_agent(self.agent, &options)?;
         }
-        setting.until_copied();
+        setting.wait_until_copied();
         target.dump(first, DumpOptions::default())?;
         target.proceed()?;
-        let after = truth(&mut target)?;
-        setting.until_copied();
+        let after = read_true_values(&mut target)?;
+        setting.wait_until_copied();
         target.dump(last, DumpOptions::default())?;
         Ok((before, after))
     }
@@ -270,7 +271,7 @@ impl Tools<'_> {
 }
 
 /// Reads the true values that the program prints before it waits.
-fn truth(target: &mut Target) -> Result<Bytes> {
+fn read_true_values(target: &mut Target) -> Result<Bytes> {
     let mut bytes = Bytes::new();
     for line in target.lines_until_ready()? {
         if let Some((stack, figure)) = line.split_once(' ')

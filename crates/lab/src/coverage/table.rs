@@ -33,7 +33,7 @@ impl Tally {
             return;
         };
         self.named += 1;
-        self.unknown += u32::from(!stack.tells_survival());
+        self.unknown += u32::from(!stack.has_survival());
         let [low, high] = stack.ci95;
         match one.truth {
             truth if truth < low => self.outside[0] += 1,
@@ -100,14 +100,14 @@ pub(super) fn of(found: &[Measured], repeats: u32) -> String {
         by(&of_this, "stack", &all, place, &mut text);
     }
     if found.iter().any(|m| m.counted) {
-        with_and_without(found, &mut text);
+        append_comparison(found, &mut text);
     }
     text
 }
 
 /// Appends a table that compares confidence intervals from samples and counts with those from samples alone: coverage,
 /// bias and half-width for each estimated quantity ([`Asked`]).
-fn with_and_without(found: &[Measured], text: &mut String) {
+fn append_comparison(found: &[Measured], text: &mut String) {
     let _ = writeln!(
         text,
         "## The same dumps, with and without allocation counts\n\n\

@@ -53,7 +53,7 @@ pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> R
     let file = tools.scratch.join("latency.hprof");
     // Warm up: the first dump loads the agent, and the requests make the JVM compile the code that serves them.
     tools.forked(service.target.pid(), &file)?;
-    around(service.port, || {
+    requests_around(service.port, || {
         sleep(Duration::from_secs(5));
         Ok(())
     })?;
@@ -62,7 +62,7 @@ pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> R
         series: Vec::new(),
     };
     for name in ["none", "forked", "`GC.heap_dump`"] {
-        let (samples, took) = around(service.port, || match name {
+        let (samples, took) = requests_around(service.port, || match name {
             "forked" => tools.forked(service.target.pid(), &file).map(drop),
             "none" => {
                 sleep(Duration::from_secs(5));
@@ -91,7 +91,10 @@ pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> R
 
 /// Makes requests from one second before `work` until one second after it. Returns the requests and the duration of
 /// `work`.
-fn around(port: u16, work: impl FnOnce() -> Result<()>) -> Result<(Vec<Sample>, Duration)> {
+fn requests_around(
+    port: u16,
+    work: impl FnOnce() -> Result<()>,
+) -> Result<(Vec<Sample>, Duration)> {
     let stop = Arc::new(AtomicBool::new(false));
     let start = Instant::now();
     let begun = start + AROUND;

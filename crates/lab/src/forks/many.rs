@@ -59,7 +59,7 @@ pub(super) struct Row {
 struct Random(u64);
 
 impl Random {
-    fn below(&mut self, most: u64) -> u64 {
+    fn random_below(&mut self, most: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
         self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most.max(1)
@@ -67,7 +67,7 @@ impl Random {
 }
 
 /// Takes `count` dumps. During each dump whose number is a multiple of `kill_every`, kills a process.
-pub(super) fn many(
+pub(super) fn dump_repeatedly(
     jdk: &Jdk,
     (collector, flags): (&str, &[&str]),
     tools: &Tools,
@@ -102,15 +102,16 @@ pub(super) fn many(
     let mut before = None;
     for number in 1..=count {
         if number % kill_every == 0 {
-            let who = usize::try_from(random.below(3))?;
-            let moment = usual.mul_f64(f64::from(u32::try_from(random.below(1000))?) / 1000.0);
+            let who = usize::try_from(random.random_below(3))?;
+            let moment =
+                usual.mul_f64(f64::from(u32::try_from(random.random_below(1000))?) / 1000.0);
             if file.exists() {
                 fs::remove_file(&file)?;
             }
             if kill(tools, pid, &file, (who, moment))? {
                 killed[who] += 1;
             }
-            gone(pid)?;
+            wait_until_ended(pid)?;
             if file.exists() {
                 check(&mut wrong, tools, &file, service.entries, number);
             }
@@ -220,7 +221,7 @@ fn kill(
 }
 
 /// Waits until the forked child has ended. It may run longer than the client.
-fn gone(pid: u32) -> Result<()> {
+fn wait_until_ended(pid: u32) -> Result<()> {
     let until = Instant::now() + ENDING;
     while !children(pid).is_empty() {
         ensure!(

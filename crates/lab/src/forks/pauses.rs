@@ -51,8 +51,8 @@ pub(super) fn pauses(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Re
     fs::remove_file(&file)?;
     ensure!(service.target.finish()?, "the JVM ended with an error");
     let (forks, dumps) = (
-        stops(&log, "HeapWalkOperation")?,
-        stops(&log, "HeapDumper")?,
+        safepoint_durations(&log, "HeapWalkOperation")?,
+        safepoint_durations(&log, "HeapDumper")?,
     );
     ensure!(
         forks.len() == TIMES && !dumps.is_empty(),
@@ -76,7 +76,7 @@ pub(super) fn pauses(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Re
 }
 
 /// Returns the duration of each safepoint of this JVM operation, in milliseconds.
-fn stops(log: &Path, operation: &str) -> Result<Vec<f64>> {
+fn safepoint_durations(log: &Path, operation: &str) -> Result<Vec<f64>> {
     let text = fs::read_to_string(log)?;
     let named = format!("\"{operation}\"");
     let total = |line: &str| -> Result<f64> {

@@ -50,7 +50,7 @@ impl Suspect {
 
     /// True if a path goes through this field. MAT shows the class of the object, even if a superclass declares the
     /// field. Therefore any class in the same package or in a subpackage is accepted as a subclass.
-    pub(super) fn shows(&self, class: &str, field: &str) -> bool {
+    pub(super) fn goes_through_field(&self, class: &str, field: &str) -> bool {
         self.path.iter().any(|row| {
             let is_same = row.class == class || is_below(&row.class, package(class));
             is_same && row.fields.iter().any(|f| f == field)
@@ -269,12 +269,19 @@ java.util.HashMap$Node[64] @ 0xf0
     #[test]
     fn a_field_counts_at_its_class_or_one_that_may_inherit_it() {
         let one = suspect("", PATH, "");
-        assert!(one.shows("com.acme.Registry", "open"));
-        assert!(!one.shows("com.acme.Registry", "table") && !one.shows("org.Registry", "open"));
+        assert!(one.goes_through_field("com.acme.Registry", "open"));
         assert!(
-            one.shows("com.acme.Base", "last") && !one.shows("com.acme.more.less.Base", "last")
+            !one.goes_through_field("com.acme.Registry", "table")
+                && !one.goes_through_field("org.Registry", "open")
         );
-        assert!(!one.shows("com.acm.Base", "last") && !one.shows("Base", "last"));
+        assert!(
+            one.goes_through_field("com.acme.Base", "last")
+                && !one.goes_through_field("com.acme.more.less.Base", "last")
+        );
+        assert!(
+            !one.goes_through_field("com.acm.Base", "last")
+                && !one.goes_through_field("Base", "last")
+        );
     }
 
     #[test]
@@ -334,13 +341,13 @@ java.util.HashMap$Node[64] @ 0xf0
         let told = (one.to_string(), two.to_string());
         assert_eq!(told, ("word, other".to_owned(), "Two.".to_owned()));
         assert_eq!(one.description, "12 of \"<none>\". See stacktrace");
-        assert!(one.shows("com.acme.Registry", "open") && two.path.is_empty());
+        assert!(one.goes_through_field("com.acme.Registry", "open") && two.path.is_empty());
         assert!(!one.names(&|class| class == "com.acme.Main"));
         assert!(two.names(&|class| class == "com.acme.Ticket"));
     }
 
     #[test]
-    fn a_report_that_is_none_is_named() {
+    fn a_file_that_is_not_a_report_is_named() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("r.zip");
         std::fs::write(&file, "no zip").expect("a file");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Returns the flag with which a JVM writes the log that [`Collections::of`] reads.
+/// Returns the flag with which a JVM writes the log that [`Collections::from_log`] reads.
 pub(super) fn flag(log: &Path) -> OsString {
     let mut flag = OsString::from("-Xlog:gc:file=");
     flag.push(log);
@@ -27,7 +27,7 @@ pub(super) struct Collections {
 }
 
 impl Collections {
-    pub(super) fn of(log: &Path) -> Result<Self> {
+    pub(super) fn from_log(log: &Path) -> Result<Self> {
         let text =
             fs::read_to_string(log).with_context(|| format!("cannot read {}", log.display()))?;
         Ok(Self::in_text(&text))
@@ -64,7 +64,7 @@ mod tests {
 
     /// The lines have the formats of JDK 17 and JDK 25.
     #[test]
-    fn collections_are_told_from_other_lines() {
+    fn gc_lines_are_distinguished_from_other_lines() {
         let of = |text: &str| {
             let found = Collections::in_text(text);
             (found.young, found.other, found.stalls)

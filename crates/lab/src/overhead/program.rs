@@ -228,7 +228,7 @@ impl Running {
             .find_map(|line| line.strip_prefix("VmHWM:"))
             .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
         let peak = peak.with_context(|| format!("the file {file} has no VmHWM"))? * 1024;
-        Ok((peak, Collections::of(&self.log)?))
+        Ok((peak, Collections::from_log(&self.log)?))
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn of(
     flags: &[String],
     outcomes: &[Outcome],
 ) -> Result<String> {
-    let base = outcomes.iter().find(|outcome| outcome.tool.is_base());
+    let base = outcomes.iter().find(|outcome| outcome.tool.is_baseline());
     let base = base.context("there is no run without a tool to compare with")?;
     let middle = |outcome: &Outcome, of: fn(&Figures) -> f64| {
         median(outcome.rounds.iter().map(of)).context("no rounds")

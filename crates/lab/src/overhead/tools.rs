@@ -35,7 +35,7 @@ impl Tool {
     }
 
     /// True if the other configurations are compared with this one.
-    pub(super) fn is_base(&self) -> bool {
+    pub(super) fn is_baseline(&self) -> bool {
         self.name == NONE
     }
 }

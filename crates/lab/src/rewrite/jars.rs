@@ -88,7 +88,7 @@ pub(super) fn jars(jdks: &[Jdk], only: &[String]) -> Result<(String, Vec<String>
     let wanted = |name: &str| only.is_empty() || only.iter().any(|wanted| wanted == name);
     let mut chosen = Vec::new();
     for jar in &JARS {
-        let file = found(&all, jar.name)?.to_owned();
+        let file = find_jar(&all, jar.name)?.to_owned();
         if wanted(jar.name) {
             chosen.push((title(&file), jar.about.to_owned(), file.clone()));
         }
@@ -131,7 +131,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Returns the jar with this name and any version.
-fn found<'f>(files: &'f [PathBuf], name: &str) -> Result<&'f Path> {
+fn find_jar<'f>(files: &'f [PathBuf], name: &str) -> Result<&'f Path> {
     let fits = |file: &&PathBuf| {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let version = stem.strip_prefix(name).and_then(|v| v.strip_prefix('-'));

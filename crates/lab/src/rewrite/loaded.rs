@@ -67,7 +67,7 @@ struct Next {
 impl Sites for Next {
     /// Selects the call instructions whose result is counted. Call instructions are numbered in order. Every
     /// instruction whose number is a multiple of `CALLS` is selected. The called method does not matter.
-    fn told(&mut self, _: &Call<'_>) -> Option<Told> {
+    fn hook_after(&mut self, _: &Call<'_>) -> Option<Told> {
         self.calls = self.calls.wrapping_add(1);
         let (hook, mark) = ("returned", 1);
         self.calls
@@ -108,7 +108,7 @@ pub(super) fn outcome(
             compared: None,
         };
         if jdk.major() >= 24 {
-            let lines = same(jdk, &pairs)?;
+            let lines = class_file_differences(jdk, &pairs)?;
             let wrong = lines.iter().filter(|line| line.starts_with("WRONG"));
             outcome.wrong.extend(wrong.cloned());
             let [classes, methods, unread, _, differ] = figures(&lines, "SAME")?;
@@ -200,7 +200,7 @@ fn loaded(jdk: &Jdk, all: &PathBuf, jars: &[PathBuf]) -> Result<Vec<String>> {
 }
 
 /// Returns the differences that the JDK's class file API finds.
-fn same(jdk: &Jdk, pairs: &PathBuf) -> Result<Vec<String>> {
+fn class_file_differences(jdk: &Jdk, pairs: &PathBuf) -> Result<Vec<String>> {
     let mut java = Launch::source(jdk, programs::bytecode("Same.java"))
         .timeout(PATIENCE)
         .flag("-Xmx3g")
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_those_of_the_line() {
+    fn figures_are_parsed_from_a_line() {
         let lines = ["REFUSED a", "LOADED 3 2 1 0"].map(str::to_owned);
         assert_eq!(figures(&lines, "LOADED").ok(), Some([3, 2, 1, 0]));
         assert!(figures::<3>(&lines, "LOADED").is_err());

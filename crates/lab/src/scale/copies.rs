@@ -127,12 +127,12 @@ impl Model {
         model.held.sort_unstable();
         model.held.dedup();
         let held = std::mem::take(&mut model.held);
-        model.held = held.into_iter().filter(|&id| model.moves(id)).collect();
+        model.held = held.into_iter().filter(|&id| model.is_copied(id)).collect();
         model
     }
 
     /// True if an object with this ID is copied: the ID is an address in the dump, and no class object is there.
-    fn moves(&self, id: u64) -> bool {
+    fn is_copied(&self, id: u64) -> bool {
         let Some(bit) = id.checked_sub(self.lowest).map(|distance| distance / 8) else {
             return false;
         };
@@ -141,7 +141,7 @@ impl Model {
     }
 
     fn moved(&self, id: u64, copy: u64) -> u64 {
-        if self.moves(id) {
+        if self.is_copied(id) {
             id + copy * self.span
         } else {
             id

@@ -95,7 +95,7 @@ fn an_address_can_name_the_interface() {
 }
 
 #[test]
-fn what_may_pass_is_tried_again() {
+fn temporary_failures_are_retried() {
     for status in [429, 500, 502, 503, 504] {
         let (sent, received) = pushed("", vec![no(status, "busy"), ok()]);
         sent.unwrap();
@@ -108,7 +108,7 @@ fn what_may_pass_is_tried_again() {
 }
 
 #[test]
-fn a_server_says_how_long_to_wait() {
+fn the_header_retry_after_is_respected() {
     let wait = vec!["Retry-After: 1".to_owned()];
     let begun = Instant::now();
     let (sent, _) = pushed("", vec![Answer::Says(429, wait, Vec::new()), ok()]);
@@ -117,7 +117,7 @@ fn a_server_says_how_long_to_wait() {
 }
 
 #[test]
-fn what_is_refused_is_not_tried_again() {
+fn refused_requests_are_not_retried() {
     let connect =
         r#"{"code":"invalid_argument","message":"outside of the ingestion  window\u001b[2J"}"#;
     let (sent, received) = pushed("", vec![no(400, connect), ok()]);
@@ -139,7 +139,7 @@ fn what_is_refused_is_not_tried_again() {
 }
 
 #[test]
-fn neither_interface_is_there() {
+fn a_server_without_both_interfaces_is_reported() {
     let (sent, received) = pushed("", vec![no(404, ""), no(404, "")]);
     let error = sent.unwrap_err();
     assert!(
@@ -150,7 +150,7 @@ fn neither_interface_is_there() {
 }
 
 #[test]
-fn nothing_follows_to_another_server() {
+fn redirects_to_another_server_are_not_followed() {
     let other = StubServer::start(vec![ok()]);
     for status in [301, 302, 303, 307, 308] {
         let location = format!("Location: {}/login", other.url());
@@ -164,7 +164,7 @@ fn nothing_follows_to_another_server() {
 }
 
 #[test]
-fn a_page_is_no_server_of_profiles() {
+fn a_web_server_is_not_taken_for_a_profile_server() {
     let page = Answer::says(200, "text/html; charset=utf-8", "<html>Welcome</html>");
     let (sent, _) = pushed("", vec![page]);
     assert!(words(sent).ends_with("a web page"));
@@ -179,7 +179,7 @@ fn a_page_is_no_server_of_profiles() {
 }
 
 #[test]
-fn silence_has_an_end() {
+fn a_silent_server_times_out() {
     let server = StubServer::start(vec![Answer::Silence, Answer::Silence]);
     let patience = Patience {
         answer: Duration::from_millis(200),
@@ -189,7 +189,7 @@ fn silence_has_an_end() {
     let begun = Instant::now();
     let error = send(&server.url(), patience).unwrap_err();
     assert!(begun.elapsed() < Duration::from_secs(5));
-    assert!(error.may_pass(), "{error}");
+    assert!(error.is_retryable(), "{error}");
     assert!(
         error.to_string().ends_with("no response within 0.2 s"),
         "{error}"
@@ -198,12 +198,12 @@ fn silence_has_an_end() {
 }
 
 #[test]
-fn nobody_is_there() {
+fn a_refused_connection_is_reported() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
     let error = send(&url, QUICK).unwrap_err();
-    assert!(error.may_pass());
+    assert!(error.is_retryable());
     assert_eq!(
         error.to_string(),
         format!("{url}{PUSH}: Connection refused")
@@ -213,7 +213,7 @@ fn nobody_is_there() {
 }
 
 #[test]
-fn a_server_without_encryption_is_not_taken_for_one_with() {
+fn an_unencrypted_server_is_reported_as_unencrypted() {
     let server = StubServer::start(vec![Answer::Raw(b"HTTP/1.1 400 Bad\r\n\r\n".to_vec())]);
     let url = server.url().replace("http:", "https:");
     // On a machine without CA certificates, the error is about the missing certificates.
@@ -224,13 +224,13 @@ fn a_server_without_encryption_is_not_taken_for_one_with() {
 #[test]
 fn each_fault_of_a_certificate_has_its_kind() {
     use rustls::{CertificateError as Bad, Error};
-    let kind = |bad| TlsFault::of(&Error::InvalidCertificate(bad));
+    let kind = |bad| TlsFault::from_error(&Error::InvalidCertificate(bad));
     assert_eq!(kind(Bad::UnknownIssuer), TlsFault::Authority);
     assert_eq!(kind(Bad::BadSignature), TlsFault::Authority);
     assert_eq!(kind(Bad::NotValidForName), TlsFault::Name);
     assert_eq!(kind(Bad::Expired), TlsFault::Time);
     assert_eq!(kind(Bad::Revoked), TlsFault::Other);
-    assert_eq!(TlsFault::of(&Error::DecryptError), TlsFault::Other);
+    assert_eq!(TlsFault::from_error(&Error::DecryptError), TlsFault::Other);
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn addresses_are_checked_before_anything_is_sent() {
 }
 
 #[test]
-fn only_this_machine_and_encryption_are_private() {
+fn only_local_and_encrypted_connections_are_private() {
     for (url, private) in [
         ("http://localhost:4040", true),
         ("http://127.0.0.2", true),

@@ -26,8 +26,8 @@ const RETAINED: usize = place(CLASSES, "retained_bytes");
 
 pub(super) fn accepts(column: usize, op: Op) -> bool {
     match column {
-        ID => op.is_of_ids(),
-        CLASS => op.is_of_names(),
+        ID => op.is_for_ids(),
+        CLASS => op.is_for_names(),
         _ => false,
     }
 }
@@ -54,12 +54,12 @@ impl Classes {
         let mut wanted = None;
         for c in &ask.constraints {
             let set = match c.column {
-                ID => ClassSet::of_id(&heap, &c.value),
-                _ => ClassSet::of_names(&heap, c.op, &c.value),
+                ID => ClassSet::from_id(&heap, &c.value),
+                _ => ClassSet::from_names(&heap, c.op, &c.value),
             };
             ClassSet::intersect(&mut wanted, set);
         }
-        let nothing = ask.is_nothing();
+        let nothing = ask.matches_nothing();
         let all = heap.snapshot().classes().iter();
         let own = |class| heapdiff_diff::samples::is_agent_class(class);
         let listed: Vec<ClassIndex> = all

@@ -64,14 +64,14 @@ impl Ask {
 
     /// Returns the operator with which ids of a column can be looked up, or `None` if the query has no such condition.
     /// Also works while the query is planned, when the values are still unknown.
-    pub(crate) fn looks_up(&self, column: usize) -> Option<Op> {
+    pub(crate) fn id_lookup_op(&self, column: usize) -> Option<Op> {
         let mut of_column = self.constraints.iter();
-        let found = of_column.find(|c| c.column == column && c.op.is_of_ids());
+        let found = of_column.find(|c| c.column == column && c.op.is_for_ids());
         found.map(|c| c.op)
     }
 
     /// Returns true if no row can match, because a column that is never null is compared with null.
-    pub(crate) fn is_nothing(&self) -> bool {
+    pub(crate) fn matches_nothing(&self) -> bool {
         self.constraints.iter().any(|c| c.value == Scalar::Null)
     }
 }

@@ -98,7 +98,7 @@ impl ObjectSums {
             .collect();
         let summed = parts
             .into_par_iter()
-            .map(|part| sum_up(&heap, part, ask))
+            .map(|part| sum_range(&heap, part, ask))
             .reduce_with(|mut all, part| {
                 for (own, other) in all.iter_mut().zip(part) {
                     own.objects += other.objects;
@@ -117,7 +117,7 @@ impl ObjectSums {
 }
 
 /// Returns the sums over a range of objects. Reads only the quantities that the query needs.
-fn sum_up(heap: &Heap, objects: Range<u32>, ask: &Ask) -> Vec<Group> {
+fn sum_range(heap: &Heap, objects: Range<u32>, ask: &Ask) -> Vec<Group> {
     let (snapshot, own) = (heap.snapshot(), heap.own());
     let tree = snapshot.tree();
     let classes = snapshot.classes().len();

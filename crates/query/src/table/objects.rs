@@ -35,9 +35,9 @@ const FEW: usize = 1 << 9;
 
 pub(super) fn accepts(column: usize, op: Op) -> bool {
     match column {
-        CLASS => op.is_of_names(),
-        SHALLOW | RETAINED => op.is_of_sizes(),
-        ID | CLASS_ID | DOMINATOR => op.is_of_ids(),
+        CLASS => op.is_for_names(),
+        SHALLOW | RETAINED => op.is_for_sizes(),
+        ID | CLASS_ID | DOMINATOR => op.is_for_ids(),
         _ => false,
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn accepts(column: usize, op: Op) -> bool {
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     let all = heap.snapshot().object_count();
-    match (ask.looks_up(ID), ask.looks_up(DOMINATOR)) {
+    match (ask.id_lookup_op(ID), ask.id_lookup_op(DOMINATOR)) {
         (Some(Op::In), _) => return (2.0 * LISTED as f64, LISTED),
         (Some(_), _) => return (2.0, 1),
         (None, Some(Op::In)) => return (100.0 * LISTED as f64, 100 * LISTED),
@@ -56,12 +56,12 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     for c in &ask.constraints {
         let left = match (c.column, &c.value) {
             (CLASS, value) => {
-                ClassSet::of_names(heap, c.op, value).map_or(all / 50, |s| s.instances(heap))
+                ClassSet::from_names(heap, c.op, value).map_or(all / 50, |s| s.instances(heap))
             }
             (CLASS_ID, value) => {
-                ClassSet::of_id(heap, value).map_or(all / 50, |s| s.instances(heap))
+                ClassSet::from_id(heap, value).map_or(all / 50, |s| s.instances(heap))
             }
-            (_, _) if c.op.is_of_ids() => all / 50,
+            (_, _) if c.op.is_for_ids() => all / 50,
             (_, _) => all / 4,
         };
         rows = rows.min(left);
@@ -89,11 +89,11 @@ impl WantedObjects {
         for c in &ask.constraints {
             match c.column {
                 CLASS => {
-                    let named = ClassSet::of_names(heap, c.op, &c.value);
+                    let named = ClassSet::from_names(heap, c.op, &c.value);
                     ClassSet::intersect(&mut wanted.classes, named);
                 }
                 CLASS_ID => {
-                    ClassSet::intersect(&mut wanted.classes, ClassSet::of_id(heap, &c.value));
+                    ClassSet::intersect(&mut wanted.classes, ClassSet::from_id(heap, &c.value));
                 }
                 SHALLOW => wanted.shallow.narrow(c.op, &c.value),
                 RETAINED => wanted.retained.narrow(c.op, &c.value),
@@ -155,7 +155,7 @@ impl Objects {
         let snapshot = heap.snapshot();
         let all = snapshot.object_count();
         let mut known = None;
-        let source = if ask.is_nothing() {
+        let source = if ask.matches_nothing() {
             Source::List(Vec::new())
         } else if let Some(ids) = ask.ids(ID) {
             let found = ids
@@ -171,7 +171,9 @@ impl Objects {
             let mut holders: Vec<_> = ids.into_iter().filter_map(|id| snapshot.find(id)).collect();
             holders.sort_unstable();
             holders.dedup();
-            let held = holders.into_iter().flat_map(|holder| below(&heap, holder));
+            let held = holders
+                .into_iter()
+                .flat_map(|holder| dominated_objects(&heap, holder));
             Source::List(sorted(&heap, held.collect(), ask.by_class))
         } else if ask.by_class {
             Source::ByClass(0..usize::try_from(all).unwrap_or(usize::MAX))
@@ -284,7 +286,7 @@ fn sorted(heap: &Heap, mut objects: Vec<ObjectIndex>, by_class: bool) -> Vec<Obj
 }
 
 /// Returns the objects that an object immediately dominates.
-fn below(heap: &Heap, holder: ObjectIndex) -> Vec<ObjectIndex> {
+fn dominated_objects(heap: &Heap, holder: ObjectIndex) -> Vec<ObjectIndex> {
     let tree = heap.snapshot().tree();
     let Some(node) = tree.node(holder) else {
         return Vec::new();

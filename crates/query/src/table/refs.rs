@@ -36,8 +36,8 @@ const MOST: usize = 16;
 
 pub(super) fn accepts(column: usize, op: Op) -> bool {
     match column {
-        SOURCE | TARGET => op.is_of_ids(),
-        SOURCE_CLASS | TARGET_CLASS => op.is_of_names(),
+        SOURCE | TARGET => op.is_for_ids(),
+        SOURCE_CLASS | TARGET_CLASS => op.is_for_names(),
         _ => false,
     }
 }
@@ -45,21 +45,21 @@ pub(super) fn accepts(column: usize, op: Op) -> bool {
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     let all = heap.snapshot().object_count();
-    match ask.looks_up(SOURCE) {
+    match ask.id_lookup_op(SOURCE) {
         // The cost is high, because the whole file part that contains the object is read unless it is cached.
         Some(Op::In) => return (500.0 * LISTED as f64, 4 * LISTED),
         Some(_) => return (500.0, 4),
         None => {}
     }
     let pass = all as f64 * 4.0;
-    match ask.looks_up(TARGET) {
+    match ask.id_lookup_op(TARGET) {
         Some(Op::In) => return (pass, 4 * LISTED),
         Some(_) => return (pass, 4),
         None => {}
     }
     let mut rows = all * 3;
     for c in &ask.constraints {
-        let set = ClassSet::of_names(heap, c.op, &c.value);
+        let set = ClassSet::from_names(heap, c.op, &c.value);
         rows = rows.min(set.map_or(all / 10, |s| s.instances(heap) * 3));
     }
     (pass + rows as f64 * 2.0, rows)
@@ -84,7 +84,7 @@ impl WantedRefs {
             .is_none_or(|ids| ids.binary_search(&link.id).is_ok())
             && is(&self.source, Some(link.from))
             && is(&self.target, link.to)
-            && heap.shows(link)
+            && heap.is_link_visible(link)
     }
 }
 
@@ -120,18 +120,18 @@ impl Refs {
         for c in &ask.constraints {
             match c.column {
                 SOURCE_CLASS => {
-                    let set = ClassSet::of_names(&heap, c.op, &c.value);
+                    let set = ClassSet::from_names(&heap, c.op, &c.value);
                     ClassSet::intersect(&mut wanted.source, set);
                 }
                 TARGET_CLASS => {
-                    let set = ClassSet::of_names(&heap, c.op, &c.value);
+                    let set = ClassSet::from_names(&heap, c.op, &c.value);
                     ClassSet::intersect(&mut wanted.target, set);
                 }
                 _ => {}
             }
         }
         let (mut todo, mut batch, mut sources) = (VecDeque::new(), Vec::new(), VecDeque::new());
-        if ask.is_nothing() {
+        if ask.matches_nothing() {
             // The id at either end of a reference is never null.
         } else if let Some(ids) = ask.ids(SOURCE) {
             let mut found: Vec<_> = ids

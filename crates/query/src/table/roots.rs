@@ -51,7 +51,7 @@ impl Cursor for Roots {
             ID => Value::id(root.id.0),
             CLASS => Value::or_null(object, |o| Value::text(class_name(&self.heap, o))),
             KIND => Value::text(root.kind.name()),
-            THREAD if root.kind.is_of_thread() || root.kind == Thread => {
+            THREAD if root.kind.belongs_to_thread() || root.kind == Thread => {
                 Value::Int(root.thread.into())
             }
             DEPTH if matches!(root.kind, JavaFrame | JniLocal) && root.frame >= 0 => {

@@ -64,7 +64,7 @@ impl Samples {
         }
     }
 
-    fn found(&self) -> Result<Option<&samples::Samples>> {
+    fn loaded_samples(&self) -> Result<Option<&samples::Samples>> {
         self.heap.samples()
     }
 
@@ -86,21 +86,21 @@ impl Samples {
 impl Cursor for Samples {
     fn advance(&mut self) -> Result<bool> {
         if self.ids.is_none() {
-            let live = match self.found()? {
+            let live = match self.loaded_samples()? {
                 Some(samples) if self.with_ids => samples.live.iter().map(|s| s.object).collect(),
                 _ => Vec::<ObjectIndex>::new(),
             };
             self.ids = Some(self.heap.ids_of(&live, live.len() <= FEW)?);
         }
         self.next += 1;
-        Ok(match self.found()? {
+        Ok(match self.loaded_samples()? {
             Some(samples) => self.row(samples).is_some(),
             None => false,
         })
     }
 
     fn cell(&self, column: usize) -> Value<'_> {
-        let Ok(Some(samples)) = self.found() else {
+        let Ok(Some(samples)) = self.loaded_samples() else {
             return Value::Null;
         };
         let Some(row) = self.row(samples) else {

@@ -29,15 +29,15 @@ const MOST: usize = 1 << 14;
 
 pub(super) fn accepts(column: usize, op: Op) -> bool {
     match column {
-        ID => op.is_of_ids(),
-        SHALLOW | RETAINED => op.is_of_sizes(),
+        ID => op.is_for_ids(),
+        SHALLOW | RETAINED => op.is_for_sizes(),
         _ => false,
     }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
-    match ask.looks_up(ID) {
+    match ask.id_lookup_op(ID) {
         Some(Op::In) => return (500.0 * LISTED as f64, LISTED),
         Some(_) => return (500.0, 1),
         None => {}
@@ -112,7 +112,7 @@ impl Strings {
                 && !heap.own().contains(object)
         };
         let strings = match ask.ids(ID) {
-            _ if ask.is_nothing() => Vec::new(),
+            _ if ask.matches_nothing() => Vec::new(),
             Some(ids) => {
                 let objects = ids.into_iter().filter_map(|id| snapshot.find(id));
                 let strings = objects.filter(|&o| snapshot.class(o).is_some_and(is_string));

@@ -17,11 +17,11 @@ fn id(text: &str) -> ObjectId {
 }
 
 #[test]
-fn sums_by_class_are_the_histogram() {
+fn sums_by_class_equal_the_histogram() {
     for heap in [shop(), sampled()] {
         let snapshot = heap.snapshot();
         let mut totals = snapshot.histogram();
-        heap.own().take_from(snapshot, &mut totals);
+        heap.own().subtract_from(snapshot, &mut totals);
         let expected: BTreeMap<ObjectId, ClassTotal> = snapshot
             .classes()
             .iter()
@@ -67,7 +67,7 @@ fn sums_by_class_are_the_histogram() {
 }
 
 #[test]
-fn classes_come_in_order_without_sorting() {
+fn classes_are_sorted_without_a_sort_step() {
     let rows = ask(shop(), "select class, count(*) from objects group by class");
     assert!(rows.is_sorted_by(|a, b| a[0] < b[0]));
     let total: u64 = rows.iter().map(|r| number(&r[1])).sum();
@@ -77,7 +77,7 @@ fn classes_come_in_order_without_sorting() {
 }
 
 #[test]
-fn objects_are_as_the_reader_says() {
+fn objects_equal_those_of_the_reader() {
     let snapshot = shop().snapshot();
     let rows = ask(
         shop(),
@@ -124,7 +124,7 @@ fn retained_sizes_add_up_along_the_dominator_tree() {
 }
 
 #[test]
-fn strong_references_are_those_of_the_graph() {
+fn strong_references_equal_those_of_the_graph() {
     let snapshot = shop().snapshot();
     let graph = snapshot.graph(&Silent).unwrap();
     let mut expected: BTreeMap<(u64, u64), u64> = BTreeMap::new();
@@ -163,7 +163,7 @@ fn strong_references_are_those_of_the_graph() {
 }
 
 #[test]
-fn weak_references_are_told() {
+fn weak_references_have_their_strength() {
     let weak = ask(
         shop(),
         "select strength, count(*) from refs where via = 'java.lang.ref.Reference.referent'
@@ -323,7 +323,7 @@ fn fields_are_read() {
 
 /// No table contains the agent's objects.
 #[test]
-fn the_agent_is_not_seen() {
+fn the_agents_objects_are_not_shown() {
     let heap = sampled();
     assert!(!heap.own().is_empty());
     let objects = heap.snapshot().object_count() - heap.own().objects().len() as u64;
@@ -343,9 +343,9 @@ fn the_agent_is_not_seen() {
 }
 
 #[test]
-fn samples_are_those_of_the_agent() {
+fn samples_equal_those_of_the_agent() {
     let heap = sampled();
-    let (samples, _) = heapdiff_diff::samples::Samples::of(heap.snapshot(), heap.own());
+    let (samples, _) = heapdiff_diff::samples::Samples::from_snapshot(heap.snapshot(), heap.own());
     let samples = samples.unwrap();
     assert!(samples.live.len() > 100 && !samples.collected.is_empty());
     let rows = ask(

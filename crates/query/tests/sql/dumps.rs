@@ -1,6 +1,6 @@
 //! Tests of queries over several dumps, and of commands that list tables.
 
-use heapdiff_query::{Dumps, Error, Limits, check, check_names, check_over, run_over};
+use heapdiff_query::{Dumps, Error, Limits, check, check_for_dumps, check_names, run_on_dumps};
 
 use crate::{Kept, ask, one, opened, sampled, shop};
 
@@ -10,7 +10,7 @@ fn names(names: &[&str]) -> Vec<String> {
 
 fn ask_both(dumps: &Dumps, sql: &str) -> Vec<Vec<String>> {
     let mut kept = Kept::default();
-    run_over(dumps, sql, Limits::default(), &mut kept).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    run_on_dumps(dumps, sql, Limits::default(), &mut kept).unwrap_or_else(|e| panic!("{sql}: {e}"));
     kept.rows
 }
 
@@ -55,7 +55,7 @@ fn dumps_have_their_names() {
     let text = "select text(id, 'after') from after.strings where id = (select max(id) from after.strings)";
     let value = "select value from strings where id = (select max(id) from strings)";
     assert_eq!(ask_both(&dumps, text), ask(shop(), value));
-    let failed = run_over(
+    let failed = run_on_dumps(
         &dumps,
         "select text(1, 'x')",
         Limits::default(),
@@ -69,7 +69,7 @@ fn dumps_have_their_names() {
 }
 
 #[test]
-fn names_that_dumps_cannot_have() {
+fn invalid_names_of_dumps_are_refused() {
     for bad in [
         "", "1st", "a b", "main", "TEMP", "select", "sqlite_x", "größe", "a;b",
     ] {
@@ -91,9 +91,9 @@ fn names_that_dumps_cannot_have() {
             most: 10
         })
     ));
-    check_over(&many[..10], "select * from d9.objects").unwrap();
+    check_for_dumps(&many[..10], "select * from d9.objects").unwrap();
     check_names(&names(&["before", "after", "_x9"])).unwrap();
-    let failed = check_over(&names(&["a", "b"]), "select * from c.objects").unwrap_err();
+    let failed = check_for_dumps(&names(&["a", "b"]), "select * from c.objects").unwrap_err();
     let Error::Sql {
         hint: Some(hint), ..
     } = failed
@@ -104,7 +104,7 @@ fn names_that_dumps_cannot_have() {
 }
 
 #[test]
-fn tables_and_columns_are_told() {
+fn tables_and_columns_are_listed() {
     let tables = ask(shop(), ".tables");
     assert_eq!(tables[0], ["objects", "every object"]);
     let in_schema = "select name from sqlite_master where type = 'table'";
@@ -134,7 +134,7 @@ fn tables_and_columns_are_told() {
             .sum::<usize>()
     );
     let dumps = names(&["a", "b"]);
-    check_over(&dumps, "describe b.refs").unwrap();
+    check_for_dumps(&dumps, "describe b.refs").unwrap();
     for (sql, text) in [
         (".quit", "there is no command `.quit`"),
         ("describe", "there is no command `describe`"),

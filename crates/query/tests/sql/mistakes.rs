@@ -7,7 +7,7 @@ use heapdiff_query::{Error, Limits, check, run};
 use crate::{Kept, shop};
 
 #[test]
-fn nothing_but_reading_is_allowed() {
+fn only_reading_is_allowed() {
     let folder = std::env::temp_dir();
     let attach = format!("attach '{}' as x", folder.join("heapdiff-x.db").display());
     for sql in [
@@ -50,7 +50,7 @@ fn nothing_but_reading_is_allowed() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn mistakes_are_reported_with_their_position() {
     let wrong = |sql: &str| match check(sql).unwrap_err() {
         Error::Sql {
             message,
@@ -108,7 +108,7 @@ fn mistakes_are_told_with_their_place() {
 }
 
 #[test]
-fn oql_is_recognized_where_it_is_no_sql() {
+fn oql_is_recognized_if_it_is_not_sql() {
     let told = |text: &str| match check(text) {
         Err(Error::Oql { sql }) => sql,
         other => panic!("{text}: {other:?}"),

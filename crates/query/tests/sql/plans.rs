@@ -118,7 +118,7 @@ const WHERE: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn looking_up_gives_what_scanning_gives() {
+fn lookups_and_scans_give_the_same_rows() {
     let mut empty = 0;
     for (table, column, comparison) in WHERE {
         let keys = match *table {
@@ -218,7 +218,7 @@ fn terms_of_an_or_are_looked_up_and_overlap() {
 }
 
 #[test]
-fn all_values_of_an_in_are_one_look() {
+fn all_values_of_an_in_are_one_lookup() {
     for (sql, plan) in [
         ("select * from objects where id in (5, 6, 7)", "0i"),
         ("select * from refs where target_id in (5, 6, 7)", "6i"),
@@ -234,7 +234,7 @@ fn all_values_of_an_in_are_one_look() {
 
 /// Sums computed in one pass equal those that SQLite computes row by row.
 #[test]
-fn sums_are_those_of_objects() {
+fn sums_equal_those_of_objects() {
     for heap in [shop(), crate::sampled()] {
         for (columns, rest) in [
             ("class, count(*), sum(shallow_bytes)", "group by class"),
@@ -278,7 +278,7 @@ fn sums_are_those_of_objects() {
 
 /// The table `object_sums` is internal: it is not listed, and no statement of a user can name it.
 #[test]
-fn sums_have_no_table_of_their_own() {
+fn the_table_of_sums_is_hidden() {
     let tables = ask(shop(), "select name from sqlite_master");
     assert!(
         tables.iter().all(|row| row[0] != "object_sums"),
@@ -290,7 +290,7 @@ fn sums_have_no_table_of_their_own() {
 }
 
 #[test]
-fn rows_are_limited() {
+fn the_number_of_rows_is_limited() {
     let mut kept = Kept::default();
     let limits = Limits {
         rows: Some(3),
@@ -320,7 +320,7 @@ fn rows_are_limited() {
 }
 
 #[test]
-fn columns_have_types_where_they_are_a_tables() {
+fn columns_of_tables_have_types() {
     let mut kept = Kept::default();
     let sql = "select id, o.class as c, reachable, length, count(*) as n from objects o limit 1";
     run(shop(), sql, Limits::default(), &mut kept).unwrap();

@@ -25,7 +25,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(line: &StackLine) -> Self {
+    fn from_line(line: &StackLine) -> Self {
         Self {
             grown: line.after.bytes.saturating_sub(line.before.bytes),
             shrunk: line.before.bytes.saturating_sub(line.after.bytes),
@@ -81,7 +81,7 @@ impl Tree {
             // Each stack (`line`) is different, and a stack comes before the longer stacks that begin with it. So the
             // last node is the end of this stack only, and no other stack adds its figures there.
             if let Some(last) = nodes.last_mut() {
-                last.own.add(Figures::of(line));
+                last.own.add(Figures::from_line(line));
             }
             previous = steps;
         }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pruned_counts_above() {
+    fn pruned_frames_count_in_their_parents() {
         let sum = |tree: &Tree| {
             let mut sum = Figures::default();
             tree.nodes.iter().for_each(|n| sum.add(n.own));

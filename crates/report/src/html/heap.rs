@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_told() {
+    fn omissions_are_reported() {
         let (all, some) = (page(false, 0), page(true, 7));
         for part in [
             "Places that retain less are not shown; --top N shows more.",

@@ -63,7 +63,7 @@ const CALLEES: (&str, &str) = ("flame graph with callees first", "in total");
 pub fn render_stacks(page: &StackPage<'_>, out: &mut dyn Write) -> io::Result<()> {
     let stacks = Stacks::new(page.allocated, page.focus, Names::Functions);
     if stacks.lines.iter().all(|l| l.after.bytes == 0) {
-        return Err(page.measured.nothing(page.focus));
+        return Err(page.measured.nothing_to_draw(page.focus));
     }
     let mut cut = Vec::new();
     let callers = flame_data(page.allocated, &stacks, FRAMES, CALLERS, &mut cut)?;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_first_is_chosen_and_what_does_not_fit_is_refused() {
+    fn the_order_is_chosen_and_a_focus_without_match_is_refused() {
         let all = allocated(&[("a.Main.main", "X", [0, 5])]);
         let chosen = "<option value=\"callees\" selected>";
         assert!(rendered(&all, None, true).contains(chosen));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_of_either_graph_is_told_by_its_name() {
+    fn truncation_of_each_graph_is_reported_by_its_name() {
         let lines = [
             ("a.A.a;a.B.b;a.C.c", "X", [0, 5]),
             ("a.D.d;a.E.e", "Y", [0, 3]),

@@ -33,7 +33,7 @@ pub(crate) fn render(whole: &DumpReport, out: &mut dyn Write) -> io::Result<()> 
     );
     warnings(report.warnings.iter().chain(&info.warnings), &mut text);
     if let Some(died) = &report.died {
-        let _ = writeln!(text, "> {}\n", prose(&cut(&kept::died(died))));
+        let _ = writeln!(text, "> {}\n", prose(&cut(&kept::error_sentence(died))));
         frames(&died.frames, &mut text.0);
     }
     let _ = writeln!(
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::synthetic;
 
-    fn told(report: &HeapReport, (more_suspects, more_classes): (bool, usize)) -> String {
+    fn rendered(report: &HeapReport, (more_suspects, more_classes): (bool, usize)) -> String {
         let mut whole = crate::tests::heap_report(report.clone());
         whole.more.more_suspects = more_suspects;
         whole.more.more_classes = more_classes;
@@ -80,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn names_are_code_and_what_is_left_out_is_told() {
+    fn names_are_code_and_omissions_are_reported() {
         let mut report = synthetic::heap(2);
-        let text = told(&report, (false, 0));
+        let text = rendered(&report, (false, 0));
         for parts in [
             "## What holds most of the heap\n",
             "a large object need not be a leak",
@@ -97,7 +97,7 @@ mod tests {
         assert!(!text.contains("Use another output format"), "{text}");
         report.suspects[0].coverage.unsampled_bytes = 0;
         report.suspects[1].coverage.unsampled_bytes = 0;
-        let text = told(&report, (true, 2));
+        let text = rendered(&report, (true, 2));
         assert!(
             text.contains("Places that retain less are not shown (`--top N` shows more)."),
             "{text}"
@@ -109,9 +109,9 @@ mod tests {
     #[test]
     fn a_comment_has_room_for_a_long_report() {
         let report = synthetic::heap(1000);
-        let text = told(&report, (false, 0));
+        let text = rendered(&report, (false, 0));
         assert!(text.contains("see the details of "), "{}", text.len());
-        assert!(!told(&synthetic::heap(1), (false, 0)).contains("see the details of "));
+        assert!(!rendered(&synthetic::heap(1), (false, 0)).contains("see the details of "));
         let mut report = synthetic::heap(1000);
         let huge = "é`|@<".repeat(400);
         report.warnings = vec![huge.clone(); 9];
@@ -121,7 +121,7 @@ mod tests {
             suspect.holder.clone_from(&huge);
             suspect.path = vec![huge.clone(); 60];
         }
-        let text = told(&report, (false, 0));
+        let text = rendered(&report, (false, 0));
         assert!(text.len() < 65_536, "{}", text.len());
     }
 }

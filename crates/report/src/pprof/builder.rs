@@ -9,7 +9,7 @@ use heapdiff_diff::FrameParts;
 use prost::Message;
 
 use super::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use super::{About, NANOS_PER_MS, whole};
+use super::{About, NANOS_PER_MS, to_i64};
 
 /// A profile that is being built.
 pub(super) struct Builder {
@@ -88,11 +88,11 @@ impl Builder {
     /// Adds a stack that allocated objects of a class. The locations in `location_id` begin with the leaf. `value` has
     /// one value for each sample type.
     pub(super) fn sample(&mut self, location_id: Vec<u64>, value: Vec<i64>, class: &str) {
-        self.labelled(location_id, value, Some(("class", class)));
+        self.add_stack(location_id, value, Some(("class", class)));
     }
 
     /// Adds a stack with or without a label.
-    pub(super) fn labelled(
+    pub(super) fn add_stack(
         &mut self,
         location_id: Vec<u64>,
         value: Vec<i64>,
@@ -119,7 +119,7 @@ impl Builder {
         default: &str,
         comments: impl Iterator<Item = String>,
     ) -> Profile {
-        let nanos = |ms: u64| whole(ms).saturating_mul(NANOS_PER_MS);
+        let nanos = |ms: u64| to_i64(ms).saturating_mul(NANOS_PER_MS);
         let strings = &mut self.strings;
         let default = format!("{default}_space");
         let [space, bytes, default] = ["space", "bytes", &default].map(|s| strings.number(s));
@@ -130,7 +130,7 @@ impl Builder {
                 r#type: space,
                 unit: bytes,
             }),
-            period: whole(about.interval_bytes),
+            period: to_i64(about.interval_bytes),
             comment: comments.map(|text| strings.number(&text)).collect(),
             default_sample_type: default,
             string_table: self.strings.texts,

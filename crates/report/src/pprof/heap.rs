@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::builder::{self, Builder};
 use super::proto::Profile;
-use super::{About, whole};
+use super::{About, to_i64};
 
 /// The objects that a stack allocated in a period, and those of them that are alive at the end of the period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ fn profile(samples: &[HeapSample<'_>], about: &About) -> Profile {
     for sample in samples {
         let location_id = sample.frames.iter().map(|f| builder.place(f)).collect();
         let figures = sample.allocated.into_iter().chain(sample.live);
-        builder.sample(location_id, figures.map(whole).collect(), sample.class);
+        builder.sample(location_id, figures.map(to_i64).collect(), sample.class);
     }
     let comments = about.dumps.iter().cloned();
     builder.finish(about, about.from_ms, "inuse", comments)

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use super::builder::{self, Builder};
 use super::proto::Profile;
-use super::{About, whole};
+use super::{About, to_i64};
 
 /// Live objects of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,9 +40,9 @@ fn profile(samples: &[LiveSample<'_>], about: &About) -> Profile {
     for sample in samples {
         let leaf_first = std::iter::once(&sample.class).chain(&sample.frames);
         let location_id = leaf_first.map(|frame| builder.place(frame)).collect();
-        let value = sample.live.map(whole).to_vec();
+        let value = sample.live.map(to_i64).to_vec();
         let holder = sample.holder.map(|holder| ("holder", holder));
-        builder.labelled(location_id, value, holder);
+        builder.add_stack(location_id, value, holder);
     }
     let comments = about.dumps.iter().cloned();
     builder.finish(about, about.to_ms, "inuse", comments)

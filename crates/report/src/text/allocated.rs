@@ -52,7 +52,7 @@ pub(crate) fn build(report: &Viewed<AllocatedReport>, doc: &mut Document) {
         });
     }
     let more = totals.rows.saturating_sub(report.stacks.len() as u64);
-    doc.rest_of_blocks(more, "more stack");
+    doc.add_unlisted_blocks(more, "more stack");
     if let Some(counted) = &report.counted {
         doc.gap();
         count::in_dump(counted, doc);
@@ -129,14 +129,14 @@ mod tests {
         .into()
     }
 
-    fn told(report: &Viewed<AllocatedReport>) -> String {
+    fn rendered(report: &Viewed<AllocatedReport>) -> String {
         printed(Style::plain(), |doc| build(report, doc))
     }
 
     #[test]
-    fn what_was_allocated_is_told_by_stack_and_by_class() {
+    fn allocations_are_shown_by_stack_and_by_class() {
         let counted = "allocated: all allocations since the agent's start that pass its filters";
-        let text = told(&report("stack", 3, 0));
+        let text = rendered(&report("stack", 3, 0));
         let all = "4.0 KiB allocated in 1m1s: 30 samples from 3 stacks\n";
         let row = "  1  (class not remembered)  2.0 KiB (1.0 KiB..4.0 KiB)  9 objects, 3 samples, 16 % alive\n";
         let rest = "and 2 more stacks (--top N shows more)";
@@ -144,21 +144,21 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains(counted), "{text}");
-        let text = told(&report("class", 3, 0));
+        let text = rendered(&report("class", 3, 0));
         let all = "4.0 KiB allocated in 1m1s: 1,234 objects from 3 classes\n";
         let row = "  1,234  56,789  byte[]\n";
         let rest = "and 2 more classes (--top N shows more)";
         for part in [counted, all, row, rest] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(!told(&report("class", 1, 0)).contains("(--top N shows more)"));
-        assert!(told(&report("class", 2, 0)).contains("and 1 more class (--top"));
+        assert!(!rendered(&report("class", 1, 0)).contains("(--top N shows more)"));
+        assert!(rendered(&report("class", 2, 0)).contains("and 1 more class (--top"));
     }
 
     #[test]
-    fn what_was_counted_stands_below_the_estimates() {
+    fn counts_are_shown_below_the_estimates() {
         let mut both = report("stack", 1, 0);
-        let estimates = told(&both);
+        let estimates = rendered(&both);
         for says in ["executed allocations", " before the dump", "counted 0"] {
             assert!(!estimates.contains(says), "{estimates}");
         }
@@ -169,7 +169,7 @@ mod tests {
             missed: CountedMissed::default(),
             ..CountedInDump::default()
         });
-        let text = told(&both);
+        let text = rendered(&both);
         let counted = "\nallocations counted: 0 objects (0 B) at 0 allocation sites, during 1s; the count ended 0s before the dump\n";
         assert!(
             text.starts_with(&*estimates) && text.contains(counted),
@@ -178,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn several_classes_of_a_stack_and_too_few_samples_are_told() {
+    fn several_classes_and_too_few_samples_are_reported() {
         let few = "the true size of large objects may be up to 50 % more than 8.0 KiB";
-        assert!(!told(&report("stack", 1, 0)).contains("where objects are large"));
-        assert!(!told(&report("stack", 1, 0)).contains(", only stacks that match"));
+        assert!(!rendered(&report("stack", 1, 0)).contains("where objects are large"));
+        assert!(!rendered(&report("stack", 1, 0)).contains(", only stacks that match"));
         let mut both = report("stack", 1, 8192);
         both.stacks[0].classes = vec!["byte[]".to_owned(), "char[]".to_owned()];
         both.focus = Some("Web".to_owned());
-        let text = told(&both);
+        let text = rendered(&both);
         assert!(text.contains(few), "{text}");
         assert!(text.contains("  1  byte[], char[]  2.0 KiB"), "{text}");
         assert!(
@@ -193,11 +193,11 @@ mod tests {
             "{text}"
         );
         both.stacks[0].sampled = Some(SampledBytes::default());
-        let text = told(&both);
+        let text = rendered(&both);
         assert!(text.contains(", 3 samples and counts, 16 %"), "{text}");
         both.stacks[0].sampled = None;
         both.stacks[0].survival_permille = None;
-        let unknown = told(&both);
+        let unknown = rendered(&both);
         assert!(
             unknown.contains("9 objects, 3 samples\n") && !unknown.contains("alive"),
             "{unknown}"

@@ -87,7 +87,7 @@ fn sites(listed: &[CountSite], all: u64, doc: &mut Document) {
         });
         doc.table(&columns, rows);
     }
-    doc.rest(all.saturating_sub(listed.len() as u64), "more site");
+    doc.add_unlisted_count(all.saturating_sub(listed.len() as u64), "more site");
 }
 
 /// Returns the place of an allocation in the source: `com.acme.Foo.add:42`.
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_are_listed_and_the_rest_is_told() {
+    fn sites_are_listed_and_the_rest_is_counted() {
         let one = report(1, |_| ());
         let head = "process 7 (Main): 30s\n1 allocation site of 1 class allocated 1,234 objects, 54.7 KiB\n\n";
         assert!(one.starts_with(head), "{one}");
@@ -267,7 +267,7 @@ code (for example string concatenation with a StringBuilder), which has no count
     }
 
     #[test]
-    fn what_is_not_counted_is_told() {
+    fn uncounted_allocations_are_reported() {
         let all = report(1, |_| ());
         assert!(!all.contains("no counter was left") && !all.contains("cannot be instrumented"));
         assert!(!all.contains("cannot be instrumented"), "{all}");
@@ -325,7 +325,7 @@ code (for example string concatenation with a StringBuilder), which has no count
     }
 
     #[test]
-    fn what_a_dump_has_of_counts_is_told() {
+    fn counts_in_a_dump_are_shown() {
         let all = dumped(|_| ());
         let says =
             "allocations counted: 1,234 objects (54.7 KiB) at 1 allocation site, during 12s; the count ended 420ms before the dump
@@ -362,7 +362,7 @@ objects   bytes  class   allocated in
     }
 
     #[test]
-    fn what_samples_say_otherwise_is_told_with_what_may_be_the_reason() {
+    fn disagreeing_samples_are_shown_with_a_possible_reason() {
         let line = |line, counted_bytes, estimated_bytes| LineDisagreement {
             class: "com.acme.Foo".to_owned(),
             method: "bar".to_owned(),

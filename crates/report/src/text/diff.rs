@@ -43,7 +43,7 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
     }
     doc.gap();
     if report.suspects.is_empty() && more_suspects.is_empty() {
-        let nothing = crate::explained::nothing(report);
+        let nothing = crate::explained::no_suspects_sentence(report);
         doc.line(nothing.as_deref().unwrap_or("no suspect"));
     } else {
         doc.line(bold("What grew"));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn headlines_mention_the_suspects_without_one() {
+    fn suspects_without_a_headline_are_counted() {
         use crate::synthetic::{report, suspect};
 
         let text = |listed: u32, more: usize| {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_told() {
+    fn omissions_are_reported() {
         use crate::synthetic::{report, suspect};
 
         let said = |known: usize, more: usize, classes: usize, delta: i64| {

@@ -41,13 +41,13 @@ pub(crate) fn build(report: &DumpReport, doc: &mut Document) {
     doc.titled(tables::waste(heap, ROWS));
     if !heap.classes.is_empty() {
         doc.titled(tables::classes(heap, usize::MAX, true));
-        doc.rest(report.more.more_classes as u64, "more class");
+        doc.add_unlisted_count(report.more.more_classes as u64, "more class");
     }
 }
 
 fn died(died: &Died, verbose: bool, doc: &mut Document) {
     doc.gap();
-    doc.prose(Span::new(Tone::Red, kept::died(died)));
+    doc.prose(Span::new(Tone::Red, kept::error_sentence(died)));
     let limit = if verbose { usize::MAX } else { FRAMES };
     for frame in died.frames.iter().take(limit) {
         doc.spans(["    at ".into(), Span::from(frame).within(WIDTH - 7)]);
@@ -70,32 +70,32 @@ mod tests {
         crate::tests::heap_report(synthetic::heap(suspects))
     }
 
-    fn told(report: &DumpReport) -> String {
+    fn rendered(report: &DumpReport) -> String {
         printed(Style::plain().within(WIDTH), |doc| build(report, doc))
     }
 
     #[test]
-    fn lines_fit_whatever_names_there_are() {
+    fn long_names_do_not_make_lines_too_long() {
         let mut report = report(2);
         let long = "deep.".repeat(60);
         report.data.suspects[0].class = long.clone();
         report.data.classes[0].class = long;
-        let text = told(&report);
+        let text = rendered(&report);
         let widest = text.lines().max_by_key(|l| l.chars().count()).unwrap();
         assert!(widest.chars().count() <= WIDTH, "{widest}");
         assert!(!text.contains('\u{202e}'), "{text}");
     }
 
     #[test]
-    fn large_is_not_called_leaking() {
+    fn large_objects_are_not_called_leaks() {
         let no_leak =
             "a large object need not be a leak: two dumps show what grows (heapdiff BEFORE AFTER)";
-        assert!(told(&report(1)).contains(no_leak));
-        assert!(!told(&report(0)).contains("a large object need not be a leak"));
+        assert!(rendered(&report(1)).contains(no_leak));
+        assert!(!rendered(&report(0)).contains("a large object need not be a leak"));
     }
 
     #[test]
-    fn parts_are_there_where_the_dump_has_them() {
+    fn sections_appear_only_with_data() {
         let parts = [
             "Threads with the largest retained size",
             "Wasted memory",
@@ -104,25 +104,25 @@ mod tests {
             "… and 4 more (-v shows all)",
         ];
         let mut report = report(1);
-        let text = told(&report);
+        let text = rendered(&report);
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
         report.view.verbose = true;
-        assert!(!told(&report).contains(parts[4]));
+        assert!(!rendered(&report).contains(parts[4]));
         report.data.threads.clear();
         report.data.waste.clear();
         report.data.classes.clear();
         report.data.died = None;
-        let text = told(&report);
+        let text = rendered(&report);
         assert!(!parts.iter().any(|part| text.contains(part)), "{text}");
     }
 
     #[test]
-    fn what_is_left_out_is_told() {
+    fn omissions_are_reported() {
         let mut report = report(1);
-        let all = told(&report);
+        let all = rendered(&report);
         report.more.more_suspects = true;
         report.more.more_classes = 7;
-        let text = told(&report);
+        let text = rendered(&report);
         for part in [
             "and more places, which retain less (--top N shows more)",
             "and 7 more classes (--top N shows more)",

@@ -25,10 +25,10 @@ mod waste;
 use std::io::{self, Write};
 
 pub(crate) use self::path::HolderPath;
-pub(crate) use self::print::in_threads;
 pub(crate) use self::print::table;
+pub(crate) use self::print::thread_phrase;
 pub(crate) use self::snapshot::layout_line;
-pub(crate) use self::stacks::{interval, is_noted};
+pub(crate) use self::stacks::{interval, is_worth_mentioning};
 use crate::document::Document;
 use crate::report::Report;
 use crate::style::Style;

@@ -25,7 +25,7 @@ impl HolderPath<'_> {
     pub(super) fn add(&self, verbose: bool, doc: &mut Document) {
         let mut steps = self.rooted();
         if !verbose {
-            steps = shortened(self.folded(steps));
+            steps = shorten_steps(self.folded(steps));
         }
         let mut lines: Vec<String> = Vec::new();
         for step in steps {
@@ -95,7 +95,7 @@ fn end_run(run: &mut Vec<String>, shown: &mut Vec<String>) {
 }
 
 /// Removes the steps in the middle of a long path.
-fn shortened(mut steps: Vec<String>) -> Vec<String> {
+fn shorten_steps(mut steps: Vec<String>) -> Vec<String> {
     let hidden = steps.len().saturating_sub(2 * STEPS + 1);
     if hidden > 1 {
         let note = format!("… {hidden} more steps (-v shows them)");

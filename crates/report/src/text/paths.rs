@@ -27,7 +27,7 @@ pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
         } else {
             "have"
         };
-        let why = snapshot::unheld(&report.view);
+        let why = snapshot::unheld_phrase(&report.view);
         doc.line(format!("{few} {verb} no path: {why}"));
     }
     doc.gap();
@@ -130,7 +130,7 @@ mod tests {
     use heapdiff_model::show::SelectedTotals;
 
     #[test]
-    fn what_has_no_path_and_what_is_left_out_is_told() {
+    fn missing_paths_and_omissions_are_reported() {
         let of = |without_path: u64, lines: u64| {
             tests::text(&Report::Paths(
                 PathsReport {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_without_their_class() {
+    fn fields_are_shown_without_their_class() {
         assert_eq!(field("com.acme.Foo.entries"), ".entries");
         assert_eq!(field("[12]"), "[12]");
         assert_eq!(field("<class loader>"), "<class loader>");

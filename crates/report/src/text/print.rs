@@ -51,28 +51,28 @@ fn block(block: &Block, style: Style, out: &mut dyn Write) -> io::Result<()> {
         }
         Block::Warning(warning) => {
             let parts = wrapped(&printable(warning), WIDTH - WARNING.len() - 1);
-            let mut parts = labelled(WARNING, &parts);
+            let mut parts = with_label(WARNING, &parts);
             parts.try_for_each(|(label, part)| {
                 writeln!(out, "{} {part}", style.yellow(format!("{label:<8}")))
             })
         }
         Block::Pair(label, text) => pair(label, text, style, out),
-        Block::Reason(label, sentence) => labelled(label, &wrapped(sentence, WIDTH - INDENT))
+        Block::Reason(label, sentence) => with_label(label, &wrapped(sentence, WIDTH - INDENT))
             .try_for_each(|(label, part)| pair(label, part, style, out)),
         Block::Table(table) => self::table(table, style, out),
         Block::Stack(stack) => self::stack(stack, style, out),
         Block::Frames(label, frames, (verbose, limit)) => {
-            let mut lines = shown(style.frames(*verbose, *limit), frames);
+            let mut lines = frame_lines(style.frames(*verbose, *limit), frames);
             if frames.is_empty() {
                 lines.push("(no Java frame)".to_owned());
             }
-            labelled(label, &lines).try_for_each(|(label, text)| pair(label, text, style, out))
+            with_label(label, &lines).try_for_each(|(label, text)| pair(label, text, style, out))
         }
     }
 }
 
 /// Returns the lines, with a label before the first of them.
-fn labelled<'a>(label: &'a str, lines: &'a [String]) -> impl Iterator<Item = (&'a str, &'a str)> {
+fn with_label<'a>(label: &'a str, lines: &'a [String]) -> impl Iterator<Item = (&'a str, &'a str)> {
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
     labels.zip(lines.iter().map(|line| &**line))
 }
@@ -87,7 +87,7 @@ fn line(spans: &[Span], style: Style, out: &mut dyn Write) -> io::Result<()> {
 fn painted(span: &Span, style: Style) -> String {
     let text = printable(&span.text);
     let text = match span.room {
-        Some(room) => style.fitted(&text, room),
+        Some(room) => style.shorten_to_fit(&text, room),
         None => text,
     };
     style.toned(span.tone, text).to_string()
@@ -95,7 +95,7 @@ fn painted(span: &Span, style: Style) -> String {
 
 fn pair(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let text = printable(text);
-    let text = style.fitted(&text, WIDTH - INDENT);
+    let text = style.shorten_to_fit(&text, WIDTH - INDENT);
     writeln!(out, "    {:<8} {text}", style.toned(Tone::Dim, label))
 }
 
@@ -125,26 +125,26 @@ fn stack(stack: &Stack, style: Style, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "{}  {figures}",
-        style.toned(Tone::Bold, style.fitted(&class, left))
+        style.toned(Tone::Bold, style.shorten_to_fit(&class, left))
     )?;
-    let mut lines = shown(style.frames(*verbose, FRAMES), frames);
+    let mut lines = frame_lines(style.frames(*verbose, FRAMES), frames);
     if frames.is_empty() {
         lines.push(Samples::NoStack.to_string());
     }
     if let Some((first, others)) = threads.split_first()
         && (*verbose || first != "main" || !others.is_empty())
     {
-        lines.push(in_threads(first, others));
+        lines.push(thread_phrase(first, others));
     }
     for text in lines {
         let text = printable(&text);
-        writeln!(out, "{:indent$}{}", "", style.fitted(&text, room))?;
+        writeln!(out, "{:indent$}{}", "", style.shorten_to_fit(&text, room))?;
     }
     Ok(())
 }
 
 /// Returns a line for each shown frame.
-fn shown(choice: Frames, frames: &[String]) -> Vec<String> {
+fn frame_lines(choice: Frames, frames: &[String]) -> Vec<String> {
     let (shown, more) = choice.of(frames);
     let mut lines: Vec<String> = shown
         .iter()
@@ -160,7 +160,7 @@ fn shown(choice: Frames, frames: &[String]) -> Vec<String> {
     lines
 }
 
-pub(crate) fn in_threads(first: &str, others: &[String]) -> String {
+pub(crate) fn thread_phrase(first: &str, others: &[String]) -> String {
     match others {
         [] => format!("in thread {first}"),
         [second] => format!("in threads {first} and {second}"),
@@ -177,7 +177,7 @@ pub(crate) fn table(table: &Table, style: Style, out: &mut dyn Write) -> io::Res
     let cell = |(i, cell): (usize, &String)| {
         let text = printable(cell);
         match table.columns[i].1 {
-            Column::Cut(room) => style.fitted(&text, room).into_owned(),
+            Column::Cut(room) => style.shorten_to_fit(&text, room).into_owned(),
             _ => text.into_owned(),
         }
     };
@@ -200,7 +200,7 @@ pub(crate) fn table(table: &Table, style: Style, out: &mut dyn Write) -> io::Res
             match (widths.get(i), table.columns[i].1) {
                 (Some(&width), Column::Figure) => line += &format!("{cell:>width$}"),
                 (Some(&width), _) => line += &format!("{cell:<width$}"),
-                (None, _) => line += &style.fitted(cell, room),
+                (None, _) => line += &style.shorten_to_fit(cell, room),
             }
             if i + 1 < cells.len() {
                 line += &" ".repeat(GAP);

@@ -34,7 +34,7 @@ pub(crate) fn build(report: &Viewed<RecordingReport, RecordingView>, doc: &mut D
         events.join(", "),
         counted(info.collections, "GC")
     );
-    for line in [jvm, events, meaning(report)] {
+    for line in [jvm, events, figures_meaning(report)] {
         doc.one_line(dim(line));
     }
     let totals = &report.totals;
@@ -70,7 +70,7 @@ pub(crate) fn build(report: &Viewed<RecordingReport, RecordingView>, doc: &mut D
         });
     }
     let more = totals.stacks.saturating_sub(report.stacks.len() as u64);
-    doc.rest_of_blocks(more, "more stack");
+    doc.add_unlisted_blocks(more, "more stack");
 }
 
 /// Adds the table of classes.
@@ -112,7 +112,7 @@ fn by_class(report: &Viewed<RecordingReport, RecordingView>, doc: &mut Document)
 }
 
 /// Returns the meaning of the figures.
-fn meaning(report: &RecordingReport) -> String {
+fn figures_meaning(report: &RecordingReport) -> String {
     // Samples of `jdk.ObjectAllocationSample` have weights from the JVM. The sampling interval in the recording belongs
     // to other events, so it does not apply to these samples.
     let is_weighed = report.event == "jdk.ObjectAllocationSample";
@@ -149,14 +149,14 @@ fn figures(stack: &RecordedStack, report: &RecordingReport) -> String {
         // not.
         _ => format!(
             "{figures}, allocated from {} to {}",
-            since(stack.first_ms),
-            since(stack.last_ms)
+            time_since_start(stack.first_ms),
+            time_since_start(stack.last_ms)
         ),
     }
 }
 
 /// Formats a time since the recording began.
-fn since(ms: u64) -> String {
+fn time_since_start(ms: u64) -> String {
     match ms {
         0..100_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
         _ => span(ms),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_figures_are_of_is_told_once() {
+    fn the_meaning_of_figures_is_stated_once() {
         let meanings = [
             (
                 ("sampled", None),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_recording_is_of_and_what_is_left_out_is_told() {
+    fn the_jvm_and_omissions_are_reported() {
         let unknown = "the recording does not identify its JVM\n";
         let mut named = report("sampled", None, 2);
         assert!(told(report("sampled", None, 1)).contains(unknown));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_have_a_line_each_with_what_is_known() {
+    fn each_class_has_a_line_with_its_known_figures() {
         let by_class = |measure, ci95, estimated_objects| {
             let mut report = report(measure, None, 2);
             report.by = "class";

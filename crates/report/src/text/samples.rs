@@ -83,7 +83,7 @@ mod tests {
 
     /// Returns the text of a report that lists two samples. `which` is the kind of samples, `by` is their order, and
     /// `all` is the number of samples of the run.
-    fn told(which: &'static str, by: &'static str, all: u64) -> String {
+    fn rendered(which: &'static str, by: &'static str, all: u64) -> String {
         let collected = (which != "live").then_some(5000);
         let row = || SampleReportRow {
             uid: 7,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn which_samples_they_are_and_in_what_order_is_told() {
+    fn the_kind_and_order_of_samples_are_stated() {
         let orders = ["oldest first", "longest-lived first", "largest first"];
         let kinds = [
             "2 live samples: ",
@@ -134,7 +134,7 @@ mod tests {
             ("live", "bytes", 0, 2),
             ("chosen", "bytes", 2, 2),
         ] {
-            let text = told(which, by, 2);
+            let text = rendered(which, by, 2);
             let said = |words: [&str; 3]| words.map(|w| text.contains(w));
             assert_eq!(said(kinds), [0, 1, 2].map(|at| at == kind), "{text}");
             assert_eq!(said(orders), [0, 1, 2].map(|at| at == order), "{text}");
@@ -146,6 +146,6 @@ mod tests {
             assert_eq!(collected, which != "live", "{text}");
             assert!(!text.contains("--top N shows more"), "{text}");
         }
-        assert!(told("live", "age", 5).ends_with("\n3 more (--top N shows more)\n"));
+        assert!(rendered("live", "age", 5).ends_with("\n3 more (--top N shows more)\n"));
     }
 }

@@ -21,9 +21,9 @@ pub(crate) fn build(report: &Viewed<ShowReport>, doc: &mut Document) {
     }
     for object in &report.objects {
         doc.gap();
-        self::object(object, snapshot::unheld(&report.view), doc);
+        self::object(object, snapshot::unheld_phrase(&report.view), doc);
     }
-    doc.rest_of_blocks(selected.objects.saturating_sub(shown), "more object");
+    doc.add_unlisted_blocks(selected.objects.saturating_sub(shown), "more object");
 }
 
 fn object(object: &ShownObject, unheld: &str, doc: &mut Document) {
@@ -48,7 +48,7 @@ fn object(object: &ShownObject, unheld: &str, doc: &mut Document) {
         line("root", root, doc);
     }
     if let Some(dominator) = &object.dominator {
-        line("held by", &mention(dominator), doc);
+        line("held by", &object_line(dominator), doc);
     }
     if let Some(text) = &object.text {
         let literal: Vec<char> = format!("{text:?}").chars().collect();
@@ -58,10 +58,10 @@ fn object(object: &ShownObject, unheld: &str, doc: &mut Document) {
         }
     }
     if let Some(superclass) = &object.superclass {
-        line("extends", &mention(superclass), doc);
+        line("extends", &object_line(superclass), doc);
     }
     if let Some(loader) = &object.loader {
-        line("loader", &mention(loader), doc);
+        line("loader", &object_line(loader), doc);
     }
     let width = object.fields.iter().map(|f| f.name.chars().count()).max();
     let width = width.unwrap_or(0).min(30);
@@ -223,7 +223,7 @@ fn thread_local(values: &ThreadLocalValues, doc: &mut Document) {
         let bytes = values.largest_retained_bytes.unwrap_or(0);
         doc.one_line(format!(
             "    the largest value is {value}, which retains {bytes} in thread {thread:?}",
-            value = mention(largest),
+            value = object_line(largest),
             bytes = Size(bytes)
         ));
     }
@@ -279,7 +279,7 @@ fn referrers(object: &ShownObject, doc: &mut Document) {
             kind => format!(", {kind}"),
         };
         // The name of the field comes before the class of the object, because it tells a reader more.
-        let from = mention(&referrer.object);
+        let from = object_line(&referrer.object);
         doc.one_line(format!("    {}{weak}  {from}", referrer.via));
     }
     let rest = object.referrer_count - object.referrers.len() as u64;
@@ -298,14 +298,14 @@ fn labelled(label: &str, text: Span) -> [Span; 4] {
 fn value(value: &ShownValue) -> String {
     match (&value.value, &value.object) {
         (Some(literal), _) => literal.clone(),
-        (None, Some(object)) => mention(object),
+        (None, Some(object)) => object_line(object),
         (None, None) if value.kind == "Object" => "null".to_owned(),
         (None, None) => "(missing in the dump)".to_owned(),
     }
 }
 
 /// Returns an object in one line: `byte[16] @ 0x7f00`, `java.lang.String @ 0x7f08 "text"`.
-pub(super) fn mention(object: &ObjectRef) -> String {
+pub(super) fn object_line(object: &ObjectRef) -> String {
     let class = object.class.as_deref().unwrap_or("(not in this dump)");
     let class = match object.length {
         Some(length) => class.replacen("[]", &format!("[{length}]"), 1),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     /// Returns the text of a `heapdiff show` report that lists `object`. The selector matches `objects` objects.
-    fn told(object: ShownObject, objects: u64) -> String {
+    fn rendered(object: ShownObject, objects: u64) -> String {
         tests::text(&Report::Show(
             ShowReport {
                 schema: ShowReport::SCHEMA,
@@ -361,7 +361,7 @@ mod tests {
     };
 
     #[test]
-    fn a_thread_local_leads_to_the_values_of_the_threads() {
+    fn the_values_of_a_thread_local_are_shown() {
         let values = |threads: u64| ThreadLocalValues {
             threads,
             objects: threads,
@@ -381,8 +381,8 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_left_out_are_told() {
-        let (one, three) = (told(object(), 1), told(object(), 3));
+    fn omitted_objects_are_counted() {
+        let (one, three) = (rendered(object(), 1), rendered(object(), 3));
         let names = "com.acme.Entry: 3 objects, 72 B; the objects that retain most:\n";
         assert!(three.contains(names), "{three}");
         assert!(three.ends_with("\nand 2 more objects (--top N shows more)\n"));
@@ -390,14 +390,14 @@ mod tests {
     }
 
     #[test]
-    fn what_an_object_retains_is_told_as_it_is() {
+    fn the_retained_size_of_an_object_is_shown() {
         let of = |retained: Option<(u64, u64)>| {
             let object = ShownObject {
                 retained_bytes: retained.map(|r| r.0),
                 retained_objects: retained.map(|r| r.1),
                 ..object()
             };
-            told(object, 1)
+            rendered(object, 1)
         };
         let parts = [
             "24 bytes, retains only itself\n",
@@ -415,14 +415,14 @@ mod tests {
     }
 
     #[test]
-    fn nulls_are_counted_where_there_are_any() {
+    fn nulls_are_counted_if_there_are_any() {
         let of = |offset: u64, elements: Vec<ShownValue>| {
             let array = ShownArray {
                 length: 9,
                 elements,
                 offset,
             };
-            told(
+            rendered(
                 ShownObject {
                     array: Some(array),
                     ..object()
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn unreadable_contents_are_reported() {
         let contents = |kind, size, whole| ShownContents {
             kind,
             size,
@@ -467,7 +467,7 @@ mod tests {
                 contents: Some(contents(kind, size, whole)),
                 ..object()
             };
-            told(object, 1)
+            rendered(object, 1)
         };
         let damaged = "; the object is damaged, or the program was changing it\n";
         assert!(
@@ -503,7 +503,7 @@ mod tests {
                 referrer_count,
                 ..object()
             };
-            let text = told(object, 1);
+            let text = rendered(object, 1);
             let certain =
                 text.contains("JVM filler: this object fills a gap between other objects");
             (certain, text.contains("JVM filler, or an array"))
@@ -520,14 +520,14 @@ mod tests {
     }
 
     #[test]
-    fn referrers_are_told_where_there_are_some() {
+    fn referrers_are_listed_if_there_are_any() {
         let of = |class: Option<&str>| ObjectRef {
             id: "0x20".to_owned(),
             class: class.map(str::to_owned),
             ..ObjectRef::default()
         };
-        assert_eq!(mention(&of(None)), "(not in this dump) @ 0x20");
-        let known = mention(&of(Some("a.B")));
+        assert_eq!(object_line(&of(None)), "(not in this dump) @ 0x20");
+        let known = object_line(&of(Some("a.B")));
         assert!(!known.contains("not in this dump"), "{known}");
         let held = ShownObject {
             referrer_count: 1,
@@ -538,7 +538,7 @@ mod tests {
             }],
             ..object()
         };
-        assert!(told(held, 1).ends_with("  referred to by\n    a.B.next  a.B @ 0x20\n"));
-        assert!(!told(object(), 1).contains("referred to by"));
+        assert!(rendered(held, 1).ends_with("  referred to by\n    a.B.next  a.B @ 0x20\n"));
+        assert!(!rendered(object(), 1).contains("referred to by"));
     }
 }

@@ -4,7 +4,7 @@ use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_model::sites::{AgentReport, SitesReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use super::stacks::is_noted;
+use super::stacks::is_worth_mentioning;
 use super::{snapshot, stacks};
 use crate::document::Column::{Figure, Name};
 use crate::document::{Document, WIDTH, dim, yellow};
@@ -31,7 +31,7 @@ pub(crate) fn build(report: &Viewed<SitesReport, SitesView>, doc: &mut Document)
     if report.by != "class" {
         other_stacks(totals.other_stacks_bytes, totals.estimated_bytes, doc);
     }
-    if is_noted(totals.unsampled_bytes, reachable) {
+    if is_worth_mentioning(totals.unsampled_bytes, reachable) {
         doc.note(Samples::UncoveredHeap {
             size: Size(totals.unsampled_bytes),
             reachable: Size(reachable),
@@ -52,13 +52,13 @@ pub(crate) fn build(report: &Viewed<SitesReport, SitesView>, doc: &mut Document)
         stacks::stack(stack, Some(number), report.view.verbose, doc);
     }
     let more = totals.stacks.saturating_sub(report.stacks.len() as u64);
-    doc.rest_of_blocks(more, "more stack");
+    doc.add_unlisted_blocks(more, "more stack");
 }
 
 /// Adds a line about the objects whose allocation stacks have no sample. `part` is the number of their bytes. Adds
 /// nothing if this is less than one per cent of `total`.
 pub(super) fn other_stacks(part: u64, total: u64, doc: &mut Document) {
-    if is_noted(part, total) {
+    if is_worth_mentioning(part, total) {
         doc.note(Samples::OtherStacks { size: Size(part) });
     }
 }
@@ -138,7 +138,7 @@ fn by_class(report: &Viewed<SitesReport, SitesView>, doc: &mut Document) {
 
 /// Adds the number of classes that are not listed.
 pub(super) fn more_classes(all: u64, shown: usize, doc: &mut Document) {
-    doc.rest(all.saturating_sub(shown as u64), "more class");
+    doc.add_unlisted_count(all.saturating_sub(shown as u64), "more class");
 }
 
 /// Adds the warning that the JVM may have sampled large objects too rarely. `is_live` is true if the figures are about
@@ -284,7 +284,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn stacks_of_which_too_little_is_known_are_explained() {
+    fn stacks_with_too_few_samples_are_explained() {
         let note = "is unknown for stacks with too few samples of freed objects\n";
         let with = |survival_known: bool| {
             let mut report = live("stack");
@@ -312,7 +312,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn classes_have_counts_where_the_agent_counted() {
+    fn classes_have_counts_if_the_agent_counted() {
         let told = |allocated: Option<CountRow>| {
             let mut report = live("class");
             report.classes = vec![LiveClassRow {
@@ -400,7 +400,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn exact_sizes_are_told_where_the_dump_names_stacks() {
+    fn exact_sizes_are_stated_if_the_dump_has_stacks() {
         let text = printed(Style::plain(), |doc| origin(None, 0, doc));
         assert!(text.ends_with(": sizes are exact\n"), "{text}");
         assert!(!text.contains("the agent uses"), "{text}");
@@ -408,7 +408,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn how_samples_were_chosen_is_told_once() {
+    fn the_sampling_is_described_once() {
         let forms = [
             (("bytes", 0, 0), (0, 0), "every allocation is sampled; "),
             (
@@ -483,7 +483,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_left_out_or_lost_is_not_said_to_be_sampled() {
+    fn filtered_and_lost_allocations_are_not_called_sampled() {
         assert!(told(("bytes", 0, 0), (0, 0), 0).contains("every allocation is sampled; "));
         let text = told(("bytes", 0, 0), (0, 0), 3);
         assert!(
@@ -501,7 +501,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_the_agent_takes_and_loses_is_told() {
+    fn memory_and_losses_of_the_agent_are_reported() {
         let (calm, lossy) = (
             told(("bytes", 0, 0), (0, 0), 0),
             told(("bytes", 0, 0), (0, 0), 3),
@@ -521,7 +521,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn too_few_samples_of_large_objects_are_told_where_there_are_such_objects() {
+    fn too_few_samples_of_large_objects_are_reported() {
         let told = |bytes| printed(Style::plain(), |doc| large_objects(bytes, true, doc));
         assert_eq!(told(0), "");
         let told = told(3 << 20);
@@ -533,7 +533,7 @@ pub(super) mod tests {
         assert!(told.lines().all(|line| line.len() <= WIDTH), "{told}");
     }
     #[test]
-    fn filters_and_losses_are_named_where_each_allocation_counts() {
+    fn filters_and_losses_are_named_if_all_is_sampled() {
         let cases = [
             (false, false, "every allocation is sampled"),
             (

@@ -20,7 +20,7 @@ pub(crate) fn build(report: &Viewed<SizeofReport, SizeofView>, doc: &mut Documen
     let selectors = selectors.within(WIDTH - named.len() - 2);
     doc.spans([selectors, format!(": {named}").into()]);
     doc.gap();
-    sizes(set, snapshot::unheld(&report.view), doc);
+    sizes(set, snapshot::unheld_phrase(&report.view), doc);
     if set.objects > 1 {
         doc.gap();
         sums(set, doc);
@@ -191,7 +191,7 @@ fn objects(report: &SizeofReport, doc: &mut Document) {
     });
     doc.table(&columns, rows);
     let more = report.set.objects - report.objects.len() as u64;
-    doc.rest(more, "more object");
+    doc.add_unlisted_count(more, "more object");
 }
 
 /// Adds the deep size by field, as a tree. The size of a line includes the objects of deeper levels that have no line.
@@ -324,12 +324,12 @@ mod tests {
         .into()
     }
 
-    fn told(report: Viewed<SizeofReport, SizeofView>) -> String {
+    fn rendered(report: Viewed<SizeofReport, SizeofView>) -> String {
         tests::text(&Report::Sizeof(Box::new(report)))
     }
 
     #[test]
-    fn what_sizes_mean_is_told_of_one_and_of_several() {
+    fn sizes_are_explained_for_one_and_several_objects() {
         let single = [
             " the object itself\n",
             " this object and all objects reachable from it\n",
@@ -340,7 +340,7 @@ mod tests {
             " these objects and all objects reachable from them, each counted once\n",
             " memory that would be freed if all these objects were removed\n",
         ];
-        let (one, two) = (told(report(1)), told(report(2)));
+        let (one, two) = (rendered(report(1)), rendered(report(2)));
         assert!(
             single.iter().all(|s| one.contains(s) && !two.contains(s)),
             "{one}"
@@ -351,23 +351,23 @@ mod tests {
         );
         let mut garbage = report(1);
         garbage.set.retained_bytes = None;
-        let garbage = told(garbage);
+        let garbage = rendered(garbage);
         let nothing = "retained: nothing (unreachable, or reachable only through references excluded by --refs)\n";
         assert!(garbage.contains(nothing) && !one.contains("retained: nothing"));
     }
 
     #[test]
-    fn sums_are_told_as_they_are() {
+    fn sums_are_explained() {
         let mut in_table = report(2);
         in_table.set.class_table_bytes = Some(150);
         let line = "The class table of a report shows 150 retained bytes for this class. This is a lower bound:\n";
-        assert!(told(in_table).contains(line));
-        assert!(!told(report(2)).contains("The class table of a report"));
+        assert!(rendered(in_table).contains(line));
+        assert!(!rendered(report(2)).contains("The class table of a report"));
         let of = |deep: Option<u64>, retained: u64| {
             let mut report = report(2);
             report.set.sum_deep_bytes = deep;
             report.set.sum_retained_bytes = retained;
-            told(report)
+            rendered(report)
         };
         let deep = [
             "The deep sizes of these objects add up to the total above: no two objects reach the same object.\n",
@@ -402,15 +402,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_of_sizes_is_told() {
-        let plain = told(report(1));
+    fn objects_excluded_from_sizes_are_reported() {
+        let plain = rendered(report(1));
         let mut shared = report(1);
         shared.flyweights = Some(SizeofFlyweights {
             enum_constants: 3,
             cached_boxes: 4,
             interned_strings: 5,
         });
-        let shared = told(shared);
+        let shared = rendered(shared);
         let left = "not counted, because they are shared: 3 enum constants, 4 cached boxes, 5 string constants\n\
                     other interned strings are counted, because a dump does not show which strings are interned\n";
         assert!(shared.contains(left), "{shared}");
@@ -421,7 +421,7 @@ mod tests {
                 unknown_classes: unknown.len() as u64,
                 unknown: unknown.iter().map(|&u| u.to_owned()).collect(),
             });
-            told(report)
+            rendered(report)
         };
         assert!(of(&[]).contains("\nfinal fields are skipped\n"));
         let but = "\nfinal fields are skipped, except the final fields of 2 classes (a.B, …)\n";
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_and_classes_that_are_left_out_are_counted() {
+    fn omitted_objects_and_classes_are_counted() {
         let of = |objects: u64, classes: u64| {
             let mut report = report(objects);
             report.more.shows_classes = true;
@@ -440,7 +440,7 @@ mod tests {
                 shallow_bytes: 300,
             }];
             report.more.more_classes = (classes, 8, 1024);
-            told(report)
+            rendered(report)
         };
         let objects = "and 2 more objects (--top N shows more)\n";
         assert!(of(3, 0).contains(objects) && !of(2, 0).contains(objects));

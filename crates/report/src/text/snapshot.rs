@@ -48,7 +48,7 @@ pub(super) fn layout(jvm: Option<&str>, layout: &LayoutInfo, doc: &mut Document)
 }
 
 /// Returns the phrase about objects without a path from a GC root.
-pub(super) const fn unheld(view: &View) -> &'static str {
+pub(super) const fn unheld_phrase(view: &View) -> &'static str {
     if view.holds_weakly {
         "unreachable: no path from a GC root"
     } else {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measured_layout_is_internal_and_an_assumed_one_is_a_warning() {
+    fn only_an_assumed_layout_is_a_warning() {
         let verbose = Style::plain().with_internals(true);
         let (measured, modelled) = (line(MEASURED, verbose), line("assumed", Style::plain()));
         assert!(!line(MEASURED, Style::plain()).contains("object layout"));
@@ -102,12 +102,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_weakly_is_no_garbage_for_certain() {
+    fn weakly_held_objects_are_not_called_unreachable() {
         let mut view = View::default();
-        assert!(unheld(&view).ends_with("or reachable only through references excluded by --refs"));
-        assert!(!unheld(&view).contains("no path from a GC root"));
+        assert!(
+            unheld_phrase(&view)
+                .ends_with("or reachable only through references excluded by --refs")
+        );
+        assert!(!unheld_phrase(&view).contains("no path from a GC root"));
         view.holds_weakly = true;
-        assert_eq!(unheld(&view), "unreachable: no path from a GC root");
-        assert!(!unheld(&view).contains("only through weaker"));
+        assert_eq!(unheld_phrase(&view), "unreachable: no path from a GC root");
+        assert!(!unheld_phrase(&view).contains("only through weaker"));
     }
 }

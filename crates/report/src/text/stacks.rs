@@ -41,7 +41,7 @@ pub(super) fn amount(bytes: u64, ci95: Option<[u64; 2]>) -> String {
 }
 
 /// True if `part` is at least one per cent of `all`. Smaller parts are not mentioned.
-pub(crate) const fn is_noted(part: u64, all: u64) -> bool {
+pub(crate) const fn is_worth_mentioning(part: u64, all: u64) -> bool {
     part > 0 && part >= all / 100
 }
 
@@ -53,7 +53,7 @@ mod tests {
     use crate::text::tests::printed;
 
     #[test]
-    fn intervals_have_both_ends_where_they_are_lopsided() {
+    fn asymmetric_intervals_show_both_ends() {
         assert_eq!(interval(1024, [1024, 1024]), "1.0 KiB");
         assert_eq!(interval(2048, [1024, 3072]), "2.0 KiB ± 1.0 KiB");
         assert_eq!(interval(2048, [1152, 3072]), "2.0 KiB ± 1.0 KiB");
@@ -62,13 +62,21 @@ mod tests {
     }
 
     #[test]
-    fn a_hundredth_is_worth_a_word() {
-        assert!(is_noted(1, 100) && is_noted(1, 0) && is_noted(50, 100));
-        assert!(!is_noted(0, 0) && !is_noted(0, 100) && !is_noted(1, 200));
+    fn one_percent_is_worth_a_note() {
+        assert!(
+            is_worth_mentioning(1, 100)
+                && is_worth_mentioning(1, 0)
+                && is_worth_mentioning(50, 100)
+        );
+        assert!(
+            !is_worth_mentioning(0, 0)
+                && !is_worth_mentioning(0, 100)
+                && !is_worth_mentioning(1, 200)
+        );
     }
 
     #[test]
-    fn what_is_not_known_and_what_is_left_out_is_told() {
+    fn unknown_stacks_and_omissions_are_reported() {
         let of = |frames: &[&str], threads: &[&str], verbose| {
             let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
             let stack = Stack {
@@ -139,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_part_is_alive_is_told_where_it_is_known() {
+    fn the_live_share_is_shown_if_it_is_known() {
         let told = |survival_known, survival_permille| {
             let stack = heapdiff_diff::Stack {
                 frames: vec!["com.acme.Web.get(Web.java:7)".to_owned()],

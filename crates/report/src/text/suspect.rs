@@ -1,6 +1,6 @@
 //! Prints a suspect of a comparison or of one dump.
 
-use heapdiff_diff::sentence::{Samples, more_held};
+use heapdiff_diff::sentence::{Samples, holders_unchanged_sentence};
 use heapdiff_diff::{HeapReport, History, Stack, Suspect};
 use heapdiff_units::{Size, counted, grouped, signed_size};
 
@@ -21,7 +21,7 @@ pub(super) enum About<'a> {
 
 /// Returns the tone (colour) in which the suspect's verdict is shown: red for a grave verdict, yellow otherwise.
 pub(super) const fn tone(suspect: &Suspect) -> Tone {
-    if suspect.verdict.is_grave() {
+    if suspect.verdict.is_leak_or_growth() {
         Tone::Red
     } else {
         Tone::Yellow
@@ -114,7 +114,7 @@ fn reasons(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Docume
     };
     // If a known leak pattern matches, its figures already show that the holder has more content. So this reason is not
     // printed again.
-    let more_held = more_held();
+    let more_held = holders_unchanged_sentence();
     let is_obvious = |reason: &str| !verbose && suspect.detector.is_some() && reason == more_held;
     for reason in &suspect.reasons {
         if common != Some(reason) && !is_obvious(reason) {
@@ -212,7 +212,7 @@ mod tests {
     const GROWTH: About<'_> = About::Growth { common: None };
 
     #[test]
-    fn lines_fit_whatever_names_there_are() {
+    fn long_names_do_not_make_lines_too_long() {
         use crate::synthetic::{HOSTILE, stack, suspect};
 
         let long = format!("com.acme.{}.Order\u{6f22}", "deep.".repeat(60));
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    fn told(one: &Suspect, verbose: bool) -> String {
+    fn rendered(one: &Suspect, verbose: bool) -> String {
         let text = printed(Style::plain(), |doc| {
             super::suspect(one, &GROWTH, verbose, doc)
         });
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_sample_speaks_for_is_told_where_it_is_worth_a_word() {
+    fn growth_not_covered_by_samples_is_reported() {
         use crate::synthetic::{stack, suspect};
 
         let plain = || {
@@ -262,31 +262,31 @@ mod tests {
             "lost samples represent up to 4.9 KiB",
             "1 more stack (-v shows all)",
         ];
-        let text = told(&plain(), false);
+        let text = rendered(&plain(), false);
         assert!(text.ends_with(sampled), "{text}");
         assert!(!all.iter().any(|part| text.contains(part)), "{text}");
         let mut some = plain();
         some.coverage.unsampled_bytes = 10_000;
-        assert!(told(&some, false).ends_with(&format!("{sampled}; {}", all[0])));
+        assert!(rendered(&some, false).ends_with(&format!("{sampled}; {}", all[0])));
         some.coverage.unsampled_bytes = 900;
-        assert!(!told(&some, false).contains("not covered by samples"));
+        assert!(!rendered(&some, false).contains("not covered by samples"));
         let mut more = plain();
         more.coverage.sampled_bytes = 500_000;
-        assert!(told(&more, false).contains(
+        assert!(rendered(&more, false).contains(
             "488.3 KiB of 97.7 KiB growth, in 10 samples; the samples represent more bytes than the growth,"
         ));
         more.coverage.sampled_bytes = 100_900;
-        assert!(!told(&more, false).contains("more bytes than the growth"));
+        assert!(!rendered(&more, false).contains("more bytes than the growth"));
         let mut lost = plain();
         lost.coverage.unseen_bytes = 5000;
-        assert!(told(&lost, false).ends_with(&format!("{sampled}; {}", all[1])));
+        assert!(rendered(&lost, false).ends_with(&format!("{sampled}; {}", all[1])));
         let mut many = plain();
         many.stacks = vec![stack("com.acme.Main.main(Main.java:7)", 9000, 80); 3];
-        assert!(told(&many, false).ends_with(&format!("{sampled}; {}", all[2])));
-        assert!(told(&many, true).ends_with(sampled));
+        assert!(rendered(&many, false).ends_with(&format!("{sampled}; {}", all[2])));
+        assert!(rendered(&many, true).ends_with(sampled));
         // If there are no stacks, the text does not mention samples.
         let mut none = some;
         none.stacks.clear();
-        assert!(!told(&none, false).contains("sample"));
+        assert!(!rendered(&none, false).contains("sample"));
     }
 }

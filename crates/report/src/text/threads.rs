@@ -3,7 +3,7 @@
 use heapdiff_model::threads::{FrameRow, Locals, ThreadRow, ThreadsReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use super::show::mention;
+use super::show::object_line;
 use super::snapshot;
 use crate::document::{Document, WIDTH, bold};
 
@@ -26,7 +26,7 @@ pub(crate) fn build(report: &ThreadsReport, doc: &mut Document) {
         self::thread(thread, doc);
     }
     let rest = totals.threads - report.threads.len() as u64;
-    doc.rest_of_blocks(rest, "more thread");
+    doc.add_unlisted_blocks(rest, "more thread");
 }
 
 fn thread(thread: &ThreadRow, doc: &mut Document) {
@@ -50,7 +50,7 @@ fn thread(thread: &ThreadRow, doc: &mut Document) {
     doc.spans([bold(name).within(room), about.into()]);
     let least = thread.retained_bytes.unwrap_or(0) / 1000 * WORTH;
     let is_shown =
-        |i: usize, frame: &FrameRow| i < FRAMES || !worth(&frame.locals, least).is_empty();
+        |i: usize, frame: &FrameRow| i < FRAMES || !local_lines(&frame.locals, least).is_empty();
     let mut hidden = 0;
     for (i, frame) in thread.frames.iter().enumerate() {
         if !is_shown(i, frame) {
@@ -63,7 +63,7 @@ fn thread(thread: &ThreadRow, doc: &mut Document) {
         locals(&frame.locals, least, doc);
     }
     more_frames(hidden, doc);
-    if !worth(&thread.other_locals, least).is_empty() {
+    if !local_lines(&thread.other_locals, least).is_empty() {
         doc.line("    references from outside these frames");
         locals(&thread.other_locals, least, doc);
     }
@@ -77,21 +77,21 @@ fn more_frames(hidden: usize, doc: &mut Document) {
 }
 
 /// Returns a line for each local variable that retains enough to be shown.
-fn worth(locals: &Locals, least: u64) -> Vec<String> {
+fn local_lines(locals: &Locals, least: u64) -> Vec<String> {
     let large = locals
         .largest
         .iter()
         .filter(|l| l.retained_bytes > least.max(1023));
     large
         .map(|local| {
-            let object = local.object.as_ref().map(mention).unwrap_or_default();
+            let object = local.object.as_ref().map(object_line).unwrap_or_default();
             format!("       - {} {object}", Size(local.retained_bytes))
         })
         .collect()
 }
 
 fn locals(locals: &Locals, least: u64, doc: &mut Document) {
-    for line in worth(locals, least) {
+    for line in local_lines(locals, least) {
         doc.one_line(bold(line));
     }
 }
@@ -105,7 +105,7 @@ mod tests {
 
     /// Returns the text of a report that lists one of `threads` threads. The thread holds `outside` bytes through a JNI
     /// local, not through a frame.
-    fn told(threads: u64, virtual_threads: u64, outside: u64) -> String {
+    fn rendered(threads: u64, virtual_threads: u64, outside: u64) -> String {
         let local = LocalRow {
             kind: "JNI local",
             object: None,
@@ -133,8 +133,8 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_left_out_and_those_that_are_virtual_are_counted() {
-        let (all, some) = (told(1, 0, 0), told(3, 2, 0));
+    fn omitted_and_virtual_threads_are_counted() {
+        let (all, some) = (rendered(1, 0, 0), rendered(3, 2, 0));
         assert!(some.contains("\n3 threads, 2 of them virtual\n"), "{some}");
         assert!(
             some.ends_with("\nand 2 more threads (--top N shows more)\n"),
@@ -148,10 +148,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_outside_of_frames_is_told_where_it_is_much() {
+    fn much_memory_held_outside_of_frames_is_shown() {
         assert!(
-            told(1, 0, 4096).contains("    references from outside these frames\n       - 4.0 KiB")
+            rendered(1, 0, 4096)
+                .contains("    references from outside these frames\n       - 4.0 KiB")
         );
-        assert!(!told(1, 0, 512).contains("from outside these frames"));
+        assert!(!rendered(1, 0, 512).contains("from outside these frames"));
     }
 }

@@ -51,7 +51,7 @@ mod tests {
     use heapdiff_model::top::Under;
 
     #[test]
-    fn what_objects_are_under_is_told_where_it_was_asked() {
+    fn the_selected_dominator_is_shown_on_request() {
         let of = |under| {
             tests::text(&Report::Top(TopReport {
                 schema: TopReport::SCHEMA,

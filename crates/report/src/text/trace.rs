@@ -175,7 +175,7 @@ fn candidate(
     }
     doc.pair("grew", grew);
     if report.by == "class" {
-        doc.pair("created", counted::made(candidate));
+        doc.pair("created", counted::class_allocations(candidate));
     }
     if let Some(by_work) = &candidate.per_work {
         let slope = with_interval(
@@ -289,7 +289,7 @@ pub(super) mod tests {
     use crate::text::tests::printed;
 
     #[test]
-    fn lines_of_blocks() {
+    fn a_sparkline_is_scaled_to_its_maximum() {
         assert_eq!(sparkline(&[0, 1, 4, 7]), "▁▂▅█");
         assert_eq!(sparkline(&[0, 0]), "▁▁");
         assert_eq!(sparkline(&[]), "");
@@ -395,23 +395,26 @@ pub(super) mod tests {
         .into()
     }
 
-    pub(in crate::text) fn said(report: &Viewed<TraceTopReport, TraceTopView>) -> String {
+    pub(in crate::text) fn rendered(report: &Viewed<TraceTopReport, TraceTopView>) -> String {
         printed(Style::plain(), |doc| top(report, doc))
     }
 
     /// Asserts that `change` makes the report contain `sentence`, and that the report lacks it without the change.
-    fn assert_said(sentence: &str, change: impl Fn(&mut Viewed<TraceTopReport, TraceTopView>)) {
+    fn assert_adds_sentence(
+        sentence: &str,
+        change: impl Fn(&mut Viewed<TraceTopReport, TraceTopView>),
+    ) {
         let mut report = top_of(vec![growing(1)]);
-        let before = said(&report);
+        let before = rendered(&report);
         assert!(!before.contains(sentence), "{before}");
         change(&mut report);
-        let after = said(&report);
+        let after = rendered(&report);
         assert!(after.contains(sentence), "{sentence}: {after}");
     }
 
     #[test]
-    fn several_paths_to_one_frame_are_told_as_such() {
-        let text = said(&top_of(vec![growing(5)]));
+    fn several_stacks_of_one_frame_are_listed() {
+        let text = rendered(&top_of(vec![growing(5)]));
         for part in [
             "    at       com.acme.Cache.put(Cache.java:31)\n",
             "on 5 stacks; the stacks with the most live bytes:\n",
@@ -424,8 +427,8 @@ pub(super) mod tests {
         assert!(!text.contains("get3") && text.matches("Cache.put").count() == 1);
         let mut all = top_of(vec![growing(5)]);
         all.view.verbose = true;
-        assert!(said(&all).contains("get4"));
-        let one = said(&top_of(vec![growing(1)]));
+        assert!(rendered(&all).contains("get4"));
+        let one = rendered(&top_of(vec![growing(1)]));
         assert!(
             one.contains("    from     com.acme.Cache.put(Cache.java:31)\n"),
             "{one}"
@@ -434,7 +437,7 @@ pub(super) mod tests {
         // A class may be allocated in several frames, so a candidate that is a class has no frame.
         let mut class = growing(5);
         class.frame = None;
-        let text = said(&top_of(vec![class]));
+        let text = rendered(&top_of(vec![class]));
         assert!(
             text.contains("from     5 stacks; the stacks with the most live bytes:"),
             "{text}"
@@ -443,20 +446,20 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_compared_is_told() {
-        assert_said(
+    fn the_compared_figure_is_stated() {
+        assert_adds_sentence(
             "compared: minimum of live bytes between GCs (60 GCs, 12 of them full)",
             |r| r.basis = "collections",
         );
-        assert_said(
+        assert_adds_sentence(
             "there was no GC, so objects that count as alive may be unreachable",
             |r| r.basis = "ticks",
         );
-        assert_said(
+        assert_adds_sentence(
             "compared: live objects at the end, by allocation time; in this view, a cache can look like growth",
             |r| r.basis = "survivors",
         );
-        assert_said(
+        assert_adds_sentence(
             "alive: objects that survived the full GC at 10s, and newer objects, which may be unreachable",
             |r| (r.alive_at, r.alive_at_uptime_ms) = ("major", Some(10_000)),
         );
@@ -464,25 +467,25 @@ pub(super) mod tests {
             (r.alive_at, r.alive_at_uptime_ms, r.alive_of_uptime_ms) =
                 ("major", Some(10_000), Some(9000));
         };
-        assert_said(
+        assert_adds_sentence(
             "alive: objects of the first 9s that survived the full GC at 10s (newer objects: unknown)",
             tried,
         );
         // If it is not known which objects the full GC examined, the live bytes are only an upper bound.
         let mut report = top_of(Vec::new());
         tried(&mut report);
-        assert!(!said(&report).contains("at most "));
+        assert!(!rendered(&report).contains("at most "));
         report.alive_of_uptime_ms = None;
-        assert!(said(&report).contains("at most "));
-        assert_said("at most ", |r| r.alive_at = "unknown");
-        assert_said(
+        assert!(rendered(&report).contains("at most "));
+        assert_adds_sentence("at most ", |r| r.alive_at = "unknown");
+        assert_adds_sentence(
             "compared: minimum of the live bytes in each period; unreachable objects may be included",
             |r| (r.basis, r.alive_at) = ("ticks", "unknown"),
         );
-        assert_said("live bytes are unknown until a full GC", |r| {
+        assert_adds_sentence("live bytes are unknown until a full GC", |r| {
             r.alive_at = "unknown"
         });
-        assert_said(
+        assert_adds_sentence(
             "the recording has data about allocations, but not about live objects",
             |r| {
                 r.basis = "survivors";
@@ -491,46 +494,46 @@ pub(super) mod tests {
         );
         let major = "compared: live bytes after each of 12 full GCs";
         let mut report = top_of(Vec::new());
-        assert!(said(&report).contains(major));
+        assert!(rendered(&report).contains(major));
         report.basis = "ticks";
-        assert!(!said(&report).contains(major));
+        assert!(!rendered(&report).contains(major));
     }
 
     #[test]
-    fn what_there_is_besides_is_told() {
-        assert_said("only stacks with a frame that matches Cache", |r| {
+    fn the_focus_losses_and_omissions_are_reported() {
+        assert_adds_sentence("only stacks with a frame that matches Cache", |r| {
             r.focus = Some("Cache".to_owned())
         });
-        assert_said(
+        assert_adds_sentence(
             "lost: 3 samples (2.0 KiB), so figures are too low by this amount",
             |r| {
                 (r.totals.lost_samples, r.totals.lost_bytes) = (3, 2048);
             },
         );
-        assert_said(
+        assert_adds_sentence(
             "2 more grew (--top N shows more), 6 allocating frames did not",
             |r| r.totals.growing = 3,
         );
-        assert_said("no growth in 9 allocating frames", |r| {
+        assert_adds_sentence("no growth in 9 allocating frames", |r| {
             r.candidates.clear();
             r.totals.growing = 0;
         });
-        assert_said("no growth visible in 9 allocating frames", |r| {
+        assert_adds_sentence("no growth visible in 9 allocating frames", |r| {
             r.candidates.clear();
             r.totals.growing = 0;
             r.basis = "survivors";
         });
         let rest = "8 other allocating frames did not grow (shown with -v)";
         let mut report = top_of(vec![growing(1)]);
-        assert!(said(&report).contains(rest));
+        assert!(rendered(&report).contains(rest));
         report.view.verbose = true;
-        assert!(!said(&report).contains(rest));
+        assert!(!rendered(&report).contains(rest));
     }
 
     #[test]
-    fn what_is_known_of_a_candidate_is_told() {
+    fn facts_about_a_candidate_are_reported() {
         let assert_of = |sentence: &str, change: &dyn Fn(&mut CandidateRow)| {
-            assert_said(sentence, |r| change(&mut r.candidates[0]));
+            assert_adds_sentence(sentence, |r| change(&mut r.candidates[0]));
         };
         assert_of("; 79.5 % of the allocated bytes are still alive", &|c| {
             c.survival_permille = Some(795)
@@ -555,7 +558,7 @@ pub(super) mod tests {
         assert_of(clock, &|c| by_work(c, true));
         let mut report = top_of(vec![growing(1)]);
         by_work(&mut report.candidates[0], false);
-        assert!(!said(&report).contains(clock));
+        assert!(!rendered(&report).contains(clock));
         assert_of("(too few GCs for a confidence interval)", &|c| {
             c.slope.ci95 = None
         });

@@ -8,7 +8,7 @@ use heapdiff_units::{Size, counted, grouped, percent};
 use super::snapshot;
 use crate::document::Column::{Figure, Name};
 use crate::document::{Column, Document, bold};
-use crate::printable::{printable, shortened};
+use crate::printable::{printable, shorten_middle};
 use crate::view::{Viewed, WasteView};
 
 /// Maximum number of columns for a string.
@@ -141,7 +141,7 @@ fn kind((row, more_holders): (&WasteRow, u64), several: bool, doc: &mut Document
                 grouped(example.bytes_to_win),
                 grouped(example.objects),
                 grouped(example.shallow_bytes),
-                told(example),
+                example_phrase(example),
             ]
         });
         doc.table(&columns, rows);
@@ -169,12 +169,12 @@ fn rest(more: u64, doc: &mut Document) {
 }
 
 /// Describes an example in a few words.
-fn told(example: &WasteExample) -> String {
+fn example_phrase(example: &WasteExample) -> String {
     let WasteExample { id, class, .. } = example;
     match (&example.text, example.length) {
         (Some(text), _) if class == "java.lang.String" => {
             let text = printable(text);
-            format!("\"{}\" @ {id}", shortened(&text, TEXT))
+            format!("\"{}\" @ {id}", shorten_middle(&text, TEXT))
         }
         (Some(text), _) => format!("{class} {text} @ {id}"),
         (None, Some(length)) => {
@@ -219,7 +219,7 @@ mod tests {
         (row, more)
     }
 
-    fn told(rows: Vec<(WasteRow, u64)>, all: Vec<u64>) -> String {
+    fn example_phrase(rows: Vec<(WasteRow, u64)>, all: Vec<u64>) -> String {
         let (kinds, more_holders) = rows.into_iter().unzip();
         let mut report: Viewed<WasteReport, WasteView> = WasteReport {
             schema: WasteReport::SCHEMA,
@@ -235,8 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_saved_is_told_for_one_dump_and_for_several() {
-        let one = told(vec![row("zero_arrays", vec![1 << 20], 0)], vec![1 << 20]);
+    fn savings_are_shown_for_one_dump_and_for_several() {
+        let one = example_phrase(vec![row("zero_arrays", vec![1 << 20], 0)], vec![1 << 20]);
         assert!(
             one.contains("\n1.0 MiB could be saved: 25.0% of the reachable heap\n"),
             "{one}"
@@ -247,10 +247,10 @@ mod tests {
         );
         assert!(!one.contains("since the first dump"), "{one}");
         let rows = vec![row("zero_arrays", vec![1000, 1 << 20], 0)];
-        let two = told(rows, vec![1000, 1 << 20]);
+        let two = example_phrase(rows, vec![1000, 1 << 20]);
         let grown = "1.0 MiB could be saved, +1,047,576 since the first dump: 25.0% of the reachable heap\n";
         assert!(two.contains(grown), "{two}");
-        let none = told(Vec::new(), vec![0]);
+        let none = example_phrase(Vec::new(), vec![0]);
         assert!(!none.contains("1.0 MiB could be saved") && none.contains("0 B could be saved"));
     }
 
@@ -265,14 +265,14 @@ mod tests {
             ("long_arrays", "arrays at most half full"),
         ];
         for (kind, name) in names {
-            let text = told(vec![row(kind, vec![1000], 0)], vec![1000]);
+            let text = example_phrase(vec![row(kind, vec![1000], 0)], vec![1000]);
             let said = names.iter().filter(|n| text.contains(n.1)).count();
             assert!(text.contains(name) && said == 1, "{text}");
         }
     }
 
     #[test]
-    fn what_is_left_out_is_told() {
+    fn omissions_are_reported() {
         let kinds = |little: u64| {
             vec![
                 row("zero_arrays", vec![100_000], 0),
@@ -281,12 +281,12 @@ mod tests {
         };
         let said =
             "categories below 1% of the total have no list here (--format json has all lists)\n";
-        let few = told(kinds(10), vec![100_010]);
+        let few = example_phrase(kinds(10), vec![100_010]);
         assert!(
             few.ends_with(said) && !few.contains("--top N shows more"),
             "{few}"
         );
-        let more = told(kinds(50_000), vec![150_000]);
+        let more = example_phrase(kinds(50_000), vec![150_000]);
         assert_eq!(
             more.matches("and 2 more (--top N shows more)\n").count(),
             2,

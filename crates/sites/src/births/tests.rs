@@ -130,7 +130,7 @@ fn simulated(places: &[Place], p: f64, runs: u64, seed: u64) -> Found {
 ///
 /// Returns the percentage of intervals that contain the true value, and the mean error in per cent. Each is a pair:
 /// without counts, and with counts. The third result is how many times wider the intervals are without counts.
-fn told(places: &[Place], p: f64) -> ([f64; 2], [f64; 2], f64) {
+fn simulated_accuracy(places: &[Place], p: f64) -> ([f64; 2], [f64; 2], f64) {
     let found = simulated(places, p, 300, 1);
     let percent = |part: f64| 100.0 * part / found.all as f64;
     (
@@ -141,7 +141,7 @@ fn told(places: &[Place], p: f64) -> ([f64; 2], [f64; 2], f64) {
 }
 
 #[test]
-fn counts_narrow_intervals_that_go_on_to_hold() {
+fn counts_narrow_intervals_that_remain_valid() {
     let three = |place: Place| Place { stacks: 3, ..place };
     let uncounted = |executed| Place {
         counted: false,
@@ -227,7 +227,7 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
             1.0,
         ),
     ] {
-        let (covered, error, ratio) = told(&places, p);
+        let (covered, error, ratio) = simulated_accuracy(&places, p);
         assert!(covered.iter().all(|&c| c >= 93.0), "{covered:?}");
         assert!(error.iter().all(|e| e.abs() < 2.0), "{error:?}");
         assert!(ratio >= narrower, "{ratio}");
@@ -270,7 +270,7 @@ fn shares<const N: usize>(of: [(char, u64); N]) -> BTreeMap<char, Part> {
 }
 
 #[test]
-fn no_more_is_alive_than_was_allocated_and_no_less_than_the_others_leave() {
+fn live_bytes_are_bounded_by_counts_and_other_stacks() {
     let counts = Counts {
         stacks: stacks([('a', Some(1), 40, 0), ('b', Some(2), 60, 0)]),
         places: [(1, bytes(300, 40)), (2, bytes(700, 60))].into(),
@@ -300,7 +300,7 @@ fn no_more_is_alive_than_was_allocated_and_no_less_than_the_others_leave() {
 }
 
 #[test]
-fn counts_that_say_nothing_change_nothing() {
+fn uninformative_counts_change_nothing() {
     let sampled = shares([('a', 40), ('b', 60)]);
     for places in [
         // Nothing was counted.
@@ -339,7 +339,7 @@ fn counts_that_say_nothing_change_nothing() {
 }
 
 #[test]
-fn counts_of_several_sizes_are_one() {
+fn counts_of_several_sizes_are_merged() {
     let mut one = Counts {
         stacks: stacks([('a', Some(1), 3, 1)]),
         places: [(1, bytes(300, 40))].into(),

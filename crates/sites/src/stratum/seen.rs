@@ -27,7 +27,9 @@ const HALVINGS: u32 = 40;
 
 /// Returns the probability that two samples of a stratum are of the same stack. Returns one half if there is no
 /// stratum.
-pub(super) fn agreement<'a, K: 'a>(strata: impl Iterator<Item = &'a Stratum<K>>) -> f64 {
+pub(super) fn same_stack_probability<'a, K: 'a>(
+    strata: impl Iterator<Item = &'a Stratum<K>>,
+) -> f64 {
     let (mut agreed, mut all) = (0.5, 1.0);
     for stratum in strata {
         let samples = float(total(&stratum.came).samples);
@@ -67,7 +69,7 @@ impl<K: Ord + Copy> Seen<K> {
     }
 
     /// Returns the factor by which the shares of stacks with few samples are reduced in this stratum.
-    fn kept(&self, came: &BTreeMap<K, Estimate>, drawn: f64) -> f64 {
+    fn share_reduction(&self, came: &BTreeMap<K, Estimate>, drawn: f64) -> f64 {
         let all = total(came);
         let bytes_of = |most: u64| -> f64 {
             let few = came.iter().filter(|(key, _)| self.of(key) <= most);
@@ -93,7 +95,7 @@ impl<K: Ord + Copy> Seen<K> {
         floor: impl Fn(&Estimate) -> f64,
     ) -> impl Fn(K, Interval) -> Interval {
         let drawn = drawn.clamp(0.0, 1.0);
-        let kept = self.kept(came, drawn);
+        let kept = self.share_reduction(came, drawn);
         let few: BTreeMap<K, (u64, u64, f64)> = came
             .iter()
             .map(|(&key, own)| (key, (own.samples, self.of(&key), floor(own))))
@@ -106,7 +108,7 @@ impl<K: Ord + Copy> Seen<K> {
             let floor = floor.min(share.value);
             // If a stack also has samples in other strata (groups of other object sizes), it would be reported even
             // without its samples here. So the lower end of its interval needs no correction.
-            let part = 1.0 - least_mean(samples) / float(samples);
+            let part = 1.0 - lower_mean_bound(samples) / float(samples);
             let exact = share.value * (1.0 - part * (1.0 - drawn).sqrt());
             let low = match all {
                 _ if samples < all => share.low,
@@ -127,17 +129,19 @@ impl<K: Ord + Copy> Seen<K> {
 /// Corrects the intervals of stacks, because stacks without a sample are missing in a report. A group contains the
 /// stacks that allocated objects of one class and of about one size.
 #[must_use]
-pub fn corrected<K: Ord + Copy>(groups: Vec<BTreeMap<K, Estimate>>) -> BTreeMap<K, Interval> {
+pub fn corrected_intervals<K: Ord + Copy>(
+    groups: Vec<BTreeMap<K, Estimate>>,
+) -> BTreeMap<K, Interval> {
     let strata = groups.into_iter().map(|came| Stratum {
         came,
         ..Stratum::default()
     });
     let strata: Vec<Stratum<K>> = strata.collect();
-    let agreement = agreement(strata.iter());
+    let agreement = same_stack_probability(strata.iter());
     let mut intervals = BTreeMap::new();
     for stratum in &strata {
         let seen = Seen::new(std::iter::once(stratum), agreement);
-        let floor = |own: &Estimate| float(own.seen_bytes());
+        let floor = |own: &Estimate| float(own.sampled_bytes());
         let correct = seen.correct(&stratum.came, 0.0, floor);
         let corrected = stratum.came.iter();
         let corrected = corrected.map(|(&key, own)| (key, correct(key, own.interval())));
@@ -148,7 +152,7 @@ pub fn corrected<K: Ord + Copy>(groups: Vec<BTreeMap<K, Estimate>>) -> BTreeMap<
 
 /// Returns the mean of a zero-truncated Poisson distribution for which a value of at least `samples` has the
 /// probability [`TAIL`].
-fn least_mean(samples: u64) -> f64 {
+fn lower_mean_bound(samples: u64) -> f64 {
     if samples < 2 {
         return 0.0;
     }

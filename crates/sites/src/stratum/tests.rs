@@ -70,7 +70,7 @@ fn size_classes_split_each_power_of_two_in_four() {
 }
 
 #[test]
-fn stacks_have_their_share_of_what_the_dump_knows() {
+fn stacks_get_their_share_of_the_total_in_the_dump() {
     let stratum = Stratum {
         after: known(2000, 100),
         came: [('a', samples(75, 100)), ('b', samples(25, 100))].into(),
@@ -100,7 +100,7 @@ fn stacks_have_their_share_of_what_the_dump_knows() {
 }
 
 #[test]
-fn of_large_objects_there_may_be_more_before_jdk_25() {
+fn large_objects_may_be_underestimated_before_jdk_25() {
     let divided = |size: u64, totals| {
         let stratum = Stratum {
             after: known(10_000, size),
@@ -122,7 +122,7 @@ fn of_large_objects_there_may_be_more_before_jdk_25() {
 }
 
 #[test]
-fn a_stack_alone_has_all_that_came() {
+fn a_single_stack_gets_all_added_objects() {
     let stratum = Stratum {
         before: known(1000, 100),
         after: known(3000, 100),
@@ -139,7 +139,7 @@ fn a_stack_alone_has_all_that_came() {
 }
 
 #[test]
-fn what_went_is_replaced_by_what_was_born() {
+fn freed_objects_are_replaced_by_new_objects() {
     // According to the samples, half of the first 1,000 objects were freed. So 1,500 of the 2,000 objects at the end
     // are new.
     let stratum = Stratum {
@@ -168,7 +168,7 @@ fn what_went_is_replaced_by_what_was_born() {
 }
 
 #[test]
-fn nothing_known_of_survivors_leaves_the_growth_to_those_that_came() {
+fn without_survivor_samples_added_objects_get_the_growth() {
     // The first dump was taken when the agent had just started, so it has no samples.
     let stratum = Stratum {
         before: known(1000, 100),
@@ -192,7 +192,7 @@ fn nothing_known_of_survivors_leaves_the_growth_to_those_that_came() {
 }
 
 #[test]
-fn what_was_sampled_whole_is_not_estimated() {
+fn completely_sampled_objects_are_not_estimated() {
     let mut exact = Estimate::default();
     for _ in 0..30 {
         exact.add(&Weight::exact(1.0, 100.0), 100);
@@ -208,7 +208,7 @@ fn what_was_sampled_whole_is_not_estimated() {
 }
 
 #[test]
-fn strata_without_samples_are_told_or_joined() {
+fn strata_without_samples_are_reported_or_merged() {
     let with = |objects, size, count| {
         let came = match count {
             0 => BTreeMap::new(),
@@ -363,7 +363,7 @@ fn coverage(runs: u64, interval: u64) -> [(i64, i64); 2] {
 }
 
 #[test]
-fn a_jvm_that_forgets_biases_weights_and_not_shares() {
+fn bytes_forgotten_by_the_jvm_bias_weights_but_not_shares() {
     let [by_weight, shared] = coverage(250, 16_384);
     assert!(by_weight.0 < 700, "{by_weight:?} of 1000 covered");
     assert!((930..=970).contains(&shared.0), "{shared:?}");
@@ -373,7 +373,7 @@ fn a_jvm_that_forgets_biases_weights_and_not_shares() {
 #[test]
 fn losses_widen_every_interval() {
     let unseen = Unseen { there: 7, gone: 4 };
-    assert_eq!(unseen.widened(Interval::exact(10.0)), [6, 17]);
+    assert_eq!(unseen.widen_to_bytes(Interval::exact(10.0)), [6, 17]);
 }
 
 /// Simulates a stack that allocates some of the arrays of several sizes. Returns three results in thousandths: the part
@@ -413,7 +413,7 @@ fn any_size(random: &mut Random, least: f64, most: f64) -> u64 {
 }
 
 #[test]
-fn small_neighbours_are_no_objects_of_a_stack_of_large_ones() {
+fn a_stack_of_large_objects_gets_no_small_objects() {
     // Stack `a` allocates large objects. Stacks `b` and `c` allocate smaller objects, and are expected to have few
     // samples each, in most runs none. Their objects must not be attributed to `a`.
     let [covered, bytes, objects] = among_sizes(100, |random| {
@@ -430,7 +430,7 @@ fn small_neighbours_are_no_objects_of_a_stack_of_large_ones() {
 }
 
 #[test]
-fn shares_among_all_sizes_have_intervals_that_hold() {
+fn intervals_of_shares_among_all_sizes_are_valid() {
     let [covered, bytes, _] = among_sizes(200, |random| {
         let arrays = 0..600;
         let one = |_| {
@@ -444,7 +444,7 @@ fn shares_among_all_sizes_have_intervals_that_hold() {
 }
 
 #[test]
-fn objects_are_those_of_the_bytes_at_the_sizes_that_were_sampled() {
+fn object_counts_follow_from_bytes_and_sampled_sizes() {
     let with = |objects, size, came: &[(char, u64)]| {
         let came = came.iter().map(|&(stack, n)| (stack, samples(n, size)));
         let stratum = Stratum {
@@ -521,7 +521,7 @@ fn small_stacks(runs: u64, keys: Keys) -> ([(u32, u32); 3], [f64; 2]) {
 }
 
 #[test]
-fn stacks_with_few_samples_are_not_too_large() {
+fn stacks_with_few_samples_are_not_overestimated() {
     let (_, [estimates, truths]) = small_stacks(100, Keys::Groups);
     assert!(estimates > 1.3 * truths, "{estimates} and {truths}");
     let (groups, [estimates, truths]) = small_stacks(100, Keys::Stacks);
@@ -533,7 +533,7 @@ fn stacks_with_few_samples_are_not_too_large() {
 }
 
 #[test]
-fn one_sample_of_a_size_class_may_stand_for_one_object_or_for_all() {
+fn one_sample_may_represent_one_object_or_all() {
     let stratum = Stratum {
         after: known(10, 200_000),
         came: [('a', samples(1, 200_000))].into(),

@@ -64,7 +64,7 @@ fn lines_that_are_counted_have_their_rates() {
 
 /// Names of lines are untrusted data, like all names.
 #[test]
-fn names_of_lines_are_data() {
+fn hostile_names_of_lines_stay_data() {
     const HOSTILE: &str = "<script>alert(1)</script>\u{202e}\"'&\n";
     let folder = Folder::new();
     let path = folder.trace("t.db", &Scene::default());

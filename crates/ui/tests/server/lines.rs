@@ -148,7 +148,7 @@ fn stacks_of_one_frame_are_one_line() {
 }
 
 #[test]
-fn lines_stand_in_the_order_of_trace_top() {
+fn lines_have_the_order_of_trace_top() {
     let folder = Folder::new();
     for (name, scene) in [
         ("whole.db", Scene::default()),

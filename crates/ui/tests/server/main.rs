@@ -112,7 +112,7 @@ impl Folder {
 }
 
 #[test]
-fn only_who_has_the_url_and_comes_by_its_name_is_let_in() {
+fn only_requests_with_the_url_and_a_local_host_are_served() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
     let port = asked.port;
@@ -180,7 +180,7 @@ fn only_who_has_the_url_and_comes_by_its_name_is_let_in() {
 }
 
 #[test]
-fn nothing_is_served_but_the_page_and_its_questions() {
+fn only_the_page_and_its_api_are_served() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
     for below in [
@@ -228,7 +228,7 @@ fn nothing_is_served_but_the_page_and_its_questions() {
 }
 
 #[test]
-fn the_page_brings_all_it_needs_and_lets_nothing_else_run() {
+fn the_page_is_self_contained_and_runs_no_other_script() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
     let answer = asked.get("");
@@ -275,7 +275,7 @@ fn the_page_brings_all_it_needs_and_lets_nothing_else_run() {
 }
 
 #[test]
-fn names_from_a_jvm_are_data() {
+fn hostile_names_from_a_jvm_stay_data() {
     const HOSTILE: &str = "<script>alert(1)</script>\u{202e}\"'&\n";
     let site = SceneSite {
         class: HOSTILE,
@@ -312,7 +312,7 @@ fn names_from_a_jvm_are_data() {
 }
 
 #[test]
-fn two_moments_differ_by_what_came_less_what_went() {
+fn two_points_differ_by_added_minus_freed_objects() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
     let [a, b] = [40_i64, 90].map(|tick| STARTED_MS + tick * 1000);
@@ -420,7 +420,7 @@ fn next_change(events: &mut impl BufRead) -> u64 {
 }
 
 #[test]
-fn listeners_hear_of_what_is_written() {
+fn listeners_are_notified_of_new_data() {
     let folder = Folder::new();
     let scene = Scene {
         ticks: 5,
@@ -457,7 +457,7 @@ fn listeners_hear_of_what_is_written() {
 }
 
 #[test]
-fn clients_that_misbehave_take_nothing_from_others() {
+fn misbehaving_clients_do_not_affect_others() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
     // These clients disconnect before the answer, or in the middle of a request.
@@ -533,7 +533,7 @@ fn slow_clients_leave_room_for_requests() {
 }
 
 #[test]
-fn a_trace_that_is_lost_or_damaged_is_told_of_and_the_server_lives_on() {
+fn a_lost_or_damaged_trace_does_not_stop_the_server() {
     let folder = Folder::new();
     let trace = folder.trace("t.db", &Scene::default());
     let other = folder.trace("other.db", &Scene::default());
@@ -612,7 +612,7 @@ fn a_trace_that_is_lost_or_damaged_is_told_of_and_the_server_lives_on() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_at_once() {
+fn files_that_are_not_traces_are_refused_at_once() {
     let folder = Folder::new();
     let path = folder.0.path().join("text");
     fs::write(&path, "no trace").unwrap();
@@ -626,7 +626,7 @@ fn what_is_no_trace_is_refused_at_once() {
 }
 
 #[test]
-fn a_trace_that_is_just_being_made_is_waited_for() {
+fn the_server_waits_for_a_trace_that_is_being_created() {
     let folder = Folder::new();
     let path = folder.0.path().join("t.db");
     fs::write(&path, "").unwrap();
@@ -644,7 +644,7 @@ fn a_trace_that_is_just_being_made_is_waited_for() {
 }
 
 #[test]
-fn a_page_that_is_there_already_is_served_as_it_is() {
+fn an_existing_page_is_served_unchanged() {
     let html = b"<!DOCTYPE html><title>t</title>".to_vec();
     let asked = Asked::with(Server::start(Subject::Page(html.clone()), 0).unwrap());
     assert_eq!(body(&asked.get("")).as_bytes(), html);
@@ -653,7 +653,7 @@ fn a_page_that_is_there_already_is_served_as_it_is() {
 
 /// The page has a sentence for each basis of verdicts. The last sentence is for traces without GCs.
 #[test]
-fn the_page_says_what_is_compared() {
+fn the_page_has_a_sentence_for_each_basis() {
     use heapdiff_trace::Basis;
     let script = include_str!("../../assets/lines.js");
     let told = |basis: Basis| script.contains(&format!("told.basis === \"{}\"", basis.name()));
@@ -689,7 +689,7 @@ impl Originals for Names {
 }
 
 #[test]
-fn names_are_those_of_a_mapping() {
+fn names_come_from_the_mapping() {
     let folder = Folder::new();
     let files = vec![folder.trace("t.db", &Scene::default())];
     let names: Option<Arc<dyn Originals>> = Some(Arc::new(Names));

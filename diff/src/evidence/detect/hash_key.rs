@@ -51,7 +51,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         alike,
         class: context.snapshot.classes()[class].name.to_string(),
     };
-    Some(Finding::new("hash-key", sentence).certain())
+    Some(Finding::new("hash-key", sentence).mark_certain())
 }
 
 /// Finds the most frequent class of keys. Returns the keys of this class, and the class. Returns `None` if it is not an

@@ -20,7 +20,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         _ => 1,
     };
     let more = |class: &str| after.stats.loaders_of(class).saturating_sub(then(class));
-    let below = below(context);
+    let below = growing_subtree(context);
     let steps = || context.steps.iter().chain(&below).copied();
     let grows = |step| {
         let (first, last) = context.ends(step);
@@ -68,9 +68,9 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
                 class: name.to_owned(),
                 loaders: context.changed(now - grown, now, loaders),
             };
-            let finding = Finding::new("class-loader", sentence).and(pinned);
+            let finding = Finding::new("class-loader", sentence).with_evidence(pinned);
             if grown >= SEVERAL {
-                finding.certain()
+                finding.mark_certain()
             } else {
                 finding
             }
@@ -81,14 +81,14 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         None => {
             let loaders = context.changed(first, last, format!("of class {class}"));
             let sentence = Evidence::MoreClassLoaders(loaders);
-            Finding::new("class-loader", sentence).and(pinned)
+            Finding::new("class-loader", sentence).with_evidence(pinned)
         }
     })
 }
 
 /// Returns the growing trie nodes. Also returns the nodes below them whose number of objects grew at least half as
 /// much. The nodes below are needed if, for example, plugins grow in number and each plugin holds its loader.
-fn below(context: &SuspectContext<'_>) -> Vec<StepId> {
+fn growing_subtree(context: &SuspectContext<'_>) -> Vec<StepId> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
     let candidate = context.candidate;

@@ -12,7 +12,7 @@ mod threads;
 mod waiting;
 mod weak_map;
 
-pub(crate) use self::references::are_of_held_objects;
+pub(crate) use self::references::have_held_referents;
 use heapdiff_sites::packages::is_jdk;
 
 use crate::evidence::context::SuspectContext;
@@ -44,12 +44,12 @@ impl Finding {
         }
     }
 
-    fn certain(mut self) -> Self {
+    fn mark_certain(mut self) -> Self {
         self.is_certain = true;
         self
     }
 
-    fn and(mut self, sentence: Option<Evidence>) -> Self {
+    fn with_evidence(mut self, sentence: Option<Evidence>) -> Self {
         self.sentences.extend(sentence);
         self
     }

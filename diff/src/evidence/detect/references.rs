@@ -13,22 +13,22 @@ const MOST_ABOVE: usize = 1 << 12;
 
 /// Detects `File.deleteOnExit`: the JDK keeps the path of each file until the JVM ends.
 pub(super) fn delete_on_exit(context: &SuspectContext<'_>) -> Option<Finding> {
-    context.held_via(|v| v == "java.io.DeleteOnExitHook.files")?;
+    context.first_via(|v| v == "java.io.DeleteOnExitHook.files")?;
     let (first, last) = more(context, context.candidate.named)?;
     let sentence = Evidence::DeleteOnExit(context.changed(first, last, "paths"));
-    Some(Finding::new("delete-on-exit", sentence).certain())
+    Some(Finding::new("delete-on-exit", sentence).mark_certain())
 }
 
 /// Detects objects with a finalizer, both those that wait for it to run and those that are still in use.
 pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
     let step = context
         .of_class(|c| c == "java.lang.ref.Finalizer")
-        .or_else(|| context.held_via(|v| v.starts_with("java.lang.ref.Finalizer.")))?;
+        .or_else(|| context.first_via(|v| v.starts_with("java.lang.ref.Finalizer.")))?;
     let (first, last) = more(context, step)?;
     let sentence = Evidence::Finalizers(context.changed(first, last, "objects"));
     Some(
         Finding::new("finalizer", sentence)
-            .and(stuck(context, |t| t.name.as_deref() == Some("Finalizer"))),
+            .with_evidence(stuck(context, |t| t.name.as_deref() == Some("Finalizer"))),
     )
 }
 
@@ -46,7 +46,7 @@ fn is_cleaner(class: &str) -> bool {
 /// True if a suspect's objects are cleaners or finalizers whose referents are held by something other than the JDK's
 /// list. In that case the list is not the holder, because the cleaners and finalizers are freed together with their
 /// referents.
-pub(crate) fn are_of_held_objects(context: &SuspectContext<'_>) -> bool {
+pub(crate) fn have_held_referents(context: &SuspectContext<'_>) -> bool {
     let is_kept = |class: &str| is_cleaner(class) || class == "java.lang.ref.Finalizer";
     let tree = context.snapshot.tree();
     // If a cleaning action refers to the object that it cleans up after, it keeps this object alive. In that case the
@@ -78,13 +78,15 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
             let grown = context.aligned.grown(step);
             (grown * 2 >= context.candidate.growth()).then_some(step)
         })
-        .or_else(|| context.held_via(|v| v.starts_with("jdk.internal.ref.Cleaner.")))?;
+        .or_else(|| context.first_via(|v| v.starts_with("jdk.internal.ref.Cleaner.")))?;
     let (first, last) = more(context, step)?;
     let sentence = Evidence::CleaningActions(context.changed(first, last, "actions"));
-    Some(Finding::new("cleaner", sentence).and(stuck(context, |t| {
-        let of_cleaner = |f: &StackFrame| f.frame.class == "jdk.internal.ref.CleanerImpl";
-        t.frames.iter().any(of_cleaner)
-    })))
+    Some(
+        Finding::new("cleaner", sentence).with_evidence(stuck(context, |t| {
+            let of_cleaner = |f: &StackFrame| f.frame.class == "jdk.internal.ref.CleanerImpl";
+            t.frames.iter().any(of_cleaner)
+        })),
+    )
 }
 
 /// Returns the sentence which says that application code keeps a JDK thread busy. Returns `None` if no application code

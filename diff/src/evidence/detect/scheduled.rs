@@ -43,5 +43,5 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         checked: some.len() as u64,
         is_timer,
     });
-    Some(Finding::new("timer", sentence).and(cancelled))
+    Some(Finding::new("timer", sentence).with_evidence(cancelled))
 }

@@ -20,9 +20,9 @@ const VISITED: usize = 1 << 18;
 pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
     context
         .of_class(|c| c.starts_with("java.lang.ThreadLocal$ThreadLocalMap"))
-        .or_else(|| context.held_via(|v| v.starts_with("java.lang.ThreadLocal$ThreadLocalMap")))?;
-    let threads = whose(context).and_then(|whose| kept_by(context, &whose));
-    Some(Finding::new("thread-local", Evidence::ThreadLocal).and(threads))
+        .or_else(|| context.first_via(|v| v.starts_with("java.lang.ThreadLocal$ThreadLocalMap")))?;
+    let threads = threads_on_path(context).and_then(|whose| threads_sentence(context, &whose));
+    Some(Finding::new("thread-local", Evidence::ThreadLocal).with_evidence(threads))
 }
 
 /// The threads that hold the growing objects.
@@ -34,7 +34,7 @@ struct Whose {
 }
 
 /// Returns the sentence that names the threads; `None` if none has a name.
-fn kept_by(context: &SuspectContext<'_>, whose: &Whose) -> Option<Evidence> {
+fn threads_sentence(context: &SuspectContext<'_>, whose: &Whose) -> Option<Evidence> {
     let of = &whose.threads[..whose.threads.len().min(NAMED)];
     let names: Vec<ObjectIndex> = context.field(of, "name").into_iter().flatten().collect();
     let names = context.snapshot.strings(&names, 100);
@@ -47,7 +47,7 @@ fn kept_by(context: &SuspectContext<'_>, whose: &Whose) -> Option<Evidence> {
 }
 
 /// Returns the threads on the path to the objects that the report names. Returns `None` if no thread is on the path.
-fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
+fn threads_on_path(context: &SuspectContext<'_>) -> Option<Whose> {
     let trie = context.trie();
     let thread = context.of_kind("java.lang.Thread")?;
     let at = |step| context.steps.iter().position(|&s| s == step);
@@ -73,7 +73,7 @@ fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
         let mut bytes = 0;
         for (at, &step) in context.steps.iter().enumerate().skip(first) {
             if at > first {
-                objects = context.below(&objects, context.class_index(step));
+                objects = context.dominated_by(&objects, context.class_index(step));
                 visited += objects.len();
             }
             if at == counted {

@@ -21,7 +21,7 @@ const LISTENERS: [&str; 6] = [
 
 /// Detects listeners that were added and never removed.
 pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
-    let field = context.own_field()?;
+    let field = context.application_field_step()?;
     let name = context.via(field);
     let is_listener = |class: &str| {
         let class = class.rsplit(['.', '$']).next().unwrap_or(class);
@@ -29,7 +29,7 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
         LISTENERS.iter().any(|w| class.contains(w))
     };
     let class = context.class(context.candidate.named);
-    let holds = is_called_listeners(name.rsplit('.').next().unwrap_or(name)) && !is_value(class);
+    let holds = has_listener_name(name.rsplit('.').next().unwrap_or(name)) && !is_value(class);
     // If the field is not named after listeners, a class on the path below the field may be, such as the class of an
     // array's elements.
     let below = context.steps.iter().skip_while(|&&s| s != field).skip(1);
@@ -48,7 +48,7 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
 
 /// True if the name of a field contains a word for listeners. The last word of the name, apart from words such as
 /// `list` and `map`, has to be one of [`LISTENERS`]: this is true for `listenerList`, and false for `callbackStats`.
-fn is_called_listeners(field: &str) -> bool {
+fn has_listener_name(field: &str) -> bool {
     const COLLECTIONS: [&str; 8] = [
         "list",
         "set",
@@ -120,13 +120,13 @@ fn declaring(via: &str) -> &str {
 
 /// Detects queues to which elements are added faster than they are removed.
 pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
-    let work = context.held_via(|v| v == "java.util.concurrent.ThreadPoolExecutor.workQueue");
+    let work = context.first_via(|v| v == "java.util.concurrent.ThreadPoolExecutor.workQueue");
     let steps = context.trie().path(context.candidate.at);
     let mut near = steps.into_iter().rev();
     // Skip a queue if one of its elements holds the growing objects: the queue itself did not grow.
     let queue = work
         .or_else(|| near.find(|&s| is_queue(context, s)))
-        .filter(|&queue| bounds::is_own(context, queue))?;
+        .filter(|&queue| bounds::grows_by_elements(context, queue))?;
     let (first, last) = more(context, context.candidate.named)?;
     let last = counted(context, queue, last);
     let elements = context.changed(first, last, format!("in a {}", context.class(queue)));
@@ -151,7 +151,7 @@ fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
             "java.util.LinkedList",
             "java.util.PriorityQueue",
         ];
-        return is_shared || is_list.contains(&class) && is_called_queue(context.via(step));
+        return is_shared || is_list.contains(&class) && has_queue_name(context.via(step));
     }
     let extends = || {
         const KINDS: [&str; 3] = [
@@ -161,11 +161,11 @@ fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
         ];
         KINDS.iter().any(|kind| context.is_kind(step, kind))
     };
-    let is_called = class.ends_with("Queue") || is_called_queue(context.via(step));
-    !class.ends_with("[]") && (extends() || is_called && has_two_ends(context, step))
+    let is_called = class.ends_with("Queue") || has_queue_name(context.via(step));
+    !class.ends_with("[]") && (extends() || is_called && is_linked_queue(context, step))
 }
 
-fn is_called_queue(field: &str) -> bool {
+fn has_queue_name(field: &str) -> bool {
     const WORDS: [&str; 5] = ["queue", "backlog", "inbox", "outbox", "mailbox"];
     let field = field.rsplit('.').next().unwrap_or(field);
     let field = field.to_ascii_lowercase();
@@ -173,7 +173,7 @@ fn is_called_queue(field: &str) -> bool {
 }
 
 /// True if a class has a field for each end, as linked queues have, and both fields refer to nodes of the same class.
-fn has_two_ends(context: &SuspectContext<'_>, step: StepId) -> bool {
+fn is_linked_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
     const ENDS: [(&str, &str); 3] = [("head", "tail"), ("first", "last"), ("front", "rear")];
     let Some(&one) = context.trie()[step].samples.first() else {
         return false;
@@ -188,10 +188,10 @@ fn has_two_ends(context: &SuspectContext<'_>, step: StepId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_called_listeners, is_value};
+    use super::{has_listener_name, is_value};
 
     #[test]
-    fn the_last_word_of_a_field_says_what_it_holds() {
+    fn fields_of_listeners_are_recognized_by_their_last_word() {
         for field in [
             "listeners",
             "hook",
@@ -202,7 +202,7 @@ mod tests {
             "_subscribers",
             "watchers2",
         ] {
-            assert!(is_called_listeners(field), "{field}");
+            assert!(has_listener_name(field), "{field}");
         }
         for field in [
             "callbackStats",
@@ -214,12 +214,12 @@ mod tests {
             "",
             "statsByCallback",
         ] {
-            assert!(!is_called_listeners(field), "{field}");
+            assert!(!has_listener_name(field), "{field}");
         }
     }
 
     #[test]
-    fn values_cannot_be_called_back() {
+    fn value_classes_are_not_listeners() {
         for class in ["java.lang.String", "byte[]", "java.time.Instant", "int"] {
             assert!(is_value(class), "{class}");
         }

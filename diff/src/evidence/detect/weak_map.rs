@@ -18,7 +18,7 @@ const OBJECTS: usize = 1 << 13;
 const ELEMENTS: u32 = 64;
 
 pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
-    let table = context.held_via(|v| v == "java.util.WeakHashMap.table")?;
+    let table = context.first_via(|v| v == "java.util.WeakHashMap.table")?;
     let at = context.steps.iter().position(|&s| s == table)?;
     let is_entry = |&s: &_| context.class(s) == "java.util.WeakHashMap$Entry";
     let content = context.candidate.content.iter().copied();
@@ -36,7 +36,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         .zip(keys)
         .filter_map(|(value, key)| Some((value?, key?)))
         .collect();
-    let hold = pairs_that_hold(context, &pairs);
+    let hold = count_self_holding(context, &pairs);
     if hold * 2 < pairs.len() || hold == 0 {
         return None;
     }
@@ -44,11 +44,11 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         referring: hold as u64,
         checked: pairs.len() as u64,
     };
-    Some(Finding::new("weak-map", sentence).certain())
+    Some(Finding::new("weak-map", sentence).mark_certain())
 }
 
 /// Returns the number of values from which strong references lead to their own key.
-fn pairs_that_hold(
+fn count_self_holding(
     context: &SuspectContext<'_>,
     pairs: &BTreeMap<ObjectIndex, ObjectIndex>,
 ) -> usize {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::nodes::{FollowedNodes, Names};
-use super::{Bounds, Contents, ContentsKind, Entry, Fields, narrow};
+use super::{Bounds, Contents, ContentsKind, Entry, Fields, to_array_index};
 use crate::answers::objects::object::{ArrayView, Value};
 use crate::ids::{ObjectId, ObjectIndex};
 
@@ -56,7 +56,7 @@ pub(super) fn read(
         "util.concurrent.atomic" => atomic(fields, name, range),
         "lang" if name == "AbstractStringBuilder" => text(fields, range),
         "lang" if name == "ThreadLocal$ThreadLocalMap" => {
-            let map = Contents::new(ContentsKind::Map).sized(fields.integer("size"));
+            let map = Contents::new(ContentsKind::Map).with_size(fields.integer("size"));
             table(fields, map, WEAK_MAP, range)
         }
         "nio" if name == "Buffer" => buffer(fields, range),
@@ -66,34 +66,34 @@ pub(super) fn read(
 
 fn list(fields: &Fields<'_>, size: &str) -> Option<Contents> {
     let size = fields.integer(size)?;
-    Some(Contents::new(ContentsKind::List).sized(Some(size)))
+    Some(Contents::new(ContentsKind::List).with_size(Some(size)))
 }
 
 fn lists(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents> {
     match name {
         "ArrayList" => {
             fields.get("elementData")?;
-            Some(list(fields, "size")?.of_array(fields.array("elementData"), range))
+            Some(list(fields, "size")?.with_array(fields.array("elementData"), range))
         }
         "Vector" => {
             fields.get("elementData")?;
-            Some(list(fields, "elementCount")?.of_array(fields.array("elementData"), range))
+            Some(list(fields, "elementCount")?.with_array(fields.array("elementData"), range))
         }
-        "PriorityQueue" => Some(list(fields, "size")?.of_array(fields.array("queue"), range)),
-        "Arrays$ArrayList" => Some(whole_array(fields, "a", range)),
+        "PriorityQueue" => Some(list(fields, "size")?.with_array(fields.array("queue"), range)),
+        "Arrays$ArrayList" => Some(all_array_elements(fields, "a", range)),
         "LinkedList" => {
             let list = list(fields, "size")?;
             let found = fields
                 .snapshot
                 .chain(fields.get("first"), LINKED_LIST, range);
-            Some(list.found(found, range))
+            Some(list.with_found_entries(found, range))
         }
         "ArrayDeque" => {
             let (head, tail) = (fields.integer("head")?, fields.integer("tail")?);
             let array = fields.array("elements")?;
             let len = i64::from(array.len).max(1);
             let size = (tail.checked_sub(head)?).rem_euclid(len);
-            let queue = Contents::new(ContentsKind::List).sized(Some(size));
+            let queue = Contents::new(ContentsKind::List).with_size(Some(size));
             Some(circular(queue, array, head, range))
         }
         _ => None,
@@ -101,12 +101,12 @@ fn lists(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents
 }
 
 /// Returns the contents of a list or set that consists of all elements of an array.
-fn whole_array(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Contents {
+fn all_array_elements(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Contents {
     let array = fields.array(name);
     let len = array.map(|a| i64::from(a.len));
     let mut list = Contents::new(ContentsKind::List)
-        .sized(len)
-        .of_array(array, range);
+        .with_size(len)
+        .with_array(array, range);
     list.capacity = None;
     list
 }
@@ -130,7 +130,7 @@ fn circular(list: Contents, array: ArrayView<'_>, head: i64, range: &Range<u64>)
         first.saturating_sub(len)..last.saturating_sub(len),
     ];
     for part in parts {
-        let values = array.elements(narrow(part.start)..narrow(part.end));
+        let values = array.elements(to_array_index(part.start)..to_array_index(part.end));
         let entries = values.map(|value| Entry { key: None, value });
         list.entries.extend(entries);
     }
@@ -153,11 +153,12 @@ fn table(fields: &Fields<'_>, map: Contents, names: Names, range: &Range<u64>) -
     map.capacity = Some(u64::from(array.len));
     let heads = |nodes: &[ObjectIndex]| nodes.iter().map(|&n| Some(n)).collect();
     let found = fields.snapshot.buckets(array, names, range, heads);
-    Some(map.found(found, range))
+    Some(map.with_found_entries(found, range))
 }
 
 fn maps(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents> {
-    let sized = |size| Some(Contents::new(ContentsKind::Map).sized(Some(fields.integer(size)?)));
+    let sized =
+        |size| Some(Contents::new(ContentsKind::Map).with_size(Some(fields.integer(size)?)));
     match name {
         "HashMap" => table(fields, sized("size")?, MAP, range),
         "Hashtable" => table(fields, sized("count")?, MAP, range),
@@ -168,19 +169,19 @@ fn maps(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents>
                 ..MAP
             };
             let found = fields.snapshot.chain(fields.get("head"), linked, range);
-            let mut map = sized("size")?.found(found, range);
+            let mut map = sized("size")?.with_found_entries(found, range);
             map.capacity = fields.array("table").map(|t| u64::from(t.len)).or(Some(0));
             Some(map)
         }
         "TreeMap" => {
             let found = fields.snapshot.tree_entries(fields.get("root"), range);
-            Some(sized("size")?.found(found, range))
+            Some(sized("size")?.with_found_entries(found, range))
         }
         "IdentityHashMap" => {
             let nothing = fields
                 .snapshot
                 .sentinel("java.util.IdentityHashMap", "NULL_KEY");
-            let mut map = alternating(fields, sized("size")?, range)?;
+            let mut map = key_value_array(fields, sized("size")?, range)?;
             for entry in &mut map.entries {
                 let key = entry.key.and_then(Value::object);
                 if key.is_some() && key == nothing {
@@ -197,22 +198,23 @@ fn maps(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents>
                 key: Some(key),
                 value,
             };
-            Some(sized("size")?.found(listed(held.map(entry), range), range))
+            Some(sized("size")?.with_found_entries(listed(held.map(entry), range), range))
         }
         "RegularEnumSet" => {
             let members = fields.integer("elements")?.cast_unsigned();
             let values = fields.array("universe")?.elements(0..64).enumerate();
             let held = values.filter(|(i, _)| members >> i & 1 == 1);
             let entry = |(_, value)| Entry { key: None, value };
-            let set = Contents::new(ContentsKind::Set).sized(Some(i64::from(members.count_ones())));
-            Some(set.found(listed(held.map(entry), range), range))
+            let set =
+                Contents::new(ContentsKind::Set).with_size(Some(i64::from(members.count_ones())));
+            Some(set.with_found_entries(listed(held.map(entry), range), range))
         }
         _ => None,
     }
 }
 
 /// Reads a map that stores keys and values alternately in one array.
-fn alternating(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> Option<Contents> {
+fn key_value_array(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> Option<Contents> {
     fields.get("table")?;
     let Some(array) = fields.array("table") else {
         let whole = map.size == Some(0);
@@ -225,7 +227,7 @@ fn alternating(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> Option
         key: Some(key),
         value,
     };
-    let mut map = map.found(listed(pairs.map(entry), range), range);
+    let mut map = map.with_found_entries(listed(pairs.map(entry), range), range);
     map.capacity = Some(u64::from(array.len / 2));
     Some(map)
 }
@@ -257,25 +259,25 @@ fn immutable(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Cont
     };
     match name {
         "List0" | "List1" | "List2" | "List12" => {
-            Some(Contents::new(ContentsKind::List).of_values(values(["e0", "e1"]), range))
+            Some(Contents::new(ContentsKind::List).with_values(values(["e0", "e1"]), range))
         }
         "Set0" | "Set1" | "Set2" | "Set12" => {
-            Some(Contents::new(ContentsKind::Set).of_values(values(["e0", "e1"]), range))
+            Some(Contents::new(ContentsKind::Set).with_values(values(["e0", "e1"]), range))
         }
-        "ListN" => Some(whole_array(fields, "elements", range)),
+        "ListN" => Some(all_array_elements(fields, "elements", range)),
         "SetN" => {
-            let set = Contents::new(ContentsKind::Set).sized(Some(fields.integer("size")?));
+            let set = Contents::new(ContentsKind::Set).with_size(Some(fields.integer("size")?));
             let array = fields.array("elements")?;
             let held = array.elements(0..u32::MAX).filter(there);
             let found = listed(held.map(|value| Entry { key: None, value }), range);
-            let mut set = set.found(found, range);
+            let mut set = set.with_found_entries(found, range);
             set.capacity = Some(u64::from(array.len));
             Some(set)
         }
         "Map0" | "Map1" => Some(one_entry(fields, ["k0", "v0"], range)),
         "MapN" => {
-            let map = Contents::new(ContentsKind::Map).sized(Some(fields.integer("size")?));
-            alternating(fields, map, range)
+            let map = Contents::new(ContentsKind::Map).with_size(Some(fields.integer("size")?));
+            key_value_array(fields, map, range)
         }
         _ => None,
     }
@@ -287,7 +289,7 @@ fn one_entry(fields: &Fields<'_>, names: [&str; 2], range: &Range<u64>) -> Conte
         key: Some(key),
         value,
     });
-    Contents::new(ContentsKind::Map).of_values(entries.into_iter().collect(), range)
+    Contents::new(ContentsKind::Map).with_values(entries.into_iter().collect(), range)
 }
 
 /// Reads the empty and one-element collections of `java.util.Collections`.
@@ -296,7 +298,7 @@ fn few(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents> 
         let value = fields
             .get("element")
             .map(|value| Entry { key: None, value });
-        Contents::new(kind).of_values(value.into_iter().collect(), range)
+        Contents::new(kind).with_values(value.into_iter().collect(), range)
     };
     Some(match name.strip_prefix("Collections$")? {
         "EmptyList" | "SingletonList" => one(ContentsKind::List),
@@ -354,7 +356,7 @@ fn concurrent(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Con
     let list = Contents::new(ContentsKind::List);
     let chained = |list: Contents, first: &str| {
         let found = snapshot.chain(Some(fields.get(first)?), QUEUE, range);
-        Some(list.found(found, range))
+        Some(list.with_found_entries(found, range))
     };
     match name {
         "ConcurrentHashMap" => {
@@ -362,7 +364,7 @@ fn concurrent(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Con
             let size = size.checked_add(cells(fields, "counterCells")?)?;
             concurrent_table(
                 fields,
-                Contents::new(ContentsKind::Map).sized(Some(size)),
+                Contents::new(ContentsKind::Map).with_size(Some(size)),
                 range,
             )
         }
@@ -382,28 +384,28 @@ fn concurrent(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Con
                 ..MAP
             };
             let found = snapshot.chain(first, names, range);
-            Some(Contents::new(ContentsKind::Map).found(found, range))
+            Some(Contents::new(ContentsKind::Map).with_found_entries(found, range))
         }
-        "CopyOnWriteArrayList" => Some(whole_array(fields, "array", range)),
+        "CopyOnWriteArrayList" => Some(all_array_elements(fields, "array", range)),
         "ConcurrentLinkedQueue" | "ConcurrentLinkedDeque" => chained(list, "head"),
         "LinkedBlockingDeque" => {
-            let list = list.sized(Some(fields.integer("count")?));
-            bounded(fields, chained(list, "first")?)
+            let list = list.with_size(Some(fields.integer("count")?));
+            with_stored_capacity(fields, chained(list, "first")?)
         }
         "LinkedBlockingQueue" => {
             let count = fields.object("count")?;
             let [count] = snapshot.field_values(&[count], ["value"]).pop().flatten()?;
-            let list = list.sized(count.and_then(Value::integer));
-            bounded(fields, chained(list, "head")?)
+            let list = list.with_size(count.and_then(Value::integer));
+            with_stored_capacity(fields, chained(list, "head")?)
         }
         "ArrayBlockingQueue" => {
-            let list = list.sized(Some(fields.integer("count")?));
+            let list = list.with_size(Some(fields.integer("count")?));
             let array = fields.array("items")?;
             Some(circular(list, array, fields.integer("takeIndex")?, range))
         }
         "PriorityBlockingQueue" => {
-            let list = list.sized(Some(fields.integer("size")?));
-            Some(list.of_array(fields.array("queue"), range))
+            let list = list.with_size(Some(fields.integer("size")?));
+            Some(list.with_array(fields.array("queue"), range))
         }
         "DelayQueue" => snapshot.contents_within(fields.object("q")?, range, 1),
         _ => None,
@@ -411,7 +413,7 @@ fn concurrent(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Con
 }
 
 /// Sets the capacity, which a bounded queue stores in a field.
-fn bounded(fields: &Fields<'_>, list: Contents) -> Option<Contents> {
+fn with_stored_capacity(fields: &Fields<'_>, list: Contents) -> Option<Contents> {
     let capacity = fields.integer("capacity")?;
     Some(Contents {
         capacity: u64::try_from(capacity).ok(),
@@ -456,7 +458,7 @@ fn concurrent_table(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> O
         nodes.iter().zip(fields).map(node).collect()
     };
     let found = snapshot.buckets(array, CONCURRENT_MAP, range, heads);
-    Some(map.found(found, range))
+    Some(map.with_found_entries(found, range))
 }
 
 fn optional(fields: &Fields<'_>, name: &str) -> Option<Contents> {
@@ -501,14 +503,14 @@ fn atomic(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Content
             long.then(|| single(Some(Value::Long(sum))))
         }
         "AtomicIntegerArray" | "AtomicLongArray" | "AtomicReferenceArray" => {
-            Some(whole_array(fields, "array", range))
+            Some(all_array_elements(fields, "array", range))
         }
         _ => None,
     }
 }
 
 fn text(fields: &Fields<'_>, range: &Range<u64>) -> Option<Contents> {
-    let mut text = Contents::new(ContentsKind::Text).sized(Some(fields.integer("count")?));
+    let mut text = Contents::new(ContentsKind::Text).with_size(Some(fields.integer("count")?));
     let limit = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
     let array = fields.array("value");
     let wide = fields.integer("coder").unwrap_or(0) != 0;
@@ -530,14 +532,14 @@ fn buffer(fields: &Fields<'_>, range: &Range<u64>) -> Option<Contents> {
     buffer.whole &= buffer.size.is_some() && Some(limit) <= buffer.capacity;
     // The subclass for the element type (such as `ByteBuffer`) declares the field with the array. Direct buffers have
     // no array.
-    let below = fields.of_object();
+    let below = fields.own_class_first();
     let array = below.array("hb");
     if let Some(array) = array {
         let offset = below.integer("offset").and_then(|o| u64::try_from(o).ok());
         let first = offset.unwrap_or(0).saturating_add(position);
         let size = buffer.size.unwrap_or(0);
         let (start, end) = (range.start.min(size), range.end.min(size));
-        let place = |at: u64| narrow(first.saturating_add(at));
+        let place = |at: u64| to_array_index(first.saturating_add(at));
         let values = array.elements(place(start)..place(end));
         buffer
             .entries

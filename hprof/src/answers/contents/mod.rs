@@ -106,21 +106,21 @@ impl Contents {
     }
 
     /// Sets the size, which was read from a field.
-    fn sized(mut self, size: Option<i64>) -> Self {
+    fn with_size(mut self, size: Option<i64>) -> Self {
         self.size = size.and_then(|s| u64::try_from(s).ok());
         self.whole &= self.size.is_some();
         self
     }
 
     /// Adds the elements of an array, whose length is the capacity.
-    fn of_array(self, array: Option<ArrayView<'_>>, range: &Range<u64>) -> Self {
+    fn with_array(self, array: Option<ArrayView<'_>>, range: &Range<u64>) -> Self {
         let size = self.size.unwrap_or(0);
         let (skip, take) = (range.start, range.end.min(size).saturating_sub(range.start));
         let len = array.map_or(0, |a| u64::from(a.len));
         let mut contents = self;
         contents.capacity = Some(len);
         if let Some(array) = array {
-            let range = narrow(skip)..narrow(skip.saturating_add(take));
+            let range = to_array_index(skip)..to_array_index(skip.saturating_add(take));
             let values = array.elements(range);
             contents
                 .entries
@@ -132,7 +132,7 @@ impl Contents {
 
     /// Adds the entries that were found. If all entries of the collection were visited, compares their number with the
     /// size, or sets the size if no field stores it.
-    fn found(mut self, found: nodes::FollowedNodes, range: &Range<u64>) -> Self {
+    fn with_found_entries(mut self, found: nodes::FollowedNodes, range: &Range<u64>) -> Self {
         self.whole &= found.whole;
         if let (true, Some(size)) = (found.complete, self.size) {
             self.whole &= size == found.total;
@@ -146,7 +146,7 @@ impl Contents {
     }
 
     /// Sets the size and the entries of a collection. `values` has all its elements.
-    fn of_values(mut self, values: Vec<Entry>, range: &Range<u64>) -> Self {
+    fn with_values(mut self, values: Vec<Entry>, range: &Range<u64>) -> Self {
         self.size = Some(values.len() as u64);
         let take = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
         let skip = usize::try_from(range.start).unwrap_or(usize::MAX);
@@ -165,7 +165,7 @@ impl Contents {
 }
 
 /// Converts a number to an array index. Numbers that do not fit become `u32::MAX`, an index that no array has.
-fn narrow(place: u64) -> u32 {
+fn to_array_index(place: u64) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
@@ -197,7 +197,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns all fields, those of the object's own class first.
-    fn of_object(&self) -> Self {
+    fn own_class_first(&self) -> Self {
         Self {
             class: self.own_class().unwrap_or(self.class),
             ..*self
@@ -261,7 +261,7 @@ impl Snapshot {
                 continue;
             }
             if raw.is_none() {
-                raw = Some(self.raws(&[object]).pop().flatten()?);
+                raw = Some(self.records_of(&[object]).pop().flatten()?);
             }
             let fields = Fields {
                 snapshot: self,

@@ -102,9 +102,9 @@ impl<'a> NodeReader<'a> {
 
     fn raw(&mut self, node: ObjectIndex) -> Option<Raw<'a>> {
         let walked = self.snapshot.positions.is_none();
-        let piece = walked.then(|| self.snapshot.linked_piece_of(node));
+        let piece = walked.then(|| self.snapshot.piece_of_linked(node));
         let Some(piece) = piece.flatten() else {
-            return self.snapshot.raws(&[node]).pop().flatten();
+            return self.snapshot.records_of(&[node]).pop().flatten();
         };
         let known = self.pieces.iter().position(|p| p.0 == piece);
         let at = known.unwrap_or_else(|| {

@@ -62,14 +62,14 @@ impl FinalFields {
     /// True if it is known which of the reference fields that a class declares are final. Static fields are not
     /// considered.
     #[must_use]
-    pub fn knows_own(&self, class: ClassIndex) -> bool {
+    pub fn are_own_fields_known(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());
         own.is_some_and(|own| own[0].is_some())
     }
 
     /// True if it is known which of the static reference fields that a class declares are final.
     #[must_use]
-    pub fn knows_statics(&self, class: ClassIndex) -> bool {
+    pub fn are_statics_known(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());
         own.is_some_and(|own| own[1].is_some())
     }

@@ -129,7 +129,7 @@ impl Snapshot {
     /// Returns the elements of these arrays that are instances of exactly this class.
     fn elements_of(&self, arrays: &[ObjectIndex], class: ClassIndex) -> Vec<ObjectIndex> {
         let mut found = Vec::new();
-        for raw in self.raws(arrays).into_iter().flatten() {
+        for raw in self.records_of(arrays).into_iter().flatten() {
             let Body::Objects(_, bytes) = raw.body else {
                 continue;
             };

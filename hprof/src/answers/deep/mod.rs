@@ -69,7 +69,7 @@ pub struct DeepOptions {
 
 impl DeepOptions {
     /// True if these options can leave out objects.
-    fn leaves_out(&self) -> bool {
+    fn can_omit_objects(&self) -> bool {
         self.skip_flyweights || !self.exclude.is_empty() || !self.except.is_empty()
     }
 }
@@ -128,7 +128,7 @@ impl Rules {
             classes.iter().map(|(_, c)| matches(&c.name)).collect()
         };
         let count = snapshot.object_count();
-        let mut left_out = Bits::new(if options.leaves_out() {
+        let mut left_out = Bits::new(if options.can_omit_objects() {
             count as usize
         } else {
             0
@@ -245,7 +245,7 @@ impl Snapshot {
         let mut offsets: Array<u32> = self.store.zeroed(rows + 1)?;
         let mut targets: Array<u32> = self.store.zeroed(0)?;
         for pieces in self.pieces.chunks(BATCH) {
-            progress.go_on()?;
+            progress.check_cancelled()?;
             let parts: Vec<RowsOfPiece<'_>> = pieces
                 .par_iter()
                 .map(|piece| {
@@ -258,7 +258,7 @@ impl Snapshot {
                         targets: Vec::new(),
                     };
                     let Segment { start, end } = piece.segment;
-                    self.source().will_read(start, end - start);
+                    self.source().advise_sequential(start, end - start);
                     let id_size = self.header().id_size;
                     // Errors of the walk are ignored, because this damage was already reported when the dump was
                     // opened.
@@ -299,7 +299,7 @@ impl Snapshot {
     }
 
     /// True if an object represents a class or a primitive type.
-    fn is_mirror(&self, object: u32) -> bool {
+    fn is_class_mirror(&self, object: u32) -> bool {
         object < self.split.classes || {
             let class = self.class_of(ObjectIndex(object));
             class.is_some() && class == self.class_class()
@@ -376,11 +376,11 @@ impl Deep<'_> {
             .filter(counted)
             .filter(|&c| !self.rules.ends[c.index()])
             .flat_map(|c| classes.chain(c))
-            .filter(|&c| !finals.knows_own(c))
+            .filter(|&c| !finals.are_own_fields_known(c))
             .collect();
         if self.rules.follow_static {
             let started = starts.iter().filter_map(|&o| self.snapshot.represents(o));
-            unknown.extend(started.filter(|&c| !finals.knows_statics(c)));
+            unknown.extend(started.filter(|&c| !finals.are_statics_known(c)));
         }
         unknown.sort_unstable();
         unknown.dedup();
@@ -399,19 +399,20 @@ impl Deep<'_> {
     /// Cost: one visit of each reached object and of each of its references. The size of the set does not matter. If
     /// many objects are reached, all threads share the work.
     pub fn of_set(&mut self, objects: &[ObjectIndex]) -> DeepSize {
-        if let Some(size) = self.of_few(objects, self.narrow()) {
+        if let Some(size) = self.size_on_one_thread(objects, self.narrow()) {
             return size;
         }
-        if let Some(size) = self.of_many(objects) {
-            self.forget();
+        if let Some(size) = self.size_on_threads(objects) {
+            self.clear_seen();
             return size;
         }
-        self.forget();
-        self.of_few(objects, u64::MAX).unwrap_or_default()
+        self.clear_seen();
+        self.size_on_one_thread(objects, u64::MAX)
+            .unwrap_or_default()
     }
 
     /// Computes the deep size of a set on one thread. Returns `None` if the set reaches more than `most` objects.
-    fn of_few(&mut self, objects: &[ObjectIndex], most: u64) -> Option<DeepSize> {
+    fn size_on_one_thread(&mut self, objects: &[ObjectIndex], most: u64) -> Option<DeepSize> {
         let snapshot = self.snapshot;
         let mirrors = snapshot.class_class();
         let mut size = DeepSize {
@@ -426,7 +427,7 @@ impl Deep<'_> {
                 size.by_class[class.index()] += one;
             }
         });
-        self.forget();
+        self.clear_seen();
         whole.then_some(size)
     }
 
@@ -435,7 +436,7 @@ impl Deep<'_> {
     /// Cost: as [`Deep::of_set`] of the object. If `most` is small, the walk stops after that number of objects.
     pub fn of_one(&mut self, object: ObjectIndex, most: u64) -> Option<Total> {
         let narrow = self.narrow();
-        let of_one = self.of_narrow(object, most.min(narrow));
+        let of_one = self.size_if_small(object, most.min(narrow));
         if of_one.is_some() || most <= narrow {
             return of_one;
         }
@@ -447,7 +448,7 @@ impl Deep<'_> {
         NARROW.min(self.snapshot.object_count() / 2)
     }
 
-    fn of_narrow(&mut self, object: ObjectIndex, most: u64) -> Option<Total> {
+    fn size_if_small(&mut self, object: ObjectIndex, most: u64) -> Option<Total> {
         let snapshot = self.snapshot;
         let mut total = Total::default();
         let mut reached = Vec::new();
@@ -460,7 +461,7 @@ impl Deep<'_> {
         });
         if !whole {
             // Some objects are marked as seen but were not visited, so `reached` does not list them. Clear all marks.
-            self.forget();
+            self.clear_seen();
             return None;
         }
         for object in reached {
@@ -505,8 +506,8 @@ impl Deep<'_> {
     /// Marks the target of a reference as seen. Returns true if it was not seen before and has to be counted. Class
     /// objects are not counted.
     #[inline(always)]
-    pub(crate) fn comes_upon(&mut self, target: u32) -> bool {
-        let new = !self.seen.has(target) && !self.snapshot.is_mirror(target);
+    pub(crate) fn mark_target(&mut self, target: u32) -> bool {
+        let new = !self.seen.has(target) && !self.snapshot.is_class_mirror(target);
         if new {
             self.seen.set(target);
         }
@@ -519,14 +520,14 @@ impl Deep<'_> {
         let split = self.snapshot.split;
         if object < split.classes {
             self.each_static(object, |deep, target, _| {
-                if deep.comes_upon(target) {
+                if deep.mark_target(target) {
                     found.push(target);
                 }
             });
         } else if object < split.inner {
             for target in self.row(object) {
                 let target = self.targets[target];
-                if self.comes_upon(target) {
+                if self.mark_target(target) {
                     found.push(target);
                 }
             }
@@ -572,7 +573,7 @@ impl Deep<'_> {
             for &class in &level[..linked.start] {
                 self.step(class, &mut found);
             }
-            let raws = snapshot.raws(&objects);
+            let raws = snapshot.records_of(&objects);
             let read = |(&object, raw): (&ObjectIndex, &Option<Raw<'_>>)| {
                 let mut row = Vec::new();
                 let class = snapshot.class_of(object);
@@ -598,12 +599,12 @@ impl Deep<'_> {
                 }
                 self.targets.extend(&row)?;
                 rows.insert(object.0, (begin as u32, (begin + row.len()) as u32));
-                found.extend(row.into_iter().filter(|&target| self.comes_upon(target)));
+                found.extend(row.into_iter().filter(|&target| self.mark_target(target)));
             }
             level = found;
         }
         self.rows = RowIndex::Some(rows);
-        self.forget();
+        self.clear_seen();
         Ok(true)
     }
 
@@ -654,7 +655,7 @@ impl Deep<'_> {
     }
 
     /// Clears the set of seen objects.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn clear_seen(&mut self) {
         self.seen = Bits::new(self.snapshot.object_count() as usize);
     }
 }

@@ -54,11 +54,11 @@ impl Deep<'_> {
             let mut next: Vec<(u32, u32)> = Vec::new();
             for chunk in level.chunks(CHUNK) {
                 let objects: Vec<ObjectIndex> = chunk.iter().map(|e| ObjectIndex(e.0)).collect();
-                let raws = snapshot.raws(&objects);
+                let raws = snapshot.records_of(&objects);
                 for (&(object, line), raw) in chunk.iter().zip(raws) {
                     self.add(&mut lines[line as usize], object);
                     self.each_reference(object, raw.as_ref(), |deep, target, way| {
-                        if !deep.comes_upon(target) {
+                        if !deep.mark_target(target) {
                             return;
                         }
                         let via = snapshot.via(ObjectIndex(object), way).0.merged();
@@ -99,7 +99,7 @@ impl Deep<'_> {
             first = false;
             level = next;
         }
-        self.forget();
+        self.clear_seen();
         for (line, deeper) in lines.iter_mut().zip(deeper) {
             line.all = line.own;
             line.all += deeper;

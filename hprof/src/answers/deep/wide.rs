@@ -25,7 +25,7 @@ impl Deep<'_> {
     ///
     /// Cost: one visit of each reference of the objects reached, and one pass over the dump's objects, shared by all
     /// threads.
-    pub(super) fn of_many(&mut self, starts: &[ObjectIndex]) -> Option<DeepSize> {
+    pub(super) fn size_on_threads(&mut self, starts: &[ObjectIndex]) -> Option<DeepSize> {
         if !matches!(self.rows, RowIndex::All(_)) {
             return None;
         }
@@ -63,10 +63,10 @@ impl Deep<'_> {
         mirrors.iter().for_each(|&o| {
             self.seen.take(o);
         });
-        Some(self.summed(&self.seen))
+        Some(self.sum_seen(&self.seen))
     }
 
-    fn summed(&self, seen: &Bits) -> DeepSize {
+    fn sum_seen(&self, seen: &Bits) -> DeepSize {
         let snapshot = self.snapshot;
         let mirrors = snapshot.class_class();
         let classes = snapshot.classes().len();
@@ -111,7 +111,7 @@ impl Rows<'_> {
     fn follow(&self, mut stack: Vec<u32>, seen: &[AtomicU64]) {
         while !stack.is_empty() {
             if stack.len() < FEW {
-                self.turn(&mut stack, seen);
+                self.visit_batch(&mut stack, seen);
                 continue;
             }
             let share = stack.len().div_ceil(rayon::current_num_threads() * 4);
@@ -119,7 +119,7 @@ impl Rows<'_> {
                 .par_chunks(share.max(FEW / 4))
                 .map(|part| {
                     let mut own = part.to_vec();
-                    self.turn(&mut own, seen);
+                    self.visit_batch(&mut own, seen);
                     own
                 })
                 .collect();
@@ -128,7 +128,7 @@ impl Rows<'_> {
     }
 
     /// Visits at most [`TURN`] objects.
-    fn turn(&self, stack: &mut Vec<u32>, seen: &[AtomicU64]) {
+    fn visit_batch(&self, stack: &mut Vec<u32>, seen: &[AtomicU64]) {
         const AHEAD: usize = 4;
         for _ in 0..TURN {
             let Some(object) = stack.pop() else { return };
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_threads_find_what_one_finds() {
+    fn several_threads_give_the_result_of_one() {
         // Test graph: a long list in which every thousandth node refers to 2,000 random objects, and objects without
         // references.
         let (classes, inner, all) = (3_u32, 200_000_u32, 260_000_u32);

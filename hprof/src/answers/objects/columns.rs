@@ -21,7 +21,7 @@ impl Snapshot {
     ) -> Vec<Option<[Option<Value>; N]>> {
         // The offsets of the fields, for each class seen.
         let mut places: HashMap<u64, [Option<(usize, Kind)>; N]> = HashMap::new();
-        let raws = self.raws(objects).into_iter();
+        let raws = self.records_of(objects).into_iter();
         let values = raws.map(|raw| {
             let Body::Instance(class, body) = raw?.body else {
                 return None;
@@ -50,14 +50,15 @@ impl Snapshot {
         name: &str,
     ) -> Vec<Value> {
         let mut places: HashMap<u64, Option<(usize, Kind)>> = HashMap::new();
-        let raws = self.raws(objects).into_iter();
+        let raws = self.records_of(objects).into_iter();
         let values = raws.filter_map(|raw| {
             let Body::Instance(class, body) = raw?.body else {
                 return None;
             };
             let place = places.entry(class);
-            let place =
-                place.or_insert_with(|| self.place_in(ObjectId(class), name, |c| c == declaring));
+            let place = place.or_insert_with(|| {
+                self.place_declared_by(ObjectId(class), name, |c| c == declaring)
+            });
             let (at, kind) = (*place)?;
             let size = kind.size(self.header().id_size);
             Some(self.value(kind, body.get(at..at + size)?))
@@ -67,11 +68,11 @@ impl Snapshot {
 
     /// Returns the offset of a field in an instance's body, and the field's type.
     fn place_of(&self, class: ObjectId, name: &str) -> Option<(usize, Kind)> {
-        self.place_in(class, name, |_| true)
+        self.place_declared_by(class, name, |_| true)
     }
 
     /// Like [`Snapshot::place_of`], but considers only fields of classes for which `declares` returns true.
-    fn place_in(
+    fn place_declared_by(
         &self,
         class: ObjectId,
         name: &str,

@@ -40,7 +40,7 @@ impl Snapshot {
         let threads = self.threads();
         let frames = threads.iter().flat_map(|t| &t.frames);
         let of_method: Vec<(&StackFrame, String)> = frames
-            .filter_map(|f| Some((f, place_given(frame, &f.frame, printed)?.to_owned())))
+            .filter_map(|f| Some((f, line_suffix(frame, &f.frame, printed)?.to_owned())))
             .collect();
         let is_meant = |f: &Frame, place: &str| place.is_empty() || f.place() == place;
         let meant = of_method
@@ -68,7 +68,7 @@ impl Snapshot {
 
 /// Returns the part of `name` after the method: the source line, such as `(Foo.java:42)`, or an empty string. Returns
 /// `None` if the name is that of another method.
-fn place_given<'a>(
+fn line_suffix<'a>(
     name: &'a str,
     frame: &Frame,
     printed: &dyn Fn(&str) -> Cow<'_, str>,

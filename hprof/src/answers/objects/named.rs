@@ -27,7 +27,7 @@ impl Snapshot {
         let selected = self.named_exactly(name, printed);
         match &selected {
             Err(SelectError::NoClass { .. } | SelectError::NoField { .. }) => {
-                self.as_printed(name, printed).unwrap_or(selected)
+                self.resolve_printed_name(name, printed).unwrap_or(selected)
             }
             _ => selected,
         }
@@ -76,9 +76,9 @@ impl Snapshot {
     }
 
     fn threads_named(&self, name: &str) -> Option<Selected> {
-        let exact = self.threads_that(|t| t.name.as_deref() == Some(name));
+        let exact = self.threads_where(|t| t.name.as_deref() == Some(name));
         let objects = match exact[..] {
-            [] => self.threads_that(|t| t.name.as_deref().is_some_and(|n| is_cut(name, n))),
+            [] => self.threads_where(|t| t.name.as_deref().is_some_and(|n| is_cut(name, n))),
             _ => exact,
         };
         (!objects.is_empty()).then_some(Selected::Values(objects))
@@ -105,7 +105,7 @@ impl Snapshot {
                     return Ok(Selected::Object(object));
                 }
             }
-            let of_printed = self.as_printed(&format!("class {name}"), printed);
+            let of_printed = self.resolve_printed_name(&format!("class {name}"), printed);
             let none = || Err(self.no_class(name, std::iter::empty()));
             return of_printed.unwrap_or_else(none);
         }

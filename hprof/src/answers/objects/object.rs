@@ -302,7 +302,7 @@ impl Bodies for RecordFinder<'_, '_> {
         let number = self.numbering.of(object.id, body);
         if self.wanted.binary_search(&number).is_ok() {
             self.found
-                .push((number, self.snapshot.raw_at(object, body)));
+                .push((number, self.snapshot.record_at(object, body)));
         }
     }
     #[inline]
@@ -327,7 +327,7 @@ impl Snapshot {
         if let Some(addresses) = addresses {
             return addresses.into_iter().map(Some).collect();
         }
-        let raws = self.raws(objects);
+        let raws = self.records_of(objects);
         let own = |(&object, raw): (&ObjectIndex, Option<Raw<'_>>)| match self.represents(object) {
             Some(class) => Some(self.classes()[class].id),
             None => raw.map(|r| ObjectId(r.id)),
@@ -373,11 +373,11 @@ impl Snapshot {
     #[must_use]
     pub fn locate(&self, objects: &[ObjectIndex]) -> Vec<Option<u64>> {
         let at = |raw: Option<Raw<'_>>| raw.map(|r| r.at as u64);
-        self.raws(objects).into_iter().map(at).collect()
+        self.records_of(objects).into_iter().map(at).collect()
     }
 
     /// Returns the records of objects. `None` for class objects.
-    pub(crate) fn raws(&self, objects: &[ObjectIndex]) -> Vec<Option<Raw<'_>>> {
+    pub(crate) fn records_of(&self, objects: &[ObjectIndex]) -> Vec<Option<Raw<'_>>> {
         let mut wanted: Vec<u32> = objects
             .iter()
             .map(|o| o.0)
@@ -391,7 +391,7 @@ impl Snapshot {
             .iter()
             .filter_map(|&o| {
                 let piece = self.piece_of(o)?;
-                Some((piece, self.begin_of(piece, o), o))
+                Some((piece, self.search_start(piece, o), o))
             })
             .collect();
         placed.sort_unstable();
@@ -400,7 +400,7 @@ impl Snapshot {
         let read = |group: &&[(u32, u32, u32)]| {
             let numbers: Vec<u32> = group.iter().map(|g| g.2).collect();
             let (piece, begin, _) = group[0];
-            self.find_in(&self.pieces[piece as usize], begin, &numbers)
+            self.find_in_piece(&self.pieces[piece as usize], begin, &numbers)
         };
         // A few groups are read on this thread, because waking another thread takes longer than reading a few hundred
         // records.
@@ -425,7 +425,7 @@ impl Snapshot {
 
     /// Returns the record of an object that a visitor got. The visitor's `body` is valid only during the call, so the
     /// same bytes are taken from the file.
-    pub(crate) fn raw_at(&self, object: Object, body: Body<'_>) -> Raw<'_> {
+    pub(crate) fn record_at(&self, object: Object, body: Body<'_>) -> Raw<'_> {
         let id_size = self.header().id_size;
         let again = |bytes: &[u8], head: usize| {
             let start = object.at + 1 + head;
@@ -446,7 +446,7 @@ impl Snapshot {
     }
 
     /// Returns the offset in a piece where the search for an object begins.
-    fn begin_of(&self, piece: u32, object: u32) -> u32 {
+    fn search_start(&self, piece: u32, object: u32) -> u32 {
         let Some(of) = self.pieces.get(piece as usize) else {
             return 0;
         };
@@ -468,7 +468,7 @@ impl Snapshot {
 
     /// Returns the wanted records of a piece. The search begins at the offset `begin` of the piece. If the numbers of
     /// objects are found by counting records, `begin` must be 0.
-    fn find_in(&self, piece: &Piece, begin: u32, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
+    fn find_in_piece(&self, piece: &Piece, begin: u32, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
         let mut finder = RecordFinder {
             snapshot: self,
             numbering: Numbering::new(self, piece),
@@ -500,7 +500,7 @@ impl Snapshot {
     }
 
     /// Returns the piece that contains the record of an object with references. `None` for other objects.
-    pub(crate) fn linked_piece_of(&self, object: ObjectIndex) -> Option<u32> {
+    pub(crate) fn piece_of_linked(&self, object: ObjectIndex) -> Option<u32> {
         let linked = self.split.classes..self.split.inner;
         linked
             .contains(&object.0)
@@ -514,7 +514,7 @@ impl Snapshot {
         let first = self.pieces[at].first_inner;
         let end = self.pieces.get(at + 1).map_or(all, |p| p.first_inner);
         let numbers = (first..end).map(|n| n + self.split.classes);
-        let mut found = self.find_in(&self.pieces[at], 0, &numbers.collect::<Vec<u32>>());
+        let mut found = self.find_in_piece(&self.pieces[at], 0, &numbers.collect::<Vec<u32>>());
         found.sort_unstable_by_key(|f| f.0);
         found
     }
@@ -573,7 +573,7 @@ impl Snapshot {
     /// Cost: as [`Snapshot::ids`].
     #[must_use]
     pub fn read_all(&self, objects: &[ObjectIndex]) -> Vec<Option<Record<'_>>> {
-        let raws = self.raws(objects);
+        let raws = self.records_of(objects);
         let pairs = objects.iter().zip(raws);
         pairs
             .map(|(&object, raw)| match raw {

@@ -150,7 +150,7 @@ fn shorter(name: &str) -> Option<&str> {
 
 impl Snapshot {
     /// Resolves a name as reports print it. Returns `None` if there is no such object.
-    pub(super) fn as_printed(
+    pub(super) fn resolve_printed_name(
         &self,
         name: &str,
         printed: &dyn Fn(&str) -> Cow<'_, str>,
@@ -177,13 +177,13 @@ impl Snapshot {
                 arrays.retain(|&o| self.array_length(o) == Some(length));
                 arrays
             }
-            Printed::Threads(quoted) => self.threads_that(|t| {
+            Printed::Threads(quoted) => self.threads_where(|t| {
                 let name = t.name.as_deref();
                 name.is_some_and(|name| {
                     format!("{name:?}") == quoted || format!("\"{name}\"") == quoted
                 })
             }),
-            Printed::AllThreads => self.threads_that(|_| true),
+            Printed::AllThreads => self.threads_where(|_| true),
             Printed::LocalsOf(class) => {
                 let classes = self.classes_named(class, printed);
                 let mut threads = self.threads();
@@ -228,7 +228,7 @@ impl Snapshot {
     }
 
     /// Returns the thread objects of the threads for which `is` returns true, sorted.
-    pub(super) fn threads_that(&self, is: impl Fn(&Thread) -> bool) -> Vec<ObjectIndex> {
+    pub(super) fn threads_where(&self, is: impl Fn(&Thread) -> bool) -> Vec<ObjectIndex> {
         let threads = self.threads();
         let meant = threads.iter().filter(|t| is(t));
         sorted(meant.filter_map(|t| t.object).collect())
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_reports_print_around_names_is_taken_off() {
+    fn text_around_printed_names_is_removed() {
         let address = |name| match Printed::parse(name) {
             Some(Printed::Address(id)) => id.0,
             other => unreachable!("{name}: {other:?}"),

@@ -83,14 +83,14 @@ impl ImplicitRefs {
 impl Snapshot {
     /// Returns the references that are not in any record: from threads to objects on their stacks, from loaders to
     /// their classes, and from an instance with the id of a class object to the class object.
-    pub(crate) fn unwritten(&self) -> ImplicitRefs {
+    pub(crate) fn implicit_references(&self) -> ImplicitRefs {
         let threads: std::collections::BTreeMap<u32, u32> = self
             .roots
             .iter()
             .filter(|r| r.kind == RootKind::Thread)
             .filter_map(|r| Some((r.thread, self.find(r.id)?.0)))
             .collect();
-        let locals = self.roots.iter().filter(|r| r.kind.is_of_thread());
+        let locals = self.roots.iter().filter(|r| r.kind.belongs_to_thread());
         let locals = locals.filter_map(|r| {
             let thread = *threads.get(&r.thread)?;
             Some((thread, self.find(r.id)?.0, RawVia::Local(r.frame)))
@@ -119,13 +119,13 @@ impl Snapshot {
     #[inline(always)]
     pub(crate) fn each_in_record(&self, body: Body<'_>, f: impl FnMut(u64, RawVia)) {
         match self.header().id_size {
-            8 => self.each_sized::<8>(body, f),
-            _ => self.each_sized::<4>(body, f),
+            8 => self.for_each_sized::<8>(body, f),
+            _ => self.for_each_sized::<4>(body, f),
         }
     }
 
     #[inline(always)]
-    fn each_sized<const ID: usize>(&self, body: Body<'_>, mut f: impl FnMut(u64, RawVia)) {
+    fn for_each_sized<const ID: usize>(&self, body: Body<'_>, mut f: impl FnMut(u64, RawVia)) {
         match body {
             Body::Instance(class, bytes) => {
                 let Some(index) = self.classes().by_id(ObjectId(class)) else {

@@ -33,7 +33,7 @@ pub enum SelectError {
         similar: Vec<String>,
     },
     /// The class is there but has no instances.
-    #[error("{class} has no instances in this dump{}", those_below(.subclasses))]
+    #[error("{class} has no instances in this dump{}", list_lines(.subclasses))]
     NoInstances {
         /// The class.
         class: String,
@@ -41,7 +41,7 @@ pub enum SelectError {
         subclasses: Vec<(String, u64)>,
     },
     /// Classes match the regular expression, but have no instances.
-    #[error("the classes that match /{pattern}/ have no instances in this dump: {}", first_of(.names, *.count))]
+    #[error("the classes that match /{pattern}/ have no instances in this dump: {}", list_first(.names, *.count))]
     NoneMatching {
         /// The regular expression.
         pattern: String,
@@ -147,7 +147,7 @@ fn alternatives(similar: &[String]) -> String {
     }
 }
 
-fn those_below(list: &[(String, u64)]) -> String {
+fn list_lines(list: &[(String, u64)]) -> String {
     let one = |(name, count): &(String, u64)| match count {
         1 => format!("1 {name}"),
         _ => format!("{count} {name}"),
@@ -161,7 +161,7 @@ fn those_below(list: &[(String, u64)]) -> String {
     }
 }
 
-fn first_of(names: &[String], count: u64) -> String {
+fn list_first(names: &[String], count: u64) -> String {
     let more = if count > names.len() as u64 {
         ", …"
     } else {

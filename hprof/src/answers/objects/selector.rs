@@ -400,7 +400,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_are_told_apart_by_their_form() {
+    fn selectors_are_recognized_by_their_form() {
         let parse = |s: &str| s.parse::<Selector>();
         assert!(matches!(
             parse("0x7f00"),

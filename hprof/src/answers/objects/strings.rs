@@ -21,7 +21,7 @@ impl Snapshot {
     pub fn strings(&self, objects: &[ObjectIndex], limit: usize) -> Vec<Option<String>> {
         let is_string =
             |class: &Class| class.loader.is_null() && &*class.name == "java.lang.String";
-        let raws = self.raws(objects);
+        let raws = self.records_of(objects);
         let values: Vec<Option<ObjectIndex>> = objects
             .iter()
             .zip(&raws)
@@ -37,7 +37,7 @@ impl Snapshot {
             .iter()
             .map(|v| v.unwrap_or(ObjectIndex(NONE)))
             .collect();
-        let arrays = self.raws(&arrays);
+        let arrays = self.records_of(&arrays);
         raws.iter()
             .zip(arrays)
             .map(|(string, array)| self.text(string.as_ref()?, array?, limit))

@@ -165,7 +165,7 @@ impl<'a> Bidirectional<'a> {
     fn cost_of_lists(&self, objects: &[u32]) -> Result<u64, Damaged> {
         let each = objects
             .iter()
-            .map(|&o| Ok(LIST + SOURCE * self.rows.looks(o)?));
+            .map(|&o| Ok(LIST + SOURCE * self.rows.referrers_cost(o)?));
         each.sum()
     }
 
@@ -214,7 +214,9 @@ impl<'a> Bidirectional<'a> {
             self.left = self.left.checked_sub(least.max(LIST))?;
             if backward {
                 levels += 1;
-                level = self.before(&level, statics, &mut distance, levels).ok()?;
+                level = self
+                    .previous_level(&level, statics, &mut distance, levels)
+                    .ok()?;
                 if level.is_empty() {
                     return Some(PathSearch::Nowhere(distance.into_keys().collect()));
                 }
@@ -264,7 +266,7 @@ impl<'a> Bidirectional<'a> {
     }
 
     /// Returns the next level of the backward search.
-    fn before(
+    fn previous_level(
         &self,
         level: &[u32],
         statics: Statics<'_>,
@@ -273,7 +275,7 @@ impl<'a> Bidirectional<'a> {
     ) -> Result<Vec<u32>, Damaged> {
         let mut next = Vec::new();
         for &object in level {
-            for source in self.rows.leading_to(object)? {
+            for source in self.rows.referrers_of(object)? {
                 let leads = statics.is_none()
                     || !self.snapshot.is_application_class(source)
                     || self.statics_of(source).contains(&object);

@@ -96,7 +96,7 @@ impl Paths {
         let mut groups: Vec<Group> = Vec::new();
         let mut keys: HashMap<LineKey, u32> = HashMap::new();
         let mut add = |forest: &PathForest, targets: &[(u32, u32)]| {
-            let on_way = forest.leading_to(targets);
+            let on_way = forest.flag_paths_to(targets);
             let mut own = vec![false; forest.objects.len()];
             targets.iter().for_each(|t| own[t.1 as usize] = true);
             let mut place: Vec<u32> = vec![NONE; forest.objects.len()];
@@ -125,7 +125,7 @@ impl Paths {
                 };
                 let group = match merge {
                     Merge::Object => None,
-                    Merge::Class => fold(snapshot, &groups, &new, class),
+                    Merge::Class => merge_into_line(snapshot, &groups, &new, class),
                 };
                 let group = group.unwrap_or_else(|| {
                     let via = (parent != NONE).then_some(new.via);
@@ -153,7 +153,7 @@ impl Paths {
             }
         };
         add(&self.near, &self.near.targets);
-        let asked = self.full_targets();
+        let asked = self.targets_without_near_path();
         add(&self.full, &asked);
         // A group comes after its parent group, so one backward pass computes the sums.
         for at in (0..groups.len()).rev() {
@@ -174,7 +174,7 @@ impl Paths {
 
     /// Returns the requested targets to which no path in `near` leads. Each pair is the target and its index in the
     /// forest `full`.
-    fn full_targets(&self) -> Vec<(u32, u32)> {
+    fn targets_without_near_path(&self) -> Vec<(u32, u32)> {
         let full = self.full.targets.iter().copied();
         full.filter(|t| self.asked.binary_search(&ObjectIndex(t.0)).is_ok())
             .filter(|t| {
@@ -189,7 +189,7 @@ impl Paths {
 
 impl PathForest {
     /// Returns a flag for each object of the forest: true if a path to one of these targets goes through it.
-    fn leading_to(&self, targets: &[(u32, u32)]) -> Vec<bool> {
+    fn flag_paths_to(&self, targets: &[(u32, u32)]) -> Vec<bool> {
         let mut leading = vec![false; self.objects.len()];
         targets.iter().for_each(|t| leading[t.1 as usize] = true);
         for at in (0..leading.len()).rev() {
@@ -212,7 +212,7 @@ fn class_number(snapshot: &Snapshot, object: u32) -> u32 {
 /// class, a field leads to the new object, and this field (or none so far) links the objects of the line. The fields
 /// `left` and `right` count as one field. So the nodes of a list or of a tree form one line. But a map in an element of
 /// another map has its own line.
-fn fold(
+fn merge_into_line(
     snapshot: &Snapshot,
     groups: &[Group],
     new: &Group,

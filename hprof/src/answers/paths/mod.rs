@@ -172,7 +172,7 @@ impl Snapshot {
             }
         }
         let graph = self.graph(progress)?;
-        progress.go_on()?;
+        progress.check_cancelled()?;
         let mut weak = if options.follow == Refs::Strong && self.options.refs != Refs::All {
             Vec::new()
         } else {
@@ -187,7 +187,7 @@ impl Snapshot {
             referents: Referents::new(weak, graph.object_count()),
             follow: options.follow,
         };
-        progress.go_on()?;
+        progress.check_cancelled()?;
         progress.phase("searching for paths", 0);
         let search = |targets: &[ObjectIndex], statics: Statics<'_>| {
             whole.search(targets, statics).map(Some)
@@ -280,11 +280,11 @@ impl Snapshot {
             .map(|((&object, &parent), place)| (forest.objects[parent as usize], object, place))
             .collect();
         edges.sort_unstable();
-        let unwritten = self.unwritten();
+        let unwritten = self.implicit_references();
         let groups: Vec<&[(u32, u32, u32)]> = edges.chunk_by(|a, b| a.0 == b.0).collect();
         for groups in groups.chunks(CHUNK) {
             let sources: Vec<ObjectIndex> = groups.iter().map(|g| ObjectIndex(g[0].0)).collect();
-            let raws = self.raws(&sources);
+            let raws = self.records_of(&sources);
             for ((&source, edges), raw) in sources.iter().zip(groups).zip(raws) {
                 let mut found = vec![false; edges.len()];
                 let mut left = edges.len();

@@ -175,7 +175,7 @@ impl Subclass<'_> {
 
 impl ArrayUse {
     /// Returns the array length that `size` elements need. If `wide`, a character takes two elements of the array.
-    pub(super) fn need(self, size: u64, wide: bool) -> u64 {
+    pub(super) fn needed_length(self, size: u64, wide: bool) -> u64 {
         match self {
             Self::List => size,
             Self::Table => (size * 4).div_ceil(3).next_power_of_two(),

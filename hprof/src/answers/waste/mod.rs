@@ -209,7 +209,7 @@ impl Snapshot {
         let mut finder = WasteFinder::new(self, options)?;
         finder.collections(&scanned)?;
         finder.strings(&scanned)?;
-        finder.boxes(scanned.boxes)?;
+        finder.count_boxes(scanned.boxes)?;
         finder.arrays(&scanned.hashes, &scanned.room)?;
         drop((scanned.hashes, scanned.strings));
         progress.phase("finding the holders of waste", 0);
@@ -264,7 +264,7 @@ impl<'a> WasteFinder<'a> {
     }
 
     /// Marks an array as part of another object. Returns false if the array is already marked, unreachable or [`NONE`].
-    fn claim(&mut self, array: u32) -> bool {
+    fn mark_as_part(&mut self, array: u32) -> bool {
         let free = array != NONE
             && !self.owned.has(array)
             && self.snapshot.tree().is_reachable(ObjectIndex(array));
@@ -284,7 +284,7 @@ impl<'a> WasteFinder<'a> {
     }
 
     /// Counts a wasted object of a kind other than duplicates.
-    fn alone(
+    fn count_single(
         &mut self,
         kind: WasteKind,
         groups: &mut ByClass,
@@ -311,7 +311,7 @@ impl<'a> WasteFinder<'a> {
         } in &scanned.collections
         {
             // In the JDK, no two collections share an array.
-            let array = Some(array).filter(|&a| self.claim(a));
+            let array = Some(array).filter(|&a| self.mark_as_part(a));
             let len = array.and_then(|a| self.snapshot.array_length(ObjectIndex(a)));
             let room = array.filter(|_| len.is_some_and(|len| len > 0));
             let bytes = room.map_or(0, |a| self.size(a));
@@ -321,7 +321,7 @@ impl<'a> WasteFinder<'a> {
                     shallow: all,
                     win: all,
                 };
-                self.alone(WasteKind::EmptyCollections, &mut empty, object, cost)?;
+                self.count_single(WasteKind::EmptyCollections, &mut empty, object, cost)?;
                 continue;
             }
             let (Some(array), Some(len)) = (room, len) else {
@@ -330,7 +330,7 @@ impl<'a> WasteFinder<'a> {
             let win = bytes.saturating_sub(self.size_with(array, need));
             if need <= u64::from(len) / 2 && win > 0 {
                 let shallow = self.size(object) + bytes;
-                self.alone(
+                self.count_single(
                     WasteKind::SparseCollections,
                     &mut sparse,
                     object,
@@ -377,7 +377,7 @@ impl<'a> WasteFinder<'a> {
             costs.clear();
             for key in group {
                 let (array, string) = ((key[1] >> 32) as u32, key[1] as u32);
-                let bytes = if self.claim(array) {
+                let bytes = if self.mark_as_part(array) {
                     self.size(array)
                 } else {
                     0
@@ -395,7 +395,7 @@ impl<'a> WasteFinder<'a> {
         Ok(())
     }
 
-    fn boxes(&mut self, mut boxes: Array<[u64; 2]>) -> Result<()> {
+    fn count_boxes(&mut self, mut boxes: Array<[u64; 2]>) -> Result<()> {
         boxes.par_sort_unstable();
         let mut largest = Largest::new(self.options.groups);
         let mut costs = Vec::new();
@@ -403,15 +403,16 @@ impl<'a> WasteFinder<'a> {
         // Each box is two words: its value, then a word with its class (upper half) and object number (lower half).
         // Boxes with the same value and class form a group.
         for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
-            self.equal(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
+            self.count_equal_group(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
             // As duplicates, all boxes of the group except the first were counted. The first counts if an array of
             // primitives could replace it.
             let first = group.first().map_or(NONE, |key| key[1] as u32);
-            if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_content(first) {
+            if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_held_as_content(first)
+            {
                 let shallow = self.size(first);
-                let win = shallow.saturating_sub(self.beyond_a_reference(first));
+                let win = shallow.saturating_sub(self.inline_size_difference(first));
                 let cost = Cost { shallow, win };
-                self.alone(WasteKind::BoxedValues, &mut boxed, first, cost)?;
+                self.count_single(WasteKind::BoxedValues, &mut boxed, first, cost)?;
             }
         }
         self.finish(WasteKind::DuplicateBoxes, largest);
@@ -420,7 +421,7 @@ impl<'a> WasteFinder<'a> {
     }
 
     /// True if only an array, or an entry or node of a collection, holds the object.
-    fn is_content(&self, object: u32) -> bool {
+    fn is_held_as_content(&self, object: u32) -> bool {
         let (snapshot, tree) = (self.snapshot, self.snapshot.tree());
         let above = tree.dominator(ObjectIndex(object));
         let Some(above) = above.and_then(|node| tree.object(node)) else {
@@ -439,7 +440,7 @@ impl<'a> WasteFinder<'a> {
 
     /// Returns how much larger an array element is if it holds the primitive value in place of a reference to the box,
     /// in bytes.
-    fn beyond_a_reference(&self, object: u32) -> u64 {
+    fn inline_size_difference(&self, object: u32) -> u64 {
         let class = self.snapshot.class_of(ObjectIndex(object));
         let name = class.map(|class| &*self.snapshot.classes()[class].name);
         match name {
@@ -452,7 +453,7 @@ impl<'a> WasteFinder<'a> {
 
     /// Counts a group of objects with the same content, if it has at least two. Each key consists of two words. The
     /// lower half of the second word is the object's number, and the other parts are not used here.
-    fn equal(
+    fn count_equal_group(
         &mut self,
         kind: WasteKind,
         largest: &mut Largest,
@@ -517,7 +518,7 @@ impl<'a> WasteFinder<'a> {
                     shallow: all,
                     win: all,
                 };
-                self.alone(WasteKind::ZeroArrays, &mut zero, array, cost)?;
+                self.count_single(WasteKind::ZeroArrays, &mut zero, array, cost)?;
             }
         }
         let mut keys: Array<[u64; 2]> = self.snapshot.store.zeroed(0)?;
@@ -533,7 +534,7 @@ impl<'a> WasteFinder<'a> {
         let mut largest = Largest::new(self.options.groups);
         let mut costs = Vec::new();
         for group in keys.chunk_by(|a, b| a[0] == b[0]) {
-            self.equal(WasteKind::DuplicateArrays, &mut largest, &mut costs, group)?;
+            self.count_equal_group(WasteKind::DuplicateArrays, &mut largest, &mut costs, group)?;
             for &(array, _) in costs.iter().filter(|_| group.len() > 1) {
                 self.owned.set(array);
             }
@@ -546,7 +547,7 @@ impl<'a> WasteFinder<'a> {
             let shallow = self.size(array);
             let win = shallow.saturating_sub(self.size_with(array, u64::from(used)));
             if win > 0 {
-                self.alone(
+                self.count_single(
                     WasteKind::LongArrays,
                     &mut long,
                     array,

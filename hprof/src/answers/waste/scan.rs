@@ -75,7 +75,7 @@ pub(super) fn scan(
     let hidden = hidden.filter_map(|s| snapshot.find(ObjectId(s.value)));
     hidden.for_each(|o| left_out.set(o.0));
     for pieces in snapshot.pieces.chunks(BATCH) {
-        progress.go_on()?;
+        progress.check_cancelled()?;
         let parts: Vec<PieceContents<'_>> = pieces
             .par_iter()
             .map(|piece| {
@@ -86,7 +86,7 @@ pub(super) fn scan(
                     Numbering::new(snapshot, piece),
                 );
                 let Segment { start, end } = piece.segment;
-                snapshot.source().will_read(start, end - start);
+                snapshot.source().advise_sequential(start, end - start);
                 // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
                 let _ = walk::walk(snapshot.source(), start, end, id_size, &mut part);
                 progress.advance((end - start) as u64);
@@ -196,7 +196,7 @@ impl<'a> PieceContents<'a> {
                     _ => object(array)?,
                 };
                 // Up to JDK 8, text is in a `char[]`, where each character takes one element.
-                let need = usage.need(used, is_wide(coder)?);
+                let need = usage.needed_length(used, is_wide(coder)?);
                 self.collections.push(Collection {
                     object: number,
                     array,
@@ -211,7 +211,10 @@ impl<'a> PieceContents<'a> {
                 let used = u64::try_from(bits(size, Kind::Long)?.cast_signed()).ok()?;
                 // The array length limits the number of buckets, so a larger count is damaged.
                 let used = Some(used).filter(|&u| u <= u64::from(u32::MAX))?;
-                let (array, need) = (object(array)?, ArrayUse::EarlyTable.need(used, false));
+                let (array, need) = (
+                    object(array)?,
+                    ArrayUse::EarlyTable.needed_length(used, false),
+                );
                 self.collections.push(Collection {
                     object: number,
                     array,
@@ -241,7 +244,7 @@ impl<'a> PieceContents<'a> {
 }
 
 /// Returns the number of elements without the zeros at the end. An element has `size` bytes.
-fn used(bytes: &[u8], size: usize) -> usize {
+fn trimmed_len(bytes: &[u8], size: usize) -> usize {
     let (head, words) = bytes.split_at(bytes.len() % 8);
     let zeros = words.rchunks_exact(8).take_while(|w| **w == [0; 8]).count();
     let rest = &words[..words.len() - 8 * zeros];
@@ -265,7 +268,7 @@ fn room(bytes: &[u8], size: usize, width: usize) -> Option<u32> {
     if half.iter().rev().take(8).any(|&b| b != 0) {
         return None;
     }
-    let used = used(bytes, size);
+    let used = trimmed_len(bytes, size);
     let unused = (len - used) * width;
     let worth = unused as u64 >= LEAST_ROOM && used <= len / 2;
     worth.then(|| u32::try_from(used).unwrap_or(u32::MAX))

@@ -14,7 +14,7 @@ use crate::error::Error;
 ///
 /// # Errors
 /// Returns an error if the handler or its thread cannot be created.
-pub fn on_lost_file(end: impl FnOnce(Error) + Send + 'static) -> io::Result<()> {
+pub fn set_read_error_handler(end: impl FnOnce(Error) + Send + 'static) -> io::Result<()> {
     #[cfg(unix)]
     return unix::install(Box::new(end));
     #[cfg(not(unix))]
@@ -55,7 +55,7 @@ mod unix {
             .spawn(move || {
                 let mut byte = [0];
                 if woken.read_exact(&mut byte).is_ok()
-                    && let Some(error) = Place::lost()
+                    && let Some(error) = Place::take_read_error()
                 {
                     end(error);
                 }
@@ -101,8 +101,8 @@ mod unix {
     extern "C" fn handler(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
         // SAFETY: the system passes valid signal information, which for SIGBUS contains an address.
         let address = unsafe { (*info).si_addr() }.addr();
-        if !Place::lose(address) {
-            pass_on(signal, info, context);
+        if !Place::record_lost(address) {
+            call_previous_handler(signal, info, context);
             return;
         }
         let byte = 0_u8;
@@ -128,7 +128,11 @@ mod unix {
     }
 
     /// Calls the previous handler.
-    fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    fn call_previous_handler(
+        signal: c_int,
+        info: *mut libc::siginfo_t,
+        context: *mut libc::c_void,
+    ) {
         let Some(before) = BEFORE.get() else {
             return default_action(signal);
         };

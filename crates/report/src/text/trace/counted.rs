@@ -10,7 +10,7 @@ use crate::text::sites::more_classes;
 use crate::view::{TraceTopView, Viewed};
 
 /// Returns the allocations of a candidate's class.
-pub(super) fn made(candidate: &CandidateRow) -> String {
+pub(super) fn class_allocations(candidate: &CandidateRow) -> String {
     match candidate.counted {
         Some(count) => format!(
             "{} of {} bytes in total, counted",
@@ -57,7 +57,7 @@ pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Docum
 #[cfg(test)]
 mod tests {
     use crate::document::WIDTH;
-    use crate::text::trace::tests::{growing, said, top_of};
+    use crate::text::trace::tests::{growing, rendered, top_of};
     use crate::view::{TraceTopView, Viewed};
     use heapdiff_model::sites::{CountRow, CountedClassRow};
     use heapdiff_model::trace::{CountedClasses, TraceTopReport};
@@ -67,13 +67,13 @@ mod tests {
         report.by = "class";
         report.candidates[0].allocated_bytes = 3 << 20;
         change(&mut report);
-        let text = said(&report);
+        let text = rendered(&report);
         assert!(text.lines().all(|l| l.chars().count() <= WIDTH), "{text}");
         text
     }
 
     #[test]
-    fn what_was_counted_and_what_is_estimated_is_told() {
+    fn counted_and_estimated_figures_are_distinguished() {
         let since =
             "allocations that pass the agent's filters, from its start to the last data point";
         let estimated = "    created  3.0 MiB, estimated from samples\n";
@@ -111,7 +111,7 @@ mod tests {
         assert!(by_class(|report| count(report, 3)).contains(unknown));
         // Counts by class are not shown for a single frame or stack, because it may allocate several classes, or only
         // some of the objects of a class.
-        let frames = said(&top_of(vec![growing(1)]));
+        let frames = rendered(&top_of(vec![growing(1)]));
         assert!(!frames.contains("    created "), "{frames}");
     }
 

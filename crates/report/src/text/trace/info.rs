@@ -119,7 +119,7 @@ mod tests {
     use heapdiff_model::trace::{Collections, CountingRow, DumpRow, RunInfo, RunRow};
 
     #[test]
-    fn counters_are_told_where_there_are_some() {
+    fn counters_are_shown_if_there_are_any() {
         let with = |counting| {
             let row = RunRow {
                 run: run_info("bytes", 1024),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_run_is_told() {
+    fn facts_about_a_run_are_reported() {
         let with = |options: &str, run: RunInfo, lost_samples, path: Option<&str>, thinned| {
             let row = RunRow {
                 run,

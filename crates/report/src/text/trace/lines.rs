@@ -79,7 +79,7 @@ fn rows(lines: &CountedLines, doc: &mut Document) {
         doc.table(&columns, rows);
     }
     let shown = lines.rows.len() as u64;
-    doc.rest(lines.totals.sites.saturating_sub(shown), "more line");
+    doc.add_unlisted_count(lines.totals.sites.saturating_sub(shown), "more line");
 }
 
 /// Returns the samples of a line of code if they differ from the count of this line by more than random variation.
@@ -98,7 +98,7 @@ fn per_second(rate: u64, amount: u64) -> String {
 #[cfg(test)]
 mod tests {
     use crate::document::WIDTH;
-    use crate::text::trace::tests::{growing, said, top_of};
+    use crate::text::trace::tests::{growing, rendered, top_of};
     use crate::view::{TraceTopView, Viewed};
     use heapdiff_model::count::{CountSite, CountTotals, CountedMissed};
     use heapdiff_model::trace::{CountedLineRow, CountedLines, SampledLineRow, TraceTopReport};
@@ -149,14 +149,14 @@ mod tests {
             missed: CountedMissed::default(),
         });
         change(&mut report);
-        let text = said(&report);
+        let text = rendered(&report);
         assert!(text.lines().all(|l| l.chars().count() <= WIDTH), "{text}");
         text
     }
 
     #[test]
-    fn rates_of_lines_are_told() {
-        let none = said(&top_of(vec![growing(1)]));
+    fn rates_of_lines_are_shown() {
+        let none = rendered(&top_of(vec![growing(1)]));
         assert!(
             !none.contains("counted") && !none.contains("executed"),
             "{none}"
@@ -176,7 +176,7 @@ objects/s  bytes/s  objects  class   allocated in
     }
 
     #[test]
-    fn what_is_missing_of_lines_is_told() {
+    fn missing_figures_of_lines_are_reported() {
         let all = with(|_| ());
         let some = with(|report| {
             report.focus = Some("Foo".to_owned());
@@ -209,7 +209,7 @@ objects/s  bytes/s  objects  class   allocated in
     }
 
     #[test]
-    fn samples_stand_beside_where_they_differ() {
+    fn differing_samples_are_shown_next_to_counts() {
         let differs = "sampled/s: objects per second, estimated from samples; shown if the difference is significant\n";
         let same = with(|_| ());
         assert!(!same.contains("sampled/s"), "{same}");
@@ -230,7 +230,7 @@ objects/s  bytes/s  objects  class   allocated in
     }
 
     #[test]
-    fn lines_alone_are_shown_without_what_grows() {
+    fn lines_alone_are_shown_without_growth() {
         let alone = with(|report| {
             report.by = "line";
             report.candidates.clear();

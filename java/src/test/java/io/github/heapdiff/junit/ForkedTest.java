@@ -43,7 +43,7 @@ class ForkedTest {
     }
 
     @Test
-    void garbageAndWhatWaitsForACleanerPass() throws Throwable {
+    void unreachableObjectsAndObjectsThatWaitForACleanerPass() throws Throwable {
         Heap.assertNoGrowth(FORKED, Programs::closeSession);
         Heap.assertNoGrowth(FORKED, Programs::cleanedOnce);
         Heap.assertNoGrowth(FORKED, Programs::softly);
@@ -52,7 +52,7 @@ class ForkedTest {
     }
 
     @Test
-    void theJvmWritesWhereNobodyForks() throws Exception {
+    void theJvmWritesTheDumpIfForkingFails() throws Exception {
         Path first = watched("[ $1 = dump ] && echo no room >&2 && exit 3");
         String said = OneCheck.in(List.of(agent(), "-Dheapdiff.program=" + first), folder, "leakSession", "closeSession");
         assertTrue(said.contains("leakSession: failed: the heap grows") && said.contains("closeSession: passed"), said);
@@ -78,7 +78,7 @@ class ForkedTest {
     }
 
     @Test
-    void withoutExplicitCollectionsTheJvmWrites() throws Exception {
+    void theJvmWritesTheDumpIfExplicitGcIsDisabled() throws Exception {
         List<String> options = List.of(agent(), "-XX:+DisableExplicitGC");
         String said = OneCheck.in(options, folder, "cleanedOnce", "closeSession", "leakSession");
         assertTrue(said.contains("cleanedOnce: passed") && said.contains("closeSession: passed"), said);
@@ -88,7 +88,7 @@ class ForkedTest {
     }
 
     @Test
-    void noAgentIsLoadedUnasked() throws Exception {
+    void anAgentIsUsedOnlyIfItIsLoaded() throws Exception {
         String program = "-Dheapdiff.program=" + watched("");
         assertEquals("closeSession: passed", OneCheck.in(List.of(program), folder, "closeSession").strip());
         String never = OneCheck.in(List.of(agent(), "-Dheapdiff.fork=never", program), folder, "closeSession");

@@ -30,7 +30,7 @@ class HeapTest {
     }
 
     @Test
-    void whatIsAddedWithEachRoundFails() {
+    void growthInEachRoundFails() {
         String message = failure(Programs::leakSession);
         assertContains(message, "the heap grows with each round: io.github.heapdiff.junit.Programs.SESSIONS grew by ");
         assertContains(message, "bytes in 10 rounds");
@@ -41,18 +41,18 @@ class HeapTest {
     }
 
     @Test
-    void aLeakThatOneStepIsTooShortForFails() {
+    void aSmallLeakFailsAfterTheSecondStep() {
         // The work leaks 10 kB in one step, and 20 kB in both steps.
         assertContains(failure(() -> Programs.SESSIONS.add(new byte[2000])), "+10 objects");
     }
 
     @Test
-    void whatIsTakenOutAgainPasses() throws Throwable {
+    void removedObjectsPass() throws Throwable {
         Heap.assertNoGrowth(Programs::closeSession);
     }
 
     @Test
-    void whatGrowsInOneStepOnlyPasses() throws Throwable {
+    void growthInOneStepOnlyPasses() throws Throwable {
         Heap.assertNoGrowth(Programs.at(7));
         Heap.assertNoGrowth(Programs.at(12));
     }
@@ -71,7 +71,7 @@ class HeapTest {
     }
 
     @Test
-    void aSmallerShareFailsOnlyIfThatIsAskedFor() throws Throwable {
+    void aSmallerShareFailsOnlyOnRequest() throws Throwable {
         Heap.assertNoGrowth(TEN_ROUNDS, Programs.someOf(2, 5));
         Programs.reset();
         assertContains(failure(TEN_ROUNDS.withMinGrowingShare(0.4), Programs.someOf(2, 5)), "grew in 4 of 10 measured rounds");
@@ -133,13 +133,13 @@ class HeapTest {
     }
 
     @Test
-    void aBufferThatIsLargerEachTimeFails() throws Throwable {
+    void aGrowingBufferFails() throws Throwable {
         assertContains(failure(Programs::growBuffer), "Programs.buffer");
         Heap.assertNoGrowth(Programs::renewBuffer);
     }
 
     @Test
-    void aCacheThatFillsPassesAndOneWithoutAnEndFails() throws Throwable {
+    void aFillingCachePassesAndAnUnboundedOneFails() throws Throwable {
         Heap.assertNoGrowth(GrowthOptions.defaults().withWarmUp(0), Programs.randomKeys());
         Heap.assertNoGrowth(GrowthOptions.defaults().withWarmUp(0), Programs.leastRecentlyUsed());
         Programs.reset();
@@ -147,18 +147,18 @@ class HeapTest {
     }
 
     @Test
-    void whatOnlySoftReferencesHoldPasses() throws Throwable {
+    void softlyReachableObjectsPass() throws Throwable {
         Heap.assertNoGrowth(Programs::softly);
     }
 
     @Test
-    void whatACleanerHasStillToCleanPasses() throws Throwable {
+    void objectsThatWaitForACleanerPass() throws Throwable {
         Heap.assertNoGrowth(Programs::cleanedOnce);
         assertContains(failure(Programs::neverCleaned), "+10 objects");
     }
 
     @Test
-    void loadersThatStayFail() throws Throwable {
+    void leakedClassLoadersFail() throws Throwable {
         String message = failure(Programs::redeployAndKeep);
         assertContains(message, "Programs.LOADED");
         assertContains(message, "loader");
@@ -167,14 +167,14 @@ class HeapTest {
     }
 
     @Test
-    void nothingOfTheLibrarysIsNamedAsHolder(@TempDir Path folder) throws Exception {
+    void theLibraryIsNeverNamedAsHolder(@TempDir Path folder) throws Exception {
         // The check runs in a JVM without a test runner, because a test runner has references to threads, too.
         String said = OneCheck.in(List.of(), folder, "neverCleaned");
         assertContains(said, "neverCleaned: failed: the heap grows with each round: io.github.heapdiff.junit.Programs.CLEANER grew by");
     }
 
     @Test
-    void whatThreadsKeepFails() {
+    void objectsKeptByThreadsFail() {
         assertContains(failure(Programs::leakToAThread), "Programs.OF_THREAD grew by");
         assertContains(failure(Programs::leakThreadLocals), "java.lang.Thread.threadLocals grew by");
     }
@@ -195,7 +195,7 @@ class HeapTest {
     }
 
     @Test
-    void whatTheWorkThrowsIsThrown() {
+    void exceptionsOfTheWorkAreRethrown() {
         IllegalStateException thrown = new IllegalStateException("the work");
         assertSame(thrown, assertThrows(IllegalStateException.class, () -> Heap.assertNoGrowth(() -> {
             throw thrown;

@@ -44,7 +44,7 @@ class NoHeapGrowthTest {
     }
 
     @Test
-    void onAClassItHoldsForEachTest() {
+    void onAClassItAppliesToEachTest() {
         run(OnAClass.class).assertStatistics(counts -> counts.started(4).succeeded(2).failed(2));
     }
 

@@ -17,7 +17,7 @@ class SuspectTest {
     private static final GrowthOptions OPTIONS = GrowthOptions.defaults().withRounds(5);
 
     @Test
-    void eachStepAddsObjects() throws Exception {
+    void aSuspectAddsObjectsInEachStep() throws Exception {
         assertEquals(1, growing("leak", "[0,5,10]", "[0,500,1000]", OPTIONS).size());
         assertEquals(1, growing("growth", "[0,5,10]", "[0,500,1000]", OPTIONS).size());
         assertEquals(0, growing("leak", "[0,100,100]", "[0,500,1000]", OPTIONS).size());
@@ -31,7 +31,7 @@ class SuspectTest {
     }
 
     @Test
-    void theLastStepAddsAQuarterOfTheFirst() throws Exception {
+    void theLastStepMustAddAQuarterOfTheFirst() throws Exception {
         assertEquals(1, growing("leak", "[0,40,50]", "[0,500,1000]", OPTIONS).size());
         assertEquals(0, growing("leak", "[0,50,60]", "[0,500,1000]", OPTIONS).size());
         // The last step may add more than the first one, because its rounds are measured one by one.
@@ -70,7 +70,7 @@ class SuspectTest {
     }
 
     @Test
-    void theExcuseIsTrueOfTheFigures() throws Exception {
+    void theExcuseMatchesTheFigures() throws Exception {
         assertEquals("the verdict is cache, not leak", excuse("cache", "[0,5,10]"));
         assertEquals("the verdict is warmup, not leak", excuse("warmup", "[0,5,10]"));
         assertEquals("in at least one step of the work, its objects did not grow", excuse("leak", "[0,0,10]"));
@@ -87,13 +87,13 @@ class SuspectTest {
     }
 
     @Test
-    void toleratedBytesAreTheLastThatPass() throws Exception {
+    void toleratedBytesAreTheLargestGrowthThatPasses() throws Exception {
         assertEquals(0, growing("leak", "[0,5,10]", "[0,500,1000]", OPTIONS.withToleratedBytes(1000)).size());
         assertEquals(1, growing("leak", "[0,5,10]", "[0,500,1000]", OPTIONS.withToleratedBytes(999)).size());
     }
 
     @Test
-    void whatIsTooLittleForASuspectGetsASecondStep() throws Exception {
+    void growthTooSmallForASuspectGetsASecondStep() throws Exception {
         assertFalse(Suspect.mayAppear(heap(16_000, 3_199)));
         assertTrue(Suspect.mayAppear(heap(16_000, 3_200)));
         assertFalse(Suspect.mayAppear(heap(16_000, -10_000)));
@@ -109,7 +109,7 @@ class SuspectTest {
     }
 
     @Test
-    void theStackIsSaidWhereThereIsOne() throws Exception {
+    void theStackIsNamedIfThereIsOne() throws Exception {
         List<Suspect> found = growing("leak", "[0,5,10]", "[0,500,1000]", OPTIONS);
         String with = GrowthMessage.of(measured(found), 10, Optional.of(Path.of("/dumps")));
         assertTrue(with.contains("allocated com.acme.Orders.add(Orders.java:7)"), with);

@@ -30,7 +30,7 @@ class UndecidedTest {
     }
 
     @Test
-    void aMissingProgramFailsAndAbortsWhereThatIsWanted() {
+    void aMissingProgramFailsAndAbortsOnRequest() {
         GrowthOptions options = GrowthOptions.defaults().withProgram(folder.resolve("missing"));
         String message = undecided(options);
         assertTrue(message.startsWith("heapdiff was not found: "), message);
@@ -51,7 +51,7 @@ class UndecidedTest {
     }
 
     @Test
-    void aProgramThatFailsOrHangsOrWritesAnythingElseDecidesNothing() throws IOException {
+    void aBrokenProgramDecidesNothing() throws IOException {
         GrowthOptions options = GrowthOptions.defaults();
         assertEquals("heapdiff ended with 3: no memory", undecided(options.withProgram(program("echo no memory >&2; exit 3"))));
         assertTrue(undecided(options.withProgram(program("echo '['"))).contains("cannot be read"));
@@ -63,7 +63,7 @@ class UndecidedTest {
     }
 
     @Test
-    void jvmsWithoutWhatItTakesAreTold() throws Exception {
+    void unsuitableJvmsAreReported() throws Exception {
         String folderless = OneCheck.in(List.of("-Djava.io.tmpdir=/nowhere"), folder, "closeSession");
         assertTrue(folderless.contains("undecided: cannot create a folder for heap dumps: "), folderless);
         // A JVM without this module is like a JVM that is not HotSpot.
@@ -74,7 +74,7 @@ class UndecidedTest {
     }
 
     @Test
-    void dumpsGoHoweverItEnds() throws Throwable {
+    void dumpsAreAlwaysDeleted() throws Throwable {
         List<Path> before = dumps();
         Heap.assertNoGrowth(() -> {});
         assertThrows(AssertionError.class, () -> Heap.assertNoGrowth(Programs::leakSession));
@@ -100,7 +100,7 @@ class UndecidedTest {
     }
 
     @Test
-    void textThatIsNoJsonIsRefused() throws JsonReader.MalformedJsonException {
+    void invalidJsonIsRefused() throws JsonReader.MalformedJsonException {
         assertEquals(
                 Map.of("a", List.of(1L, -2L, "x\n\u00e9", true), "b", 1.5),
                 new JsonReader(" {\"a\": [1, -2, \"x\\n\\u00e9\", true], \"b\": 1.5} ").read());
