@@ -119,8 +119,10 @@ impl Sentences {
 
 /// Returns the figures of a stack as a sentence.
 fn figures(stack: &Stack) -> String {
-    let bytes = interval(stack.estimated_bytes, stack.ci95);
-    format!("{bytes}, {}", coverage::stack(stack))
+    coverage::probability(stack).unwrap_or_else(|| {
+        let bytes = interval(stack.estimated_bytes, stack.ci95);
+        format!("{bytes}, {}", coverage::stack(stack))
+    })
 }
 
 /// Replaces those characters of a text that could control a terminal or reorder the text around them.
@@ -318,6 +320,7 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         noise_bytes: report.noise_bytes,
         classes,
         suspects,
+        recordings: report.recordings.clone(),
     }
 }
 

@@ -65,6 +65,7 @@ pub fn stack(frames: &str, bytes: u64, half: u64) -> Stack {
         survival_permille: 900,
         survival_known: true,
         threads: vec!["main".to_owned()],
+        ..Stack::default()
     }
 }
 
