@@ -8,6 +8,7 @@ use hprof::dominators::Node;
 
 use crate::evidence::context::SuspectContext;
 use crate::names;
+use crate::trie::StepId;
 
 /// Maximum number of a suspect's objects whose content is read.
 const MEMBERS: usize = 4096;
@@ -15,6 +16,9 @@ const MEMBERS: usize = 4096;
 const LEVELS: usize = 2;
 /// Maximum number of objects to visit below the objects of one suspect.
 const VISITS: usize = 1 << 17;
+/// The frames of a virtual thread that waits. The thread itself allocates them when it waits, not the code that started
+/// the thread.
+const STACK_CHUNK: &str = "jdk.internal.vm.StackChunk";
 /// Maximum number of lines of a suspect's content.
 const LINES: usize = 512;
 
@@ -65,27 +69,40 @@ pub(crate) fn join(
     suspect.joined = Some(joined.sentence);
 }
 
-/// Returns the objects that the suspect's objects dominate, at most [`LEVELS`] levels down, by class and array length.
-/// The figures of some objects are extrapolated to all objects of the suspect.
+/// Returns the suspect's objects and the objects that they dominate, at most [`LEVELS`] levels down, by class and array
+/// length. If each object is in an entry of a collection, also returns the other content of the entries. The figures of some objects are extrapolated to all objects of the suspect.
 ///
 /// Cost: at most [`VISITS`] objects of the dominator tree, in memory.
 fn content(context: &SuspectContext<'_>) -> Vec<ContentLine> {
-    let (snapshot, named) = (context.snapshot, context.candidate.named);
-    let members = context.members(named, MEMBERS);
+    let (snapshot, trie) = (context.snapshot, context.trie());
+    let named = context.candidate.named;
+    // An entry of a collection can hold a key that the suspect's object also refers to. Only the entry dominates it.
+    let entry = trie[named].parent;
+    let is_entry = entry != StepId::ROOT
+        && entry != context.candidate.at
+        && trie[entry].objects.saturating_mul(2) >= trie[named].objects;
+    let (top, levels) = if is_entry {
+        (entry, 1..=LEVELS + 1)
+    } else {
+        (named, 0..=LEVELS)
+    };
+    let members = context.members(top, MEMBERS);
     let tree = snapshot.tree();
     let mut lines: BTreeMap<(String, Option<u32>), (u64, u64)> = BTreeMap::new();
     let mut names: BTreeMap<u32, String> = BTreeMap::new();
     let (mut visits, mut read) = (0, 0_u64);
     for &member in &members {
         let mut level: Vec<ObjectIndex> = vec![member];
-        for depth in 0..=LEVELS {
+        for depth in 0..=*levels.end() {
             let mut next = Vec::new();
             for &object in &level {
                 if snapshot.represents(object).is_some() {
                     continue;
                 }
                 visits += 1;
-                if let (Some(class), bytes) = snapshot.class_and_size(object) {
+                if levels.contains(&depth)
+                    && let (Some(class), bytes) = snapshot.class_and_size(object)
+                {
                     let name = names.entry(class.0).or_insert_with(|| {
                         names::stable(&snapshot.classes()[class].name).into_owned()
                     });
@@ -94,7 +111,7 @@ fn content(context: &SuspectContext<'_>) -> Vec<ContentLine> {
                     line.0 += 1;
                     line.1 += bytes;
                 }
-                if depth < LEVELS && visits + next.len() < VISITS {
+                if depth < *levels.end() && visits + next.len() < VISITS {
                     next.extend(children(tree.node(object), context));
                 }
             }
@@ -105,7 +122,8 @@ fn content(context: &SuspectContext<'_>) -> Vec<ContentLine> {
             break;
         }
     }
-    let all = context.trie()[named].objects.max(read);
+    lines.retain(|(class, _), _| class != STACK_CHUNK);
+    let all = trie[top].objects.max(read);
     let scaled = |figure: u64| {
         let scaled = u128::from(figure) * u128::from(all) / u128::from(read.max(1));
         u64::try_from(scaled).unwrap_or(u64::MAX)

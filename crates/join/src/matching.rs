@@ -172,3 +172,111 @@ fn by_time(evidence: &Evidence, first: &Dump, last: &Dump) -> Result<Fit, Refusa
         Err(Refusal::Unknown)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_jfr::Jvm;
+
+    use super::*;
+
+    const S: i64 = 1_000_000_000;
+
+    fn evidence() -> Evidence {
+        Evidence {
+            span_ns: Some((100 * S, 200 * S)),
+            jvm: Some(Jvm {
+                version: "OpenJDK 64-Bit Server VM (17.0.15+6) for linux".to_owned(),
+                command: "com.acme.Main leak".to_owned(),
+                start_ms: 99_000,
+                ..Jvm::default()
+            }),
+            ..Evidence::default()
+        }
+    }
+
+    fn dump(taken_ms: u64) -> Dump {
+        Dump {
+            path: format!("{taken_ms}.hprof"),
+            bytes: 5000,
+            taken_ms,
+            version: Some("17.0.15+6".to_owned()),
+            command: Some("com.acme.Main leak".to_owned()),
+            ..Dump::default()
+        }
+    }
+
+    fn event(second: i64, bytes: u64) -> HeapDump {
+        HeapDump {
+            from_ns: second * S,
+            to_ns: second * S + S / 2,
+            bytes,
+            destination: String::new(),
+        }
+    }
+
+    #[test]
+    fn an_event_with_size_and_time_identifies_a_dump() {
+        let mut evidence = evidence();
+        evidence.heap_dumps = vec![event(150, 5000), event(160, 7)];
+        assert_eq!(fit(&evidence, &[dump(150_100)]), Ok(Fit::DumpEvent));
+        assert_eq!(
+            fit(&evidence, &[dump(20_000), dump(150_100)]),
+            Ok(Fit::DumpEvent)
+        );
+        let refused = fit(&evidence, &[dump(153_000)]).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the recorded JVM wrote 2 heap dumps, but none with the size and the time of 153000.hprof"
+        );
+        let packed = Dump {
+            bytes: 900,
+            unpacked: Some(5000),
+            ..dump(150_100)
+        };
+        assert_eq!(fit(&evidence, &[packed]), Ok(Fit::DumpEvent));
+    }
+
+    #[test]
+    fn without_events_time_version_and_command_decide() {
+        let evidence = evidence();
+        assert_eq!(fit(&evidence, &[dump(150_000)]), Ok(Fit::Time));
+        let refused = |dump: Dump| fit(&evidence, &[dump]).unwrap_err().to_string();
+        assert_eq!(
+            refused(dump(20_000)),
+            "the recording began 79 s after the dump 20000.hprof was taken"
+        );
+        assert_eq!(
+            refused(dump(260_000)),
+            "the recording ended 59 s before the dump 260000.hprof was taken"
+        );
+        let other = Dump {
+            version: Some("25.0.1+8".to_owned()),
+            ..dump(150_000)
+        };
+        assert!(refused(other).starts_with("the JVMs have different versions: OpenJDK"));
+        let other = Dump {
+            command: Some("com.acme.Other".to_owned()),
+            ..dump(150_000)
+        };
+        assert!(
+            refused(other).starts_with("the JVMs ran different commands: `com.acme.Main leak`")
+        );
+        let unknown = Dump {
+            version: None,
+            command: None,
+            ..dump(150_000)
+        };
+        assert!(refused(unknown).starts_with("neither the JVM version nor the command is known"));
+        let refused = fit(&evidence, &[dump(50_000), dump(150_000)]).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the recorded JVM started after the dump 50000.hprof was taken"
+        );
+    }
+
+    #[test]
+    fn profiles_have_no_identity() {
+        assert_eq!(fit(&Evidence::default(), &[dump(1)]), Ok(Fit::Unknown));
+        assert_eq!(fit(&evidence(), &[]), Err(Refusal::NoDumps));
+    }
+}

@@ -744,3 +744,6 @@ fn fits(seen: &Seen, wanted: &Wanted, stacks: &Stacks) -> Option<bool> {
     };
     Some(wanted.lengths.iter().any(|&length| is_of(length)))
 }
+
+#[cfg(test)]
+mod tests;
