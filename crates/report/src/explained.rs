@@ -53,8 +53,8 @@ pub(crate) fn next_time(report: &Report) -> Option<String> {
         _ => "default,memory-leaks=stack-traces",
     };
     Some(format!(
-        "to see the allocating code next time, start the JVM with -XX:StartFlightRecording:settings={settings}, run \
-         `jcmd PID JFR.dump filename=rec.jfr` after the last heap dump, and add `--recording rec.jfr`"
+        "for stacks next time: -XX:StartFlightRecording:settings={settings}, JFR.dump after the last heap dump, \
+         --recording FILE"
     ))
 }
 
@@ -89,7 +89,7 @@ mod tests {
         let settings = |jvm| {
             let sentence = next_time(&of(jvm))?;
             let (_, rest) = sentence.split_once("settings=")?;
-            Some(rest.split(", run").next()?.to_owned())
+            Some(rest.split(", JFR").next()?.to_owned())
         };
         let usual = Some("default,memory-leaks=stack-traces".to_owned());
         assert_eq!(settings(None), usual);
