@@ -44,6 +44,8 @@ pub(crate) struct Seen {
     pub(crate) size: Option<u64>,
     /// The number of bytes that the sample represents, at least 1.
     pub(crate) weight: u64,
+    /// The number of samples that this entry represents. Profiles have one entry for several samples.
+    pub(crate) count: u64,
     /// The allocating stack.
     pub(crate) stack: StackId,
     /// The index of the reference chain in [`Evidence::chains`], if there is one.
@@ -144,6 +146,7 @@ impl Evidence {
                     reason = "an estimate"
                 )]
                 weight: (weight as u64).max(1),
+                count: 1,
                 stack,
                 chain,
             });
@@ -204,7 +207,7 @@ fn notes(recording: &Recording, old: u64, bare: u64) -> Vec<String> {
             "none of the {} has a stack: record with memory-leaks=stack-traces",
             counted(old, "live object")
         ));
-    } else if bare > 0 {
+    } else if bare > old / 10 {
         notes.push(format!(
             "{bare} of {} have no stack",
             counted(old, "live object")

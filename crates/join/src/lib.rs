@@ -10,6 +10,9 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod evidence;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod matching;
 mod profile;
 pub mod rank;

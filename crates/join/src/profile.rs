@@ -22,6 +22,9 @@ const MOST_FRAMES: usize = 2048;
 /// Maximum number of frames in all stacks together.
 const MOST_FRAMES_IN_ALL: usize = 1 << 24;
 
+/// Maximum number of samples that one entry of a profile represents.
+const MOST_SAMPLES: u64 = 1000;
+
 /// The reason why a file is not a profile.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages document the variants")]
@@ -84,6 +87,11 @@ pub(crate) fn read(mut input: impl BufRead) -> Result<Evidence, ProfileError> {
         None => return Err(ProfileError::Unknown("an empty file".to_owned())),
     }
     let mut evidence = profile.evidence;
+    // The numbers of samples are not in the file. The smallest entry has at least one sample, so this is a lower bound.
+    let least = evidence.seen.iter().map(|seen| seen.weight).min();
+    for seen in &mut evidence.seen {
+        seen.count = (seen.weight / least.unwrap_or(1).max(1)).clamp(1, MOST_SAMPLES);
+    }
     evidence.notes = vec![
         "the file names no JVM and no time, and no live objects: probabilities are at most 0.75"
             .to_owned(),
@@ -119,6 +127,7 @@ impl Profile {
             length: None,
             size: None,
             weight,
+            count: 1,
             stack,
             chain: None,
         });

@@ -460,7 +460,7 @@ impl<'a> Ranking<'a> {
                 return;
             }
         }
-        self.matching += 1;
+        self.matching += seen.count;
         site.own += u64::from(Some(seen.class) == self.class && inside >= 1.0);
         if seen.survived {
             site.survivors += 1;
@@ -468,7 +468,7 @@ impl<'a> Ranking<'a> {
         } else {
             #[allow(clippy::cast_precision_loss, reason = "an estimate")]
             let bytes = seen.weight as f64 * inside;
-            site.allocations += 1;
+            site.allocations += seen.count;
             *site.allocated.entry(seen.class).or_default() += bytes;
         }
         if site.best.is_none_or(|best| weight > best.0) {

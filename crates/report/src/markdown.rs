@@ -246,7 +246,7 @@ fn details(suspect: &Suspect) -> String {
 /// Writes the first stacks that allocated the content.
 fn allocated_in(suspect: &Suspect, text: &mut String) {
     if let Some(joined) = &suspect.joined {
-        let _ = writeln!(text, "{}.\n", prose(&cut(&crate::capitalized(joined))));
+        let _ = writeln!(text, "{}\n", prose(&cut(&crate::capitalized(joined))));
     }
     if let Some(through) = &suspect.allocated_through {
         let share = crate::share(through, suspect.stacks.len());

@@ -27,6 +27,7 @@ fn evidence(samples: &[Given<'_>]) -> Evidence {
             length: survived.and_then(|length| u32::try_from(length).ok()),
             size: None,
             weight: 1000,
+            count: 1,
             stack,
             chain: None,
         });
