@@ -424,20 +424,21 @@ impl Keys {
             frames: frames.into(),
             is_cut,
         };
+        if let Some(&id) = names.by_stack.get(&stack) {
+            self.stacks.insert(key, id);
+            return Ok(id);
+        }
         let chars = |&at: &u32| {
             let frame = names.frames[at as usize];
             (names.text(frame.class).len() + names.text(frame.method).len()) as u64
         };
         let text: u64 = stack.frames.iter().map(chars).sum();
-        let is_new = !names.by_stack.contains_key(&stack);
-        if is_new && names.text.saturating_add(text) > MOST_TEXT {
+        if names.text.saturating_add(text) > MOST_TEXT {
             self.stacks.insert(key, StackId::default());
             let (what, most) = ("characters in the frame names of all stacks", MOST_TEXT);
             return Err(Fault::Limit { what, most }.at(chunk.offset()));
         }
-        if is_new {
-            names.text += text;
-        }
+        names.text += text;
         let id = names.intern(stack);
         self.stacks.insert(key, id);
         Ok(id)
