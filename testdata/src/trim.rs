@@ -77,7 +77,7 @@ pub(crate) fn trimmed(bytes: &[u8], keep: &[(&str, &str)]) -> Vec<u8> {
         *found.unwrap_or_else(|| panic!("no class {name}")).0
     };
     let kept: Vec<u64> = keep.iter().map(|(name, _)| class_of(name)).collect();
-    let always = ["java/lang/Class", "java/lang/Object"].map(|name| class_of(name));
+    let always = ["java/lang/Class", "java/lang/Object"].map(class_of);
     let mut classes: BTreeSet<u64> = always.into_iter().collect();
     let mut objects: BTreeSet<u64> = BTreeSet::new();
     let mut work: Vec<u64> = Vec::new();

@@ -504,7 +504,7 @@ impl<'a> Ranking<'a> {
         let frames = stacks.frames(seen.stack);
         let own = frames.iter().position(|&f| self.is_outer(f));
         let is_jdk = |&f: &FrameId| stacks.get(f).is_some_and(|f| f.is_jdk);
-        let Some(own) = own.filter(|&own| frames[..own].iter().all(|f| is_jdk(f))) else {
+        let Some(own) = own.filter(|&own| frames[..own].iter().all(is_jdk)) else {
             return;
         };
         let Some((key, frame)) = self.site(frames) else {
@@ -540,7 +540,7 @@ impl<'a> Ranking<'a> {
                 .is_some_and(|frame| self.holders.contains(&frame.class))
         };
         let mut prior = 1.0;
-        if frames.iter().any(|f| is_own(f)) {
+        if frames.iter().any(is_own) {
             prior = THROUGH.0;
         } else if frames.iter().any(|&f| self.is_outer(f)) {
             prior = THROUGH.1;
