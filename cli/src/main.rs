@@ -18,6 +18,7 @@ mod inputs;
 mod interrupt;
 mod jfr;
 mod job;
+mod joined;
 mod leftovers;
 mod mapping;
 mod merge;

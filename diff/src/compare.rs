@@ -13,6 +13,7 @@ use crate::evidence::survival::Survival;
 use crate::evidence::usage::Usages;
 use crate::growth::{Aligned, Candidate};
 use crate::headline::Headline;
+use crate::joined::{self, StackSource};
 use crate::next_step;
 use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect::{self, containers};
@@ -31,6 +32,8 @@ pub struct Filter<'a> {
     pub classes: &'a dyn Fn(&[&str]) -> bool,
     /// Maximum number of suspects to report.
     pub suspects: usize,
+    /// A source of stacks for suspects without samples in the dumps, such as a recording.
+    pub recording: Option<&'a dyn StackSource>,
 }
 
 impl Default for Filter<'_> {
@@ -39,6 +42,7 @@ impl Default for Filter<'_> {
         Self {
             classes: &|_| true,
             suspects: 10,
+            recording: None,
         }
     }
 }
@@ -130,6 +134,7 @@ impl<'a> Comparison<'a> {
             snapshots,
             classes: self.classes(filter),
             suspects,
+            recordings: Vec::new(),
         };
         (report, contents)
     }
@@ -184,6 +189,10 @@ impl<'a> Comparison<'a> {
                 let content = Content::of(candidate, &aligned, suspect.coverage.growth_bytes);
                 let survival = self.attribute(&mut suspect, &content);
                 let is_told = suspect::add_verdict(&context, &mut suspect, survival, usages);
+                // The verdict is final here, so joined stacks cannot change it.
+                if is_told {
+                    joined::join(filter.recording, &mut suspect, &context);
+                }
                 is_told.then_some((suspect, content, candidate))
             })
             .map(|(suspect, content, candidate)| {

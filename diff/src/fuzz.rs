@@ -89,6 +89,7 @@ pub fn decode_mutated_summaries(bytes: &[u8]) {
 
 /// A filter that admits everything.
 const ALL: Filter<'_> = Filter {
+    recording: None,
     classes: &|_| true,
     suspects: usize::MAX,
 };

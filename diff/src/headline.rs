@@ -37,9 +37,16 @@ impl Headline {
                 place(caller)
             )),
         };
+        // Stacks of a recording are probable, so their sentence has the probability.
+        let joined = suspect.joined.clone();
+        let joined = joined.filter(|_| !suspect.stacks.is_empty());
         Self {
             held: held(suspect, grown_bytes),
-            allocated,
+            allocated: if suspect.joined.is_some() {
+                joined
+            } else {
+                allocated
+            },
         }
     }
 }

@@ -194,6 +194,9 @@ pub fn pattern(text: &str) -> Result<Regex, String> {
     })
 }
 
+/// A rule for frames fits stacks of a recording only if their probability is at least this, in thousandths.
+const SURE: u64 = 750;
+
 impl IgnoreRule {
     fn fits(&self, suspect: &Suspect) -> bool {
         match self.kind {
@@ -202,6 +205,15 @@ impl IgnoreRule {
             RuleSubject::Frame => {
                 let passes =
                     |frame: &String| self.pattern.is_match(FrameParts::parse(frame).function);
+                // A stack of a recording is only probable. A guess must not set a suspect aside.
+                if suspect.joined.is_some() {
+                    let through = suspect
+                        .stacks
+                        .iter()
+                        .filter(|s| s.frames.iter().any(passes));
+                    let permille = through.filter_map(|s| s.probability_permille).sum::<u64>();
+                    return permille >= SURE;
+                }
                 let (mut all, mut through) = (0_u128, 0_u128);
                 for stack in &suspect.stacks {
                     let bytes = u128::from(stack.estimated_bytes);
@@ -282,6 +294,20 @@ mod tests {
         assert!(!fits(&one), "half is not most");
         one.stacks.clear();
         assert!(!fits(&one));
+    }
+
+    #[test]
+    fn a_probable_stack_sets_nothing_aside() {
+        let rules = IgnoreRules::parse("frame a.Warm.*").unwrap();
+        let fits = |permille: u64| {
+            let mut one = suspect("a.Cache.map");
+            let mut joined = stack(&["a.Warm.up(line 3)"], 60);
+            joined.probability_permille = Some(permille);
+            one.stacks = vec![joined];
+            one.joined = Some("probably allocated in a.Warm.up".to_owned());
+            rules.rules[0].fits(&one)
+        };
+        assert!(fits(750) && !fits(749));
     }
 
     #[test]

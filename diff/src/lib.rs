@@ -91,6 +91,7 @@ mod growth;
 mod headline;
 mod heap;
 mod ignore;
+mod joined;
 mod names;
 mod next_step;
 mod origin;
@@ -130,6 +131,7 @@ pub use summary::Summary;
 pub use self::{
     frame_parts::FrameParts,
     ignore::pattern,
+    joined::{ContentLine, Joined, StackSource},
     next_step::quoted,
     samples::attribution::{LiveBySite, LiveClass, by_class, by_site},
     samples::frame_kind::{

@@ -121,6 +121,7 @@ fn report_text(dumps: &[&Opened], kept: Kept) -> String {
         _ => last.summary.clone(),
     });
     let filter = Filter {
+        recording: None,
         classes: &|_| true,
         suspects: usize::MAX,
     };

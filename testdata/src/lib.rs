@@ -10,7 +10,8 @@ pub mod recordings;
 pub mod sampled;
 pub mod scenarios;
 pub mod stub_server;
+mod trim;
 pub mod writer;
 
 pub use dumps::{make_sampled_dumps, regenerate_dumps};
-pub use recordings::make_recording;
+pub use recordings::{make_joined, make_recording};

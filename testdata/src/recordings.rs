@@ -11,6 +11,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::jvm::{Jdk, JvmError, Launch};
+use crate::trim::trimmed;
 
 /// Records a run of `java/jfr/Recorded.java`. In each of `steps` equal steps, the program keeps 3000-byte arrays and
 /// then runs a GC. Returns the number of arrays that the program kept. The recording takes about two seconds plus 100
@@ -66,6 +67,83 @@ pub fn make_recording(out_dir: &Path) -> Result<PathBuf, JvmError> {
     });
     let _ = fs::remove_dir_all(&home);
     packed
+}
+
+/// The files that [`make_joined`] writes.
+pub const JOINED: [&str; 4] = [
+    "joined-before.hprof.gz",
+    "joined-after.hprof.gz",
+    "joined.jfr.gz",
+    "joined-async.jfr.gz",
+];
+
+/// Writes two dumps of `java/agent/Orders.java`, Flight Recorder's recording of this run, and async-profiler's
+/// recording of the same run. The dumps have only the objects of the leak, but the size of the original dumps.
+/// `profiler` is async-profiler's library.
+///
+/// # Errors
+/// Returns an error if the JVM fails or a file cannot be written.
+pub fn make_joined(out_dir: &Path, profiler: &Path) -> Result<Vec<PathBuf>, JvmError> {
+    let jdks = Jdk::all_for_scenarios();
+    let jdk = jdks.first();
+    let jdk = jdk.ok_or_else(|| JvmError::NoJdk("17 or later".to_owned()))?;
+    let home = std::env::temp_dir().join(format!("joined-{}", std::process::id()));
+    let failed = |error| JvmError::file(&home, error);
+    fs::create_dir_all(&home).map_err(failed)?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("java");
+    let classes = jdk.compile(&folder.join("agent/Orders.java"))?;
+    for (from, to) in [
+        (classes.join("Orders.class"), "Orders.class"),
+        (classes.join("Orders$Order.class"), "Orders$Order.class"),
+        (folder.join("jfr/joined.jfc"), "joined.jfc"),
+        (profiler.to_owned(), "libasyncProfiler.so"),
+    ] {
+        fs::copy(&from, home.join(to)).map_err(|error| JvmError::file(&from, error))?;
+    }
+    let mut target = Launch::class(jdk, ".", "Orders")
+        .clean_in(&home)
+        .flags([
+            "-XX:+UseSerialGC",
+            "-Xmx32m",
+            "-XX:TLABSize=16k",
+            "-XX:-ResizeTLAB",
+        ])
+        .flag("-XX:StartFlightRecording:settings=joined.jfc")
+        .agent(
+            Path::new("./libasyncProfiler.so"),
+            "start,event=alloc,alloc=24k,live,jfr,file=async.jfr",
+        )
+        .start()?;
+    let mut made = Vec::new();
+    let mut save = |name: &str, bytes: &[u8]| {
+        let path = out_dir.join(name);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        let packed = gzip.write_all(bytes).and_then(|()| gzip.finish());
+        let written = packed.and_then(|packed| fs::write(&path, packed));
+        written.map_err(|error| JvmError::file(&path, error))?;
+        made.push(path);
+        Ok(())
+    };
+    for (phase, name) in (1..).zip(&JOINED[..2]) {
+        match phase {
+            1 => target.wait_ready(phase)?,
+            _ => target.advance(phase)?,
+        }
+        let dump = home.join(name.trim_end_matches(".gz"));
+        target.dump(&dump, crate::jvm::DumpOptions::default())?;
+        let bytes = fs::read(&dump).map_err(failed)?;
+        save(
+            name,
+            &trimmed(&bytes, &[("Orders", "open"), ("java/lang/System", "props")]),
+        )?;
+    }
+    target.jcmd(["JFR.dump", "filename=flight.jfr"])?;
+    drop(target.finish());
+    for (name, file) in [(JOINED[2], "flight.jfr"), (JOINED[3], "async.jfr")] {
+        save(name, &fs::read(home.join(file)).map_err(failed)?)?;
+    }
+    let _ = fs::remove_dir_all(&home);
+    Ok(made)
 }
 
 /// Returns the number of events of each type, counted by the JDK's own tool. Types without events are left out.

@@ -105,14 +105,19 @@ pub(crate) fn test() -> Result<()> {
     run::run(tests.env("JAVA_HOME", home.home()))
 }
 
-/// Regenerates the dumps and the recording in testdata.
-pub(crate) fn dumps() -> Result<()> {
+/// Regenerates the dumps and the recordings in testdata. If `joined` is true, regenerates only those that are joined.
+pub(crate) fn dumps(joined: bool) -> Result<()> {
     java::ensure_jdk()?;
-    let library = run::Products::build()?.agent();
     let folder = run::root().join("testdata");
-    let mut files = testdata::regenerate_dumps(&folder)?;
-    files.extend(testdata::make_sampled_dumps(&folder, &library, 9)?);
-    files.push(testdata::make_recording(&folder)?);
+    let mut files = Vec::new();
+    if !joined {
+        let library = run::Products::build()?.agent();
+        files.extend(testdata::regenerate_dumps(&folder)?);
+        files.extend(testdata::make_sampled_dumps(&folder, &library, 9)?);
+        files.push(testdata::make_recording(&folder)?);
+    }
+    let profiler = heapdiff_lab::async_profiler(&run::target_dir().join("overhead"))?;
+    files.extend(testdata::make_joined(&folder, &profiler)?);
     for file in files {
         println!("{}", file.display());
     }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use heapdiff_lab::run;
 
 /// The targets in `fuzz/`.
-const TARGETS: [&str; 10] = [
+const TARGETS: [&str; 11] = [
     "outline",
     "gzip",
     "segments",
@@ -22,6 +22,7 @@ const TARGETS: [&str; 10] = [
     "diff",
     "kept",
     "recording",
+    "join",
     "class",
 ];
 

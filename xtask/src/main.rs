@@ -49,7 +49,11 @@ enum Task {
     /// Fuzz with hostile dumps: the seeded harness, then cargo-fuzz if it is installed
     Fuzz(fuzz::Options),
     /// Regenerate the dumps in testdata
-    Dumps,
+    Dumps {
+        /// Regenerate only the dumps and recordings that are joined
+        #[arg(long)]
+        joined: bool,
+    },
     /// Recompile the Kotlin and Scala programs in testdata
     Languages,
     /// Rebuild the program in testdata that ProGuard shortened, with its mapping
@@ -80,7 +84,7 @@ fn main() -> anyhow::Result<()> {
         Task::Ci(options) => ci::ci(&options),
         Task::Test => ci::test(),
         Task::Fuzz(options) => fuzz::fuzz(&options),
-        Task::Dumps => ci::dumps(),
+        Task::Dumps { joined } => ci::dumps(joined),
         Task::Languages => languages::languages(),
         Task::Shrunk => shrunk::shrunk(),
         Task::Schemas(options) => schemas::schemas(&options),

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heapdiff_diff::sentence::SITES_LEFT_OUT;
 use heapdiff_diff::{
-    self as heaps, Allocated, ClassGrowth, Comparison, Filter, Gates, SnapshotInfo, Summary,
+    self as heaps, Allocated, ClassGrowth, Comparison, Filter, Gates, SnapshotInfo, StackSource,
+    Summary,
 };
 use heapdiff_report::collapsed::Columns;
 use heapdiff_report::{DiffReport, DiffView, Format, Report, View, growth};
@@ -27,6 +28,7 @@ use crate::gates;
 use crate::ignore::Ignored;
 use crate::index::summary;
 use crate::job::{Formats, Job, Output, Setup, Task};
+use crate::joined::{self, Recordings};
 use crate::progress::Meter;
 use crate::report_file::is_json;
 
@@ -59,6 +61,10 @@ pub(crate) struct DiffArgs {
     /// Trace of the same JVM: adds to each suspect when its growth began and how fast it grows
     #[arg(long, value_name = "T.db", help_heading = "Diff")]
     trace: Option<PathBuf>,
+    /// Recording of the same JVM (JFR, async-profiler, collapsed stacks, pprof): adds to each suspect
+    /// the stacks that probably allocated it; may be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Diff", value_parser = input())]
+    recording: Vec<PathBuf>,
     #[command(flatten)]
     question: Question,
     #[command(flatten)]
@@ -84,12 +90,14 @@ impl DiffArgs {
                 Failure::usage(message).with_hint(command(&dump.display().to_string(), sql))
             );
         }
-        let (question, trace) = (self.question, self.trace);
+        let (mut question, trace) = (self.question, self.trace);
+        question.recordings = self.recording;
         if let [report] = &dumps[..]
             && is_json(report)
         {
             let unfit = [
                 (trace.is_some(), "--trace"),
+                (!question.recordings.is_empty(), "--recording"),
                 (!question.classes.include.is_empty(), "--include"),
                 (!question.classes.exclude.is_empty(), "--exclude"),
                 (question.columns == Columns::Both, "--columns"),
@@ -166,7 +174,13 @@ pub(crate) fn run(
     // Open the trace first, so that an unreadable trace is reported before the dumps are read.
     let open = |trace| super::trace::read::open_named(setup.analysis.mapping.as_ref(), trace);
     let trace = trace.map(open).transpose()?;
-    report(setup, Compared::read(setup, dumps)?, trace, question)
+    let recordings = joined::read(setup, &question.recordings)?;
+    report(
+        setup,
+        Compared::read(setup, dumps)?,
+        (trace, recordings),
+        question,
+    )
 }
 
 /// Returns the summary of a dump that is held in memory. The dump itself no longer exists when the next dump is taken.
@@ -191,7 +205,8 @@ pub(crate) fn compare_with_earlier(
         last,
         sorted: false,
     };
-    report(setup, compared, None, question)
+    let recordings = joined::read(setup, &question.recordings)?;
+    report(setup, compared, (None, recordings), question)
 }
 
 /// The result of a comparison.
@@ -205,12 +220,16 @@ pub(super) struct Found {
 fn report(
     setup: &Setup,
     compared: Compared,
-    trace: Option<Trace>,
+    (trace, recordings): (Option<Trace>, Recordings),
     question: &Question,
 ) -> Result<Vec<DiffReport>> {
     let limit = setup.top.unwrap_or(SUSPECTS);
     let classes = Classes::new(&question.classes);
+    let dumps: Vec<&SnapshotInfo> = compared.summaries.iter().map(|s| &s.info).collect();
+    let several = Summary::are_from_several_jvms(&compared.summaries);
+    let join = joined::join(recordings, &dumps, &compared.last, several)?;
     let filter = Filter {
+        recording: join.as_ref().map(|join| join as &dyn StackSource),
         classes: &|names| classes.admits(names),
         // Searches for one suspect more than the report lists, to detect whether there are more. If there are gates or
         // rules, searches for all suspects, because gates and rules check all of them.
@@ -243,6 +262,10 @@ fn report(
         return Err(without_sites(report.snapshots.last()));
     }
     report.warnings.extend(unused(&classes, &last));
+    if let Some(join) = join {
+        report.warnings.extend(join.warnings());
+        report.recordings = join.recordings;
+    }
     reports_per_output(setup, Found { report, allocated }, trace, question)
 }
 

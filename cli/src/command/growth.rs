@@ -41,6 +41,9 @@ pub(crate) struct Question {
     // The rules of `--ignore`.
     #[arg(skip)]
     pub(crate) ignore: Option<IgnoreFile>,
+    // The files of `--recording`.
+    #[arg(skip)]
+    pub(crate) recordings: Vec<PathBuf>,
     /// Start stacks at the first matching frame, merge equal stacks, and drop stacks without a
     /// match
     #[arg(long, value_name = "RE", value_parser = frame::pattern)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use heapdiff_diff::{Allocated, Filter, HeapOptions, OneDump};
+use heapdiff_diff::{Allocated, Filter, HeapOptions, OneDump, StackSource};
 use heapdiff_model::heap::HeapReport;
 use heapdiff_report::{DumpReport, Format, HeapView, Report, View, Viewed};
 
@@ -11,6 +11,7 @@ use super::growth::{Question, each, formats};
 use crate::failure::{Failure, Result};
 use crate::fits::Classes;
 use crate::job::{Formats, Output, Setup, Task};
+use crate::joined;
 use crate::progress::Meter;
 
 /// The analysis of one dump.
@@ -37,10 +38,13 @@ impl Task for Heap {
 
 /// Reduces the dump to its summary, as for a comparison. The dump stays open until paths are looked up in it.
 fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<DumpReport>> {
+    let recordings = joined::read(setup, &question.recordings)?;
     let (snapshot, summary) = opened_last(setup, None, dump)?;
+    let join = joined::join(recordings, &[&summary.info], &snapshot, false)?;
     let meter = Meter::new(setup.progress, dump);
     let classes = Classes::new(&question.classes);
     let filter = Filter {
+        recording: join.as_ref().map(|join| join as &dyn StackSource),
         classes: &|names| classes.admits(names),
         suspects: setup.top.unwrap_or(SUSPECTS),
     };
@@ -59,6 +63,10 @@ fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<DumpReport
         return Err(without_sites(Some(&heap.snapshot)));
     }
     heap.warnings.extend(unused(&classes, &snapshot));
+    if let Some(join) = join {
+        heap.warnings.extend(join.warnings());
+        heap.recordings = join.recordings;
+    }
     let more = HeapView {
         more_suspects,
         left_out: Some(left_out),

@@ -340,6 +340,8 @@ mod tests {
             thread: NameId(0),
             size: 16,
             weight: 16,
+            elements: None,
+            chain: heapdiff_jfr::ChainId(0),
         };
         let mut recording = Recording::default();
         recording.samples = samples.iter().map(sample).collect();

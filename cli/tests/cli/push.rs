@@ -253,8 +253,8 @@ fn server_errors_are_reported() {
         "{said}"
     );
     let silence = vec![Answer::Silence; 4];
-    let (said, asked) = failed(silence, &["--timeout", "100ms"]);
-    assert!(said.contains("no response within 0.1 s"), "{said}");
+    let (said, asked) = failed(silence, &["--timeout", "400ms"]);
+    assert!(said.contains("no response within 0.4 s"), "{said}");
     assert_eq!(asked, 4);
     // Temporary errors are retried.
     let server = StubServer::start(vec![no(500), ok()]);

@@ -25,9 +25,17 @@ pub(crate) fn prepare(folder: &Path) {
         "sampled-before.hprof.gz",
         "sampled-after.hprof.gz",
         "recorded.jfr.gz",
+        "joined-before.hprof.gz",
+        "joined-after.hprof.gz",
+        "joined.jfr.gz",
+        "joined-async.jfr.gz",
     ] {
         fs::copy(testdata().join(name), dumps.join(name)).expect("a copied dump");
     }
+    let collapsed = "[main tid=1];Orders.main;Orders.take;Orders.book;long[]_[i] 90000\n\
+        Orders.main;Orders.report;long[]_[i] 10000\n";
+    fs::write(folder.join("orders.collapsed"), collapsed).expect("a written file");
+    fs::write(folder.join("bad.collapsed"), "a;b 7\na;b c\n").expect("a written file");
     let bytes = unpacked(&testdata().join("before.hprof.gz"));
     fs::write(folder.join("cut.hprof"), &bytes[..3_000_000]).expect("a written file");
     leave_segments(folder, &bytes);

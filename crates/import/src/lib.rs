@@ -232,6 +232,8 @@ mod tests {
                 thread: NameId(0),
                 size: 16,
                 weight: 16,
+                elements: None,
+                chain: heapdiff_jfr::ChainId(0),
             };
             let mut recording = Recording::default();
             recording.samples = (0..count).map(sample).collect();

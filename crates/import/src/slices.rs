@@ -223,6 +223,8 @@ mod tests {
             thread: NameId(0),
             size: 100,
             weight: 0,
+            elements: None,
+            chain: heapdiff_jfr::ChainId(0),
         }
     }
 

@@ -331,7 +331,8 @@ impl<'a> Chunk<'a> {
                 Err(_) => false,
             };
         }
-        self.layouts.read(index, &mut cursor, values).is_ok()
+        let read = self.layouts.read_to_array(index, &mut cursor, values, true);
+        read.is_ok()
     }
 
     /// Calls `each` with each element of an array of records, until `each` returns `false`.

@@ -111,7 +111,23 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a compressed integer: seven bits in each byte, the lowest first. The ninth byte has eight bits.
+    #[inline]
     pub(crate) fn varint(&mut self, what: &'static str) -> Result<u64, Damage> {
+        // Most integers have at most three bytes.
+        let mut value = 0;
+        if let Some(bytes) = self.bytes.get(self.at..self.at + 3) {
+            for (place, &byte) in bytes.iter().enumerate() {
+                value |= u64::from(byte & 0x7f) << (7 * place);
+                if byte < 0x80 {
+                    self.at += place + 1;
+                    return Ok(value);
+                }
+            }
+        }
+        self.long_varint(what)
+    }
+
+    fn long_varint(&mut self, what: &'static str) -> Result<u64, Damage> {
         let mut value = 0;
         for place in 0..9 {
             let byte = self.byte(what)?;
@@ -132,6 +148,7 @@ impl<'a> Cursor<'a> {
         Ok(bytes.iter().fold(0, |n, &b| n << 8 | u64::from(b)))
     }
 
+    #[inline]
     fn number(&mut self, width: u64, what: &'static str) -> Result<u64, Damage> {
         if self.compressed {
             self.varint(what)

@@ -145,8 +145,21 @@ impl Layouts {
         cursor: &mut Cursor<'a>,
         values: &mut Vec<Value<'a>>,
     ) -> Result<(), Damage> {
+        self.read_to_array(index, cursor, values, false)
+    }
+
+    /// Reads a record as [`Self::read`] does. If `ends` is true and the last field is an array, the elements of this
+    /// array are not skipped: the cursor is then at its first element.
+    pub(crate) fn read_to_array<'a>(
+        &self,
+        index: TypeIndex,
+        cursor: &mut Cursor<'a>,
+        values: &mut Vec<Value<'a>>,
+        ends: bool,
+    ) -> Result<(), Damage> {
         values.clear();
-        for slot in self.get(index).map_or(&[][..], |l| l) {
+        let layout = self.get(index).map_or(&[][..], |l| l);
+        for (at, slot) in layout.iter().enumerate() {
             let value = if slot.array {
                 let count = cursor.count("an array")?;
                 let array = Array {
@@ -154,7 +167,9 @@ impl Layouts {
                     count,
                     at: cursor.at(),
                 };
-                self.pass(slot.item, count, cursor)?;
+                if !ends || at + 1 < layout.len() {
+                    self.pass(slot.item, count, cursor)?;
+                }
                 Value::Array(array)
             } else {
                 value(slot.item, cursor)?
@@ -171,6 +186,25 @@ impl Layouts {
         count: u64,
         cursor: &mut Cursor<'_>,
     ) -> Result<(), Damage> {
+        // Most items have no arrays, so no stack is needed.
+        let Item::Record(index) = item else {
+            for _ in 0..count {
+                value(item, cursor)?;
+            }
+            return Ok(());
+        };
+        let layout = self.get(index).map_or(&[][..], |l| l);
+        if layout.is_empty() {
+            return Ok(());
+        }
+        if layout.iter().all(|slot| !slot.array) {
+            for _ in 0..count {
+                for slot in layout {
+                    value(slot.item, cursor)?;
+                }
+            }
+            return Ok(());
+        }
         // The arrays that are being skipped, outermost first. Each entry has the element type, the number of elements
         // left, and the next field of the current element. The stack avoids recursion.
         let mut open = vec![(item, count, 0_usize)];
@@ -211,6 +245,7 @@ impl Layouts {
 }
 
 /// Reads a value that is neither an array nor a record.
+#[inline]
 fn value<'a>(item: Item, cursor: &mut Cursor<'a>) -> Result<Value<'a>, Damage> {
     const WHAT: &str = "a field";
     let plain = match item {

@@ -36,10 +36,10 @@ mod weight;
 
 pub use chunks::is_recording;
 pub use error::{Damage, Fault, JfrError};
-pub use names::{Frame, NameId, Names, Stack, StackId};
+pub use names::{ChainId, Frame, Link, NameId, Names, Stack, StackId};
 pub use recording::{
-    Collection, Event, HeapSummary, Jvm, LIVE_TABLE_FULL, MANY_OLD, MOST_LIVE, Recording, Sample,
-    State,
+    Collection, Event, HeapDump, HeapSummary, Jvm, LIVE_TABLE_FULL, MANY_OLD, MOST_LIVE, Recording,
+    Sample, State,
 };
 
 /// Fuzz entry point: reads these bytes as a recording.

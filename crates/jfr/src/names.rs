@@ -28,6 +28,24 @@ pub struct NameId(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(pub u32);
 
+/// The id of a reference chain. 0 is the empty chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChainId(pub u32);
+
+/// Maximum number of references in a chain, and maximum number of references in all chains. The JVM writes at most 100
+/// references for each object.
+const MOST_LINKS: usize = 100;
+const MOST_LINKS_IN_ALL: usize = 1 << 20;
+
+/// A reference in the chain from an object to a GC root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Link {
+    /// Name of the class of the referrer. A static field has the referrer `java.lang.Class`.
+    pub class: NameId,
+    /// Name of the field, or the empty name for an element of an array.
+    pub field: NameId,
+}
+
 /// A frame. Recordings do not contain source files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
@@ -59,6 +77,8 @@ pub struct Names {
     by_frame: FxHashMap<Frame, u32>,
     stacks: Vec<Stack>,
     by_stack: FxHashMap<Stack, StackId>,
+    chains: Vec<Vec<Link>>,
+    links: usize,
     text: u64,
 }
 
@@ -72,6 +92,8 @@ impl Default for Names {
             by_frame: FxHashMap::default(),
             stacks: Vec::new(),
             by_stack: FxHashMap::default(),
+            chains: vec![Vec::new()],
+            links: 0,
             text: 0,
         };
         names.name("");
@@ -104,6 +126,23 @@ impl Names {
     #[must_use]
     pub fn stack(&self, id: StackId) -> &Stack {
         self.stacks.get(id.0 as usize).unwrap_or(&self.stacks[0])
+    }
+
+    /// Returns the references of a chain, the nearest to the object first.
+    #[must_use]
+    pub fn chain(&self, id: ChainId) -> &[Link] {
+        self.chains.get(id.0 as usize).map_or(&[], |chain| chain)
+    }
+
+    /// Stores a chain. Returns the empty chain if there are too many references.
+    fn add_chain(&mut self, chain: Vec<Link>) -> ChainId {
+        if chain.is_empty() || self.links + chain.len() > MOST_LINKS_IN_ALL {
+            return ChainId::default();
+        }
+        self.links += chain.len();
+        let id = ChainId(number(self.chains.len()));
+        self.chains.push(chain);
+        id
     }
 
     pub(crate) fn name(&mut self, text: &str) -> NameId {
@@ -166,6 +205,17 @@ impl Names {
             })
         });
         renamed.collect()
+    }
+
+    /// Restores the original names of classes in chains.
+    pub(crate) fn rename_chains(&mut self, originals: &dyn Originals) {
+        let mut chains = std::mem::take(&mut self.chains);
+        for link in chains.iter_mut().flatten() {
+            if let Some(original) = originals.class(self.text(link.class)) {
+                link.class = self.name(&original);
+            }
+        }
+        self.chains = chains;
     }
 
     fn frame(&mut self, frame: Frame) -> u32 {
@@ -301,6 +351,46 @@ impl Keys {
         id
     }
 
+    /// Reads the chain of references from an object to a GC root. Returns the empty chain if the recording has none.
+    pub(crate) fn chain(
+        &mut self,
+        chunk: &Chunk<'_>,
+        names: &mut Names,
+        object: &Record<'_, '_>,
+    ) -> ChainId {
+        let mut links = Vec::new();
+        let (mut referring, mut referrer, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        let mut next = object.constant(chunk, "referrer");
+        while let Some((index, key)) = next.take() {
+            if key == 0 || !chunk.constant(index, key, &mut referring) {
+                break;
+            }
+            let reference = Record::new(index, &referring);
+            let Some((index, key)) = reference.constant(chunk, "object") else {
+                break;
+            };
+            if !chunk.constant(index, key, &mut referrer) {
+                break;
+            }
+            let owner = Record::new(index, &referrer);
+            let mut field = NameId::default();
+            if let Some((index, key)) = reference.constant(chunk, "field")
+                && chunk.constant(index, key, &mut values)
+            {
+                field = self.find_by_name(chunk, names, &Record::new(index, &values), "name");
+            }
+            links.push(Link {
+                class: self.class(chunk, names, &owner, "type"),
+                field,
+            });
+            if links.len() >= MOST_LINKS {
+                break;
+            }
+            next = owner.constant(chunk, "referrer");
+        }
+        names.add_chain(links)
+    }
+
     /// Returns the stack that a field refers to.
     pub(crate) fn stack(
         &mut self,
@@ -334,20 +424,21 @@ impl Keys {
             frames: frames.into(),
             is_cut,
         };
+        if let Some(&id) = names.by_stack.get(&stack) {
+            self.stacks.insert(key, id);
+            return Ok(id);
+        }
         let chars = |&at: &u32| {
             let frame = names.frames[at as usize];
             (names.text(frame.class).len() + names.text(frame.method).len()) as u64
         };
         let text: u64 = stack.frames.iter().map(chars).sum();
-        let is_new = !names.by_stack.contains_key(&stack);
-        if is_new && names.text.saturating_add(text) > MOST_TEXT {
+        if names.text.saturating_add(text) > MOST_TEXT {
             self.stacks.insert(key, StackId::default());
             let (what, most) = ("characters in the frame names of all stacks", MOST_TEXT);
             return Err(Fault::Limit { what, most }.at(chunk.offset()));
         }
-        if is_new {
-            names.text += text;
-        }
+        names.text += text;
         let id = names.intern(stack);
         self.stacks.insert(key, id);
         Ok(id)

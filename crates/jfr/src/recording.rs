@@ -27,7 +27,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::chunk::{Chunk, Record};
 use crate::chunks::Chunks;
 use crate::error::{Damage, JfrError};
-use crate::names::{Keys, NameId, Names, StackId};
+use crate::names::{ChainId, Keys, NameId, Names, StackId};
 
 /// Maximum number of damage entries that are stored. Further damage is only counted.
 const MOST_DAMAGE: usize = 100;
@@ -50,7 +50,7 @@ pub const LIVE_TABLE_FULL: &str =
     "the recorder's table of live objects was full (1,024 entries): live bytes are a lower bound";
 
 /// The types of constants that are needed.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 12] = [
     "java.lang.String",
     "java.lang.Class",
     "java.lang.Thread",
@@ -61,6 +61,8 @@ const KINDS: [&str; 10] = [
     "jdk.types.GCName",
     "jdk.types.GCCause",
     "jdk.types.GCWhen",
+    "jdk.types.Reference",
+    "jdk.types.OldObjectField",
 ];
 const OLD_OBJECT: &str = "jdk.types.OldObject";
 
@@ -132,6 +134,23 @@ pub struct Sample {
     /// The number of bytes that the sample represents, if the event contains it: `weight`, the size of the TLAB, or the
     /// size of an object outside a TLAB. Otherwise 0.
     pub weight: u64,
+    /// The number of elements of an array, if the event contains it (`Old`).
+    pub elements: Option<u32>,
+    /// The references that keep an `Old` object alive. Only recordings with `path-to-gc-roots=true` have them.
+    pub chain: ChainId,
+}
+
+/// A `jdk.HeapDump` event: the JVM wrote a heap dump. JDK 17 and later record this event by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeapDump {
+    /// Time at which the JVM began to write, in nanoseconds since 1970.
+    pub from_ns: i64,
+    /// Time at which the JVM had written the dump.
+    pub to_ns: i64,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// The path of the file as the JVM knows it.
+    pub destination: String,
 }
 
 /// A garbage collection.
@@ -222,6 +241,12 @@ pub struct Recording {
     pub states: Vec<(i64, State)>,
     /// The JVM, if the recording describes it.
     pub jvm: Option<Jvm>,
+    /// The heap dumps that the JVM wrote during the recording.
+    pub heap_dumps: Vec<HeapDump>,
+    /// Number of bytes of events that the JVM could not store (`jdk.DataLoss`).
+    pub lost_bytes: u64,
+    /// The start and the end of each chunk, in nanoseconds since 1970.
+    pub(crate) spans: Vec<(i64, i64)>,
     /// The mean sampling interval of async-profiler in bytes. `None` if async-profiler did not make the recording.
     pub interval: Option<u64>,
     /// True if sizes of `Old` samples are only minimum sizes.
@@ -268,6 +293,7 @@ impl Recording {
     /// Restores the original names of classes and frames if a shrinker, such as ProGuard, had renamed them.
     pub fn rename(&mut self, originals: &dyn Originals) {
         let stacks = self.names.rename(originals);
+        self.names.rename_chains(originals);
         let mut classes: FxHashMap<NameId, NameId> = FxHashMap::default();
         for sample in &mut self.samples {
             let stack = stacks.get(sample.stack.0 as usize);
@@ -302,6 +328,22 @@ impl Recording {
         self.samples.iter().filter(move |s| s.event == event)
     }
 
+    /// Returns the number of gaps of more than a second between consecutive chunks. The chunks of such a gap are lost,
+    /// or nothing was recorded.
+    #[must_use]
+    pub fn gaps(&self) -> u64 {
+        const LEAST_NS: i64 = 1_000_000_000;
+        let mut spans = self.spans.clone();
+        spans.sort_unstable();
+        let mut end = spans.first().map_or(0, |span| span.1);
+        let mut gaps = 0;
+        for (from, to) in spans {
+            gaps += u64::from(from.saturating_sub(end) > LEAST_NS);
+            end = end.max(to);
+        }
+        gaps
+    }
+
     /// Returns the times at which the JVM searched for live objects, oldest first.
     #[must_use]
     pub fn search_times(&self) -> Vec<i64> {
@@ -330,6 +372,7 @@ impl Recording {
         self.more_damage += damage.len().saturating_sub(room) as u64;
         damage.truncate(room);
         self.damage.append(&mut damage);
+        self.heap_dumps.sort_by_key(|dump| dump.from_ns);
         self.samples.sort_by_key(|s| s.time_ns);
         self.collections.sort_by_key(|c| c.time_ns);
         self.heap.sort_by_key(|h| h.time_ns);
@@ -350,6 +393,7 @@ impl Recording {
             _ => self.from_ns.min(from),
         };
         self.to_ns = self.to_ns.max(to);
+        self.spans.push((from, to));
         self.chunks += 1;
         let mut keys = Keys::default();
         let mut named_interval = None;
@@ -394,13 +438,21 @@ impl Recording {
         } else {
             time_ns
         };
+        let mut elements = None;
+        let mut chain = ChainId::default();
         let class = match event {
             Event::Old => {
+                // The event has a negative number for objects that are no arrays.
+                let array = record.get(chunk, "arrayElements");
+                elements =
+                    array.and_then(|_| u32::try_from(record.int(chunk, "arrayElements")).ok());
                 let mut values = Vec::new();
                 let object = record.constant(chunk, "object");
                 match object {
                     Some((index, key)) if chunk.constant(index, key, &mut values) => {
-                        keys.class(chunk, names, &Record::new(index, &values), "type")
+                        let object = Record::new(index, &values);
+                        chain = keys.chain(chunk, names, &object);
+                        keys.class(chunk, names, &object, "type")
                     }
                     _ => NameId::default(),
                 }
@@ -440,6 +492,8 @@ impl Recording {
             thread: keys.thread(chunk, names, record, "eventThread"),
             size,
             weight,
+            elements,
+            chain,
         });
         self.to_ns = self.to_ns.max(time_ns);
         stack.map(|_| ())
@@ -484,6 +538,22 @@ impl Recording {
                 let loaded = loaded.saturating_sub(unloaded);
                 self.states.push((time_ns, State::Classes { loaded }));
             }
+            HEAP_DUMP => {
+                if self.heap_dumps.len() < MOST_HEAP_DUMPS {
+                    let end = ticks.saturating_add(record.int(chunk, "duration"));
+                    let destination = record.text(chunk, "destination", MOST_CHARS);
+                    self.heap_dumps.push(HeapDump {
+                        from_ns: time_ns,
+                        to_ns: chunk.header.time_ns(end),
+                        bytes: record.size(chunk, "size"),
+                        destination: destination.unwrap_or_default(),
+                    });
+                }
+            }
+            DATA_LOSS => {
+                let lost = record.size(chunk, "amount");
+                self.lost_bytes = self.lost_bytes.saturating_add(lost);
+            }
             _ => {
                 let text = |field| record.text(chunk, field, MOST_CHARS).unwrap_or_default();
                 self.jvm = Some(Jvm {
@@ -515,9 +585,15 @@ fn min_object_size(class: &str, elements: u64) -> u64 {
 }
 
 const SETTING: &str = "jdk.ActiveSetting";
+const HEAP_DUMP: &str = "jdk.HeapDump";
+const DATA_LOSS: &str = "jdk.DataLoss";
+/// Maximum number of `jdk.HeapDump` events that are stored.
+const MOST_HEAP_DUMPS: usize = 1 << 12;
 /// The events that are read in addition to the samples.
-const OTHERS: [&str; 6] = [
+const OTHERS: [&str; 8] = [
     SETTING,
+    HEAP_DUMP,
+    DATA_LOSS,
     "jdk.GarbageCollection",
     "jdk.GCHeapSummary",
     "jdk.MetaspaceSummary",

@@ -49,6 +49,8 @@ mod tests {
             thread: NameId(0),
             size,
             weight,
+            elements: None,
+            chain: crate::names::ChainId(0),
         }
     }
 

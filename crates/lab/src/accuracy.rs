@@ -13,6 +13,7 @@
 mod explained;
 mod judge;
 mod one_dump;
+mod recorded;
 mod report;
 mod subject;
 mod table;
@@ -79,6 +80,9 @@ pub struct Options {
     /// With --one-dump: also run Eclipse MAT, by its ParseHeapDump.sh or a program with the same arguments
     #[arg(long, value_name = "PROGRAM", requires = "one_dump")]
     mat: Option<PathBuf>,
+    /// Judge only stacks from Flight Recorder's recordings, in runs without the agent
+    #[arg(long, conflicts_with_all = ["smoke", "repeat", "sampling", "one_dump"])]
+    recording: bool,
     #[command(flatten)]
     tested: run::Tested,
     /// Write the table to this file [default: target/accuracy.md if no option leaves something out]
@@ -124,7 +128,7 @@ impl Options {
             let is_known = subjects.iter().any(|subject| subject.name() == name);
             ensure!(is_known, "there is no scenario named {name}");
         }
-        if self.one_dump {
+        if self.one_dump || self.recording {
             subjects.retain(|subject| matches!(subject, Subject::Leak(_)));
         }
         if !self.scenario.is_empty() {
@@ -132,14 +136,19 @@ impl Options {
         }
         ensure!(
             !subjects.is_empty(),
-            "--one-dump works only with programs that leak"
+            "--one-dump and --recording work only with programs that leak"
         );
         Ok(subjects)
     }
 
     fn is_whole(&self) -> bool {
         let is_usual = self.collector == G1 && self.flag.is_empty() && self.sampling == SAMPLING;
-        !self.smoke && !self.one_dump && is_usual && self.jdk.is_empty() && self.scenario.is_empty()
+        !self.smoke
+            && !self.one_dump
+            && !self.recording
+            && is_usual
+            && self.jdk.is_empty()
+            && self.scenario.is_empty()
     }
 }
 
@@ -176,6 +185,16 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
             write(file, &text)?;
         }
         return one_dump::goal(&judged);
+    }
+    if options.recording {
+        let judge = |jdk: &Jdk, subject: &Subject| recorded::judge(jdk, subject, &tools);
+        let judged = run_all(&jdks, &subjects, workers, judge);
+        let text = recorded::table(&jdks, &options.collector, &judged)?;
+        println!("{text}");
+        if let Some(file) = &options.output {
+            write(file, &text)?;
+        }
+        return recorded::goal(&judged);
     }
     let judge = |jdk: &Jdk, subject: &Subject| judge::judge(jdk, subject, &tools);
     let judgements = run_all(&jdks, &subjects, workers, judge);

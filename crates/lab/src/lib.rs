@@ -22,6 +22,7 @@ mod soak;
 pub mod tools;
 
 use anyhow::Result;
+pub use overhead::async_profiler::ensure as async_profiler;
 
 /// A measurement with its options.
 #[derive(Debug, clap::Subcommand)]

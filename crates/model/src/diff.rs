@@ -23,8 +23,8 @@ pub struct Report {
     /// is 3.
     #[serde(default = "comparable")]
     pub comparable: bool,
-    /// Reasons why the dumps are not comparable, and warnings about options that match nothing: --include, --exclude,
-    /// --focus, rules of --ignore, --trace.
+    /// Reasons why the dumps are not comparable, warnings about options that match nothing (--include, --exclude,
+    /// --focus, rules of --ignore, --trace), and what recordings lack (--recording).
     #[serde(default)]
     pub warnings: Vec<String>,
     /// Difference in reachable objects and in their bytes: the last dump minus the first.
@@ -42,6 +42,27 @@ pub struct Report {
     pub classes: Vec<ClassGrowth>,
     /// Suspects, the most growth first. At most 10 unless --top sets another limit.
     pub suspects: Vec<Suspect>,
+    /// The recordings that were joined with the dumps. Only with --recording.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1))]
+    pub recordings: Vec<JoinedRecording>,
+}
+
+/// A recording that was joined with the dumps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JoinedRecording {
+    /// Path of the recording as given on the command line.
+    pub path: String,
+    /// How the recording was matched with the dumps. dump-event: it contains the event of a dump, with the time and the
+    /// size of the file. time: its time, JVM version and command fit. none: the file names no JVM and no time.
+    #[schemars(extend("enum" = ["dump-event", "time", "none"]))]
+    pub matched: Cow<'static, str>,
+    /// Number of samples of live objects that have a stack.
+    pub survivors: u64,
+    /// Number of samples of allocations that have a stack.
+    pub allocations: u64,
+    /// What the recording lacks, one sentence each.
+    pub notes: Vec<String>,
 }
 
 /// Returns the value of `comparable` for reports of versions that did not write the key.
@@ -325,6 +346,11 @@ pub struct Suspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Used")]
     pub usage: Option<Used>,
+    /// The code that allocated the growth, with its probability and evidence, or why it is unknown. Only with
+    /// --recording, for suspects without samples of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub joined: Option<String>,
 }
 
 impl Suspect {
@@ -524,6 +550,19 @@ pub struct Stack {
     /// Names of the threads that allocated, the most samples first, at most 8.
     #[schemars(extend("maxItems" = 8))]
     pub threads: Vec<String>,
+    /// agent: the agent's samples in the dumps. recording: a recording of the same JVM (--recording). Only with
+    /// --recording. Figures of a recording's stack are the growth of the suspect times its probability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Cow<'static, str>", extend("enum" = ["agent", "recording"]))]
+    pub source: Option<Cow<'static, str>>,
+    /// Probability that the stack allocated the growth, in thousandths. Only for stacks of recordings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64", extend("maximum" = 1000))]
+    pub probability_permille: Option<u64>,
+    /// The evidence for the probability: 41 of 44 surviving samples. Only for stacks of recordings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub evidence: Option<String>,
 }
 
 /// Estimate for a stack that is computed from samples alone.

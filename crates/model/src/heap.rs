@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Coverage, Growth, SnapshotInfo, Stack, Suspect, Through};
+use crate::diff::{Coverage, Growth, JoinedRecording, SnapshotInfo, Stack, Suspect, Through};
 use crate::words::{DETECTORS, or_null};
 
 /// The report of `heapdiff DUMP --format json`: the objects and fields that hold most of one dump. One dump does not
@@ -39,6 +39,10 @@ pub struct HeapReport {
     pub waste: Vec<HeapWaste>,
     /// Classes, sorted by the bytes of their reachable instances. All of them unless --top limits them.
     pub classes: Vec<HeapClass>,
+    /// The recordings that were joined with the dump. Only with --recording.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1))]
+    pub recordings: Vec<JoinedRecording>,
 }
 
 impl HeapReport {
@@ -134,6 +138,11 @@ pub struct HeapSuspect {
     #[serde(default)]
     #[schemars(extend("optional" = true))]
     pub next: Vec<String>,
+    /// The code that allocated the objects, with its probability and evidence, or why it is unknown. Only with
+    /// --recording, for suspects without samples of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub joined: Option<String>,
 }
 
 /// How much of the content under a holder is covered by samples.
@@ -174,6 +183,7 @@ impl From<&Suspect> for HeapSuspect {
             holder_id: suspect.holder_id,
             likely_fix: suspect.likely_fix,
             next: suspect.next,
+            joined: suspect.joined,
         }
     }
 }
@@ -213,6 +223,7 @@ impl From<HeapSuspect> for Suspect {
             holder_id: suspect.holder_id,
             likely_fix: suspect.likely_fix,
             next: suspect.next,
+            joined: suspect.joined,
             ..Self::default()
         }
     }

@@ -8,6 +8,9 @@ use crate::text::is_worth_mentioning;
 
 /// Returns one sentence that says how many bytes the samples represent, and what limits the samples have.
 pub(crate) fn sentence(suspect: &Suspect) -> String {
+    if let Some(joined) = &suspect.joined {
+        return joined.clone();
+    }
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let covered = Samples::Covered {
         sampled: Size(coverage.sampled_bytes),
@@ -33,6 +36,9 @@ const fn whole(suspect: &Suspect) -> Whole {
 /// Describes the limits of the samples: lost samples, samples that represent more bytes than were measured, and bytes
 /// without samples.
 pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
+    if suspect.joined.is_some() {
+        return Vec::new();
+    }
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let all = coverage.growth_bytes;
     let (lost, uncovered) = (coverage.unseen_bytes, coverage.unsampled_bytes);
@@ -51,6 +57,13 @@ pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
     .into_iter()
     .filter_map(|(is_shown, doubt)| is_shown.then_some(doubt))
     .collect()
+}
+
+/// Returns the probability of a stack from a recording, with its evidence. Returns `None` for other stacks.
+pub(crate) fn probability(stack: &Stack) -> Option<String> {
+    let digit = (stack.probability_permille? / 100).min(9);
+    let evidence = stack.evidence.as_deref().unwrap_or_default();
+    Some(format!("probability 0.{digit}: {evidence}"))
 }
 
 /// Returns the number of objects and samples of a stack, and the share of objects that are alive.

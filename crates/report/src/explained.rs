@@ -35,10 +35,75 @@ pub(crate) fn no_suspects_sentence(report: &Report) -> Option<String> {
     (!has_growth).then(|| Verdict::NoGrowth.to_string())
 }
 
+/// Returns the sentence that names the cheapest way to have allocating stacks in the next comparison. Returns `None` if
+/// the report has stacks or recordings, has no suspects, or if the JVM is too old.
+pub(crate) fn next_time(report: &Report) -> Option<String> {
+    let last = report.snapshots.last()?;
+    let has_stacks =
+        |s: &heapdiff_diff::Suspect| !s.stacks.is_empty() || !s.allocated_at.is_empty();
+    let is_known = report.suspects.iter().any(has_stacks)
+        || !report.recordings.is_empty()
+        || last.agent.is_some();
+    if is_known || report.suspects.is_empty() {
+        return None;
+    }
+    let settings = match major(last.jvm.as_deref()) {
+        Some(..=10) => return None,
+        Some(11..=16) => "profile",
+        _ => "default,memory-leaks=stack-traces",
+    };
+    Some(format!(
+        "for stacks next time: -XX:StartFlightRecording:settings={settings}, JFR.dump after the last heap dump, \
+         --recording FILE"
+    ))
+}
+
+/// Returns the major version of a JVM by its `java.vm.version`, such as `17.0.15+6`. The version of JDK 8 is that of
+/// its HotSpot, such as `25.402-b06`.
+fn major(version: Option<&str>) -> Option<u32> {
+    let version = version?;
+    if version.contains("-b") && !version.contains('+') {
+        return Some(8);
+    }
+    let digits = version.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::synthetic;
+
+    #[test]
+    fn a_report_without_stacks_names_a_way_to_have_them() {
+        let of = |jvm: Option<&str>| {
+            let mut suspect = synthetic::suspect(1, "a.B.c", heapdiff_diff::Verdict::Leak, 4096);
+            suspect.stacks.clear();
+            let mut report = synthetic::report(vec![suspect], 1);
+            for snapshot in &mut report.snapshots {
+                snapshot.agent = None;
+                snapshot.jvm = jvm.map(str::to_owned);
+            }
+            report
+        };
+        let settings = |jvm| {
+            let sentence = next_time(&of(jvm))?;
+            let (_, rest) = sentence.split_once("settings=")?;
+            Some(rest.split(", JFR").next()?.to_owned())
+        };
+        let usual = Some("default,memory-leaks=stack-traces".to_owned());
+        assert_eq!(settings(None), usual);
+        assert_eq!(settings(Some("25.0.1+8-LTS")), usual);
+        assert_eq!(settings(Some("17.0.15+6")), usual);
+        assert_eq!(settings(Some("11.0.2+9")), Some("profile".to_owned()));
+        assert_eq!(settings(Some("25.402-b06")), None);
+        let mut joined = of(None);
+        joined.recordings.push(Default::default());
+        assert_eq!(next_time(&joined), None);
+        let mut none = of(None);
+        none.suspects.clear();
+        assert_eq!(next_time(&none), None);
+    }
 
     fn of(grown: i64, explained: u64) -> Option<String> {
         let mut report = synthetic::report(Vec::new(), 1);

@@ -43,6 +43,8 @@ pub(crate) struct Finding<'a> {
     pub(crate) reasons: &'a [String],
     pub(crate) stacks: &'a [Stack],
     through: Option<&'a Through>,
+    /// The sentence about stacks of a recording.
+    joined: Option<&'a str>,
 }
 
 /// The findings of a report, with the warnings of the report.
@@ -141,6 +143,7 @@ impl<'a> Finding<'a> {
             reasons: &suspect.reasons,
             stacks: &suspect.stacks,
             through: suspect.allocated_through.as_ref(),
+            joined: suspect.joined.as_deref(),
         }
     }
 
@@ -164,7 +167,10 @@ impl<'a> Finding<'a> {
         lines.extend(self.reasons.iter().cloned());
         let path: Vec<&str> = self.path.iter().map(|step| &**step).collect();
         lines.push(format!("{}: {}", self.root, path.join(", ")));
-        lines.extend(self.frame().map(|frame| format!("allocated at {frame}")));
+        match self.joined {
+            Some(joined) => lines.push(joined.to_owned()),
+            None => lines.extend(self.frame().map(|frame| format!("allocated at {frame}"))),
+        }
         let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
         lines.join("\n")
     }

@@ -167,8 +167,10 @@ fn path_of(suspect: &Suspect) -> (Vec<String>, Option<usize>) {
 
 /// Returns the figures and threads of a stack as a sentence.
 fn figures(stack: &Stack) -> String {
-    let bytes = interval(stack.estimated_bytes, stack.ci95);
-    let mut text = format!("{bytes}, {}", coverage::stack(stack));
+    let mut text = coverage::probability(stack).unwrap_or_else(|| {
+        let bytes = interval(stack.estimated_bytes, stack.ci95);
+        format!("{bytes}, {}", coverage::stack(stack))
+    });
     let threads: Vec<String> = stack.threads.iter().map(self::text).collect();
     if let Some((first, others)) = threads.split_first() {
         let _ = write!(text, ", {}", thread_phrase(first, others));
@@ -386,6 +388,7 @@ fn cut_to_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         noise_bytes: report.noise_bytes,
         classes,
         suspects,
+        recordings: report.recordings.clone(),
     }
 }
 

@@ -177,11 +177,20 @@ fn described(suspect: &Suspect) -> String {
         let share = crate::share(through, suspect.stacks.len());
         lines.push(format!("through   {}: {share}", through.frame));
     }
+    lines.extend(
+        suspect
+            .joined
+            .iter()
+            .map(|joined| format!("stacks    {joined}")),
+    );
     for stack in suspect.stacks.iter().take(STACKS) {
         let bytes = Size(stack.estimated_bytes);
         let is_exact = stack.ci95 == [stack.estimated_bytes; 2];
         let basis = if is_exact { "" } else { " (estimated)" };
-        lines.push(format!("allocated {bytes} of {}{basis}", stack.class));
+        lines.push(match crate::coverage::probability(stack) {
+            Some(probability) => format!("allocated {} with {probability}", stack.class),
+            None => format!("allocated {bytes} of {}{basis}", stack.class),
+        });
         lines.extend(stack.frames.iter().map(|frame| format!("    at {frame}")));
     }
     if suspect.stacks.is_empty() {

@@ -252,6 +252,9 @@ fn details(suspect: &Suspect) -> String {
 
 /// Writes the first stacks that allocated the content.
 fn allocated_in(suspect: &Suspect, text: &mut String) {
+    if let Some(joined) = &suspect.joined {
+        let _ = writeln!(text, "{}\n", prose(&cut(&crate::capitalized(joined))));
+    }
     if let Some(through) = &suspect.allocated_through {
         let share = crate::share(through, suspect.stacks.len());
         let _ = writeln!(
@@ -269,7 +272,10 @@ fn allocated_in(suspect: &Suspect, text: &mut String) {
             format!("estimated from {}", counted(stack.samples, "sample"))
         };
         let (bytes, class) = (Size(stack.estimated_bytes), code(&stack.class));
-        let _ = writeln!(text, "{bytes} of {class} allocated at ({basis}):\n");
+        let _ = match coverage::probability(stack) {
+            Some(probability) => writeln!(text, "{class} allocated at, {probability}:\n"),
+            None => writeln!(text, "{bytes} of {class} allocated at ({basis}):\n"),
+        };
         frames(&stack.frames, text);
     }
 }

@@ -288,6 +288,10 @@ fn add(sum: &mut Stack, other: Stack) {
     sum.survival_permille = survival.and_then(|s| u64::try_from(s).ok()).unwrap_or(1000);
     sum.survival_known &= other.survival_known;
     sum.samples = sum.samples.saturating_add(other.samples);
+    let probabilities = sum.probability_permille.zip(other.probability_permille);
+    if let Some((own, more)) = probabilities {
+        sum.probability_permille = Some(own.saturating_add(more).min(1000));
+    }
     for thread in other.threads {
         if !sum.threads.contains(&thread) {
             sum.threads.push(thread);

@@ -65,6 +65,7 @@ pub fn stack(frames: &str, bytes: u64, half: u64) -> Stack {
         survival_permille: 900,
         survival_known: true,
         threads: vec!["main".to_owned()],
+        ..Stack::default()
     }
 }
 
@@ -162,6 +163,7 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
         noise_bytes: 16 << 10,
         classes: (0..classes).map(class).collect(),
         suspects,
+        recordings: Vec::new(),
     }
 }
 
@@ -241,6 +243,7 @@ pub fn heap(suspects: u32) -> HeapReport {
             shallow_bytes: 24_000,
             retained_bytes: 2 << 20,
         }],
+        recordings: Vec::new(),
     }
 }
 

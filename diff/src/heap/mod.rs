@@ -20,6 +20,7 @@ use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::detect;
 use crate::growth::{Aligned, Candidate};
+use crate::joined;
 use crate::next_step;
 use crate::samples::AgentObjects;
 use crate::summary::Summary;
@@ -88,6 +89,7 @@ impl OneDump {
             threads: threads::largest_threads(snapshot, &threads, least),
             waste,
             classes: classes::of(summary, filter),
+            recordings: Vec::new(),
         };
         Ok(Self {
             report,
@@ -130,6 +132,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     let admitting = Filter {
         classes: &admitted,
         suspects: filter.suspects,
+        recording: None,
     };
     let mut told = judge_candidates(snapshot, summaries, &admitting, &aligned, candidates, count);
     let more = told.len() >= count;
@@ -148,6 +151,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
                 allocated.stacks(aligned.last(), &content.last, None, bytes);
             suspect.allocated_through = through(&suspect.stacks);
         }
+        joined::join(filter.recording, &mut suspect, &context);
         suspects.push(suspect);
         contents.push(content);
         // Direct buffers can be a suspect for their memory outside of the heap, although they are small inside the

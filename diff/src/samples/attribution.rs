@@ -206,6 +206,7 @@ impl Samples {
                 ci95: unseen.widen_to_bytes(sampled),
             }),
             threads: threads.into_iter().map(|t| t.1.to_owned()).collect(),
+            ..Stack::default()
         })
     }
 

@@ -49,6 +49,7 @@ fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> 
         last = Some(snapshot);
     }
     let filter = Filter {
+        recording: None,
         classes,
         suspects: 10,
     };

@@ -280,7 +280,8 @@ struct Levels {
     all: Bits,
     /// For each level, the objects that stronger references reach. Empty for level 0.
     before: Vec<Bits>,
-    /// For each level, the soft and final references up to this level, sorted.
+    /// For each level, the pairs of reference object and referent that are followed at this level, sorted. Level 1 has
+    /// the soft references, and level 2 has the soft and the final references.
     weaker: Vec<Vec<(u32, u32)>>,
 }
 

@@ -104,7 +104,10 @@ impl Graph<'_> {
             let (x, y) = self.place(row, share)?;
             self.browser.mouse(x, y, false)?;
             let said = format!("document.querySelector('#{} .said').textContent", self.id);
-            if self.browser.eval(&format!("{said}.includes('unfolds')"))? == false {
+            if self.browser.eval(&format!(
+                "{said}.includes('; Enter or a click unfolds them')"
+            ))? == false
+            {
                 break (row, share);
             }
         };
@@ -151,10 +154,15 @@ impl Graph<'_> {
         );
         let meaning = format!("document.querySelector('#{graph} .legend').innerText");
         let meaning = self.browser.eval(&meaning)?;
+        let class = match graph {
+            "held-graph" => "class that accumulates",
+            _ => "allocated class",
+        };
+        let parts = ["application", "JDK and frameworks", class];
         ensure!(
             meaning
                 .as_str()
-                .is_some_and(|m| m.contains("application") && m.contains("JDK and frameworks")),
+                .is_some_and(|m| parts.iter().all(|part| m.contains(part))),
             "the legend shows {meaning}"
         );
         self.zoom().context("zoom")?;

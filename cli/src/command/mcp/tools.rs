@@ -191,6 +191,10 @@ struct Suspects {
     include: Option<String>,
     /// As include: leave these out
     exclude: Option<String>,
+    /// Recordings of the same JVM (JFR, async-profiler): adds probable allocating stacks
+    #[serde(default)]
+    #[schemars(length(max = DUMPS))]
+    recordings: Vec<PathBuf>,
 }
 
 impl Asked for Suspects {
@@ -200,8 +204,13 @@ impl Asked for Suspects {
             include: regex("include", self.include)?.into_iter().collect(),
             exclude: regex("exclude", self.exclude)?.into_iter().collect(),
         };
+        let recordings = match self.recordings {
+            none if none.is_empty() => none,
+            some => files(some)?,
+        };
         let question = Question {
             classes,
+            recordings,
             ..Question::default()
         };
         if dumps.len() > 1 {

@@ -448,8 +448,10 @@ mod tests {
             holder: holder.to_owned(),
             class: "com.acme.shop.Session".to_owned(),
             retained_bytes: vec![1, 2],
+            joined: None,
             stacks: vec![Stack {
                 frames: vec!["com.acme.shop.ShopServer.serve(ShopServer.java:30)".to_owned()],
+                ..Stack::default()
             }],
             allocated_at: Vec::new(),
         }
@@ -520,6 +522,7 @@ mod tests {
             one.stacks.clear();
             one.allocated_at = vec![Stack {
                 frames: vec![frame.to_owned()],
+                ..Stack::default()
             }];
             one
         };

@@ -58,12 +58,18 @@ pub(super) struct Suspect {
     pub(super) stacks: Vec<Stack>,
     #[serde(default)]
     pub(super) allocated_at: Vec<Stack>,
+    /// The sentence about stacks of a recording.
+    #[serde(default)]
+    pub(super) joined: Option<String>,
 }
 
 /// An allocation stack.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Stack {
     pub(super) frames: Vec<String>,
+    /// Only stacks of recordings have a probability.
+    #[serde(default)]
+    pub(super) probability_permille: Option<u64>,
 }
 
 impl Report {

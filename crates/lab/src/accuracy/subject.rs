@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use testdata::jvm::{DumpOptions, Jdk, Launch};
+use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
 use testdata::scenarios::{self, CONTROL_PHASES, Control, Dumped, Mode, PHASES, Scenario};
 
 use super::report::{OneDump, Report};
@@ -148,7 +148,7 @@ impl Tools<'_> {
         fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))
     }
 
-    fn folder(&self, name: &str, jdk: &Jdk) -> Result<PathBuf> {
+    pub(super) fn folder(&self, name: &str, jdk: &Jdk) -> Result<PathBuf> {
         let folder = self.scratch.join(format!("{name}-{}", jdk.major()));
         fs::create_dir_all(&folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
@@ -160,7 +160,7 @@ impl Tools<'_> {
     }
 
     /// Adds the JVM flags for a run without the agent.
-    fn without_agent(&self, launch: Launch) -> Launch {
+    pub(super) fn without_agent(&self, launch: Launch) -> Launch {
         let collector = format!("-XX:+Use{}GC", self.collector);
         launch.flag(collector).flags(self.flags).timeout(TIMEOUT)
     }
@@ -187,7 +187,16 @@ impl Tools<'_> {
     }
 
     fn dumps(&self, launch: Launch, phases: u32, folder: &Path) -> Result<Vec<PathBuf>> {
-        let mut target = self.measured(launch).start()?;
+        self.dumps_of(&mut self.measured(launch).start()?, phases, folder)
+    }
+
+    /// Lets a program run through its phases, and takes a dump after each.
+    pub(super) fn dumps_of(
+        &self,
+        target: &mut Target,
+        phases: u32,
+        folder: &Path,
+    ) -> Result<Vec<PathBuf>> {
         let mut dumps = Vec::new();
         for phase in 1..=phases {
             match phase {

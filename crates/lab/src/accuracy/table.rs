@@ -20,9 +20,9 @@ pub(super) fn of(
     let versions: Vec<&str> = jdks.iter().map(Jdk::version).collect();
     let mut text = format!(
         "# Accuracy\n\nMade by `cargo xtask accuracy`, on JDK {}, {with}.\n\n\
-         Holder is first, holder is among first three: the rank of the holder among the suspects, in the reports of two and of three\n\
-         dumps (only three if a program needs three). Best holder is first: if several fields are right, the field that\n\
-         helps most. The verdict must be leak or growth in both reports; the table shows the verdict and the leak pattern of the report of\n\
+         Holder is first, holder is among first three: the rank of the holder among the suspects. It is read from the report of two dumps\n\
+         and from the report of three dumps. If a program needs three dumps, only the report of three dumps counts.\n\
+         Best holder is first: if several fields are right answers, the rank of the field that helps most. The verdict must be leak or growth in both reports; the table shows the verdict and the leak pattern of the report of\n\
          three dumps. Rank in last dump: the rank of the same holder in the report of the last dump.\n\
          Other suspects: other suspects of three dumps with the verdict leak or growth. False alarms: suspects with the\n\
          verdict leak or growth although nothing leaks, in the scenario without its leak (two and three dumps) or in a\n\

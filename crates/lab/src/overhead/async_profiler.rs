@@ -10,7 +10,7 @@ use crate::{java, run};
 const VERSION: &str = "4.0";
 
 /// Returns the library. The first call fetches it with Maven and unpacks it with a JDK's `jar`.
-pub(crate) fn ensure(scratch: &Path) -> Result<PathBuf> {
+pub fn ensure(scratch: &Path) -> Result<PathBuf> {
     let platform = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") => "linux-x64",
         ("linux", "aarch64") => "linux-arm64",

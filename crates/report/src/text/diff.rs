@@ -57,6 +57,10 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
             doc.note("and suspects that grew less (--top N shows more)");
         }
     }
+    if let Some(hint) = crate::explained::next_time(report) {
+        doc.gap();
+        doc.prose(hint);
+    }
     if !known.is_empty() {
         let known = counted(known.len() as u64, "suspect");
         doc.gap();

@@ -12,11 +12,14 @@ pub(super) fn stack(
     verbose: bool,
     doc: &mut Document,
 ) {
-    let bytes = interval(stack.estimated_bytes, stack.ci95);
+    let figures = coverage::probability(stack).unwrap_or_else(|| {
+        let bytes = interval(stack.estimated_bytes, stack.ci95);
+        format!("{bytes}  {}", coverage::stack(stack))
+    });
     doc.stack(Stack {
         number,
         class: stack.class.clone(),
-        figures: format!("{bytes}  {}", coverage::stack(stack)),
+        figures,
         frames: stack.frames.clone(),
         threads: stack.threads.clone(),
         verbose,

@@ -67,6 +67,9 @@ pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: 
         false => STACKS_OF_OTHERS,
     };
     if suspect.stacks.is_empty() {
+        if let Some(joined) = &suspect.joined {
+            doc.reason("code", joined);
+        }
         allocated_at(suspect, limit, verbose, doc);
     } else {
         sampled(suspect, limit, verbose, doc);
@@ -164,11 +167,15 @@ fn sampled(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
         stacks::stack(stack, None, verbose, doc);
     }
     let mut text = coverage::sentence(suspect);
+    let label = match suspect.joined {
+        Some(_) => "code",
+        None => "sampled",
+    };
     let more = stacks.len().saturating_sub(limit);
     if more > 0 {
         text += &format!("; {}", more_stacks(more));
     }
-    doc.reason("sampled", text);
+    doc.reason(label, text);
 }
 
 /// Adds stacks that allocated objects of the suspect's class. The report has these stacks only if the agent tracks no

@@ -1,0 +1,110 @@
+//! Reads recordings for `--recording`, and matches them with dumps.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use heapdiff_diff::SnapshotInfo;
+use heapdiff_join::evidence::EvidenceError;
+use heapdiff_join::{Dump, Evidence, Join, matching};
+use hprof::Snapshot;
+
+use crate::failure::{Failure, Result};
+use crate::jfr;
+use crate::job::Setup;
+use crate::mapping::originals;
+
+/// Recordings with their paths.
+pub(crate) type Recordings = Vec<(PathBuf, Evidence)>;
+
+/// Reads recordings and applies the `--mapping` to their names.
+pub(crate) fn read(setup: &Setup, files: &[PathBuf]) -> Result<Recordings> {
+    let names = originals(setup.analysis.mapping.as_ref());
+    let open = |path: &PathBuf| {
+        let evidence = Evidence::open(path, names.as_deref()).map_err(|e| failure(path, &e))?;
+        Ok((path.clone(), evidence))
+    };
+    files.iter().map(open).collect()
+}
+
+fn failure(path: &Path, error: &EvidenceError) -> Failure {
+    match error {
+        EvidenceError::Jfr(error) => jfr::failure(path, error),
+        EvidenceError::Io(error) => Failure::bad_input(format!(
+            "{}: {}",
+            path.display(),
+            crate::failure::system_message(error)
+        )),
+        EvidenceError::Profile(error) => Failure::bad_input(format!("{}: {error}", path.display())),
+    }
+}
+
+/// Joins recordings with dumps, oldest first. `last` is the last dump. Returns `None` if there are no recordings. If
+/// the dumps are of several JVMs, the recordings are matched with the last dump alone.
+///
+/// Fails if a recording is of another JVM.
+pub(crate) fn join(
+    recordings: Recordings,
+    dumps: &[&SnapshotInfo],
+    last: &Snapshot,
+    are_of_several_jvms: bool,
+) -> Result<Option<Join>> {
+    if recordings.is_empty() {
+        return Ok(None);
+    }
+    let [command] = last.system_properties(["sun.java.command"]);
+    let skipped = if are_of_several_jvms {
+        dumps.len().saturating_sub(1)
+    } else {
+        0
+    };
+    let dumps = &dumps[skipped..];
+    let described: Vec<Dump> = dumps
+        .iter()
+        .map(|info| Dump {
+            path: info.path.clone(),
+            bytes: info.bytes,
+            unpacked: unpacked_size(Path::new(&info.path)),
+            taken_ms: info.taken_ms,
+            version: info.jvm.clone(),
+            command: command.clone(),
+        })
+        .collect();
+    let mut matched = Vec::new();
+    for (path, evidence) in recordings {
+        let shown = path.display().to_string();
+        let fit = matching::fit(&evidence, &described).map_err(|why| {
+            Failure::bad_input(format!("{shown}: not a recording of the JVM of the dumps: {why}"))
+                .with_hint("record the JVM that you dump, and run `jcmd PID JFR.dump filename=rec.jfr` after the last heap dump")
+        })?;
+        matched.push((shown, evidence, fit));
+    }
+    let taken: Vec<u64> = dumps.iter().map(|info| info.taken_ms).collect();
+    Ok(Some(Join::new(matched, &taken)))
+}
+
+/// Returns the decompressed size of a gzipped file modulo 2^32, which its last four bytes contain. Returns `None` if
+/// the file is not gzipped or cannot be read.
+fn unpacked_size(path: &Path) -> Option<u32> {
+    let mut file = File::open(path).ok()?;
+    let (mut magic, mut size) = ([0; 2], [0; 4]);
+    file.read_exact(&mut magic).ok()?;
+    if magic != [0x1f, 0x8b] {
+        return None;
+    }
+    file.seek(SeekFrom::End(-4)).ok()?;
+    file.read_exact(&mut size).ok()?;
+    Some(u32::from_le_bytes(size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gzipped_file_ends_with_its_size() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+        assert!(unpacked_size(&root.join("before.hprof.gz")).is_some_and(|size| size > 100_000));
+        assert_eq!(unpacked_size(&root.join("README.md")), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! The part of a recording that a join needs: samples of allocations and of live objects, the JVM's heap dumps, the
+//! identity of the JVM, and what the recording lacks.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use heapdiff_jfr::{Event, HeapDump, JfrError, Jvm, MOST_LIVE, Recording, Sample};
+use heapdiff_sites::Originals;
+use heapdiff_units::{Size, counted};
+
+use crate::profile::{self, ProfileError};
+use crate::stacks::{StackId, Stacks, TextId};
+
+/// Number of nanoseconds in a millisecond.
+pub(crate) const NS_PER_MS: i64 = 1_000_000;
+
+/// The reason why a file cannot be used as a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    /// The operating system reported an error.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The file begins like a recording, but cannot be read.
+    #[error(transparent)]
+    Jfr(JfrError),
+    /// The file is neither a recording, nor a profile.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
+
+/// A sample of an allocation or of a live object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Seen {
+    /// When the object was allocated, in nanoseconds since 1970. `None` if the file does not record it.
+    pub(crate) at_ns: Option<i64>,
+    /// True if the object was alive at the end.
+    pub(crate) survived: bool,
+    /// The class.
+    pub(crate) class: TextId,
+    /// The number of elements of an array, if it is recorded.
+    pub(crate) length: Option<u32>,
+    /// The size of the object in bytes, if the event records it but not the length.
+    pub(crate) size: Option<u64>,
+    /// The number of bytes that the sample represents, at least 1.
+    pub(crate) weight: u64,
+    /// The number of samples that this entry represents. Profiles have one entry for several samples.
+    pub(crate) count: u64,
+    /// The allocating stack.
+    pub(crate) stack: StackId,
+    /// The index of the reference chain in [`Evidence::chains`], if there is one.
+    pub(crate) chain: Option<u32>,
+}
+
+/// The evidence from a recording or a profile.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// The JVM, if the recording describes it.
+    pub jvm: Option<Jvm>,
+    /// The heap dumps that the JVM wrote during the recording.
+    pub heap_dumps: Vec<HeapDump>,
+    /// Start and end of the recording in nanoseconds since 1970. `None` for profiles without times.
+    pub span_ns: Option<(i64, i64)>,
+    /// Sentences about data that the recording lacks.
+    pub notes: Vec<String>,
+    /// The time of the last list of old objects.
+    pub(crate) listed_ns: Option<i64>,
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) stacks: Stacks,
+    /// For each chain, the classes and `class.field` names of its references.
+    pub(crate) chains: Vec<Vec<TextId>>,
+}
+
+impl Evidence {
+    /// Reads a JFR recording, a collapsed profile or a pprof profile, gzipped or not. `originals` restores names that a
+    /// shrinker changed.
+    ///
+    /// Cost: time linear in the size of the file, and memory as for [`Recording::open`].
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, or is neither a recording nor a profile.
+    pub fn open(path: &Path, originals: Option<&dyn Originals>) -> Result<Self, EvidenceError> {
+        // Report a missing file before the kinds of files are tried.
+        drop(File::open(path)?);
+        if heapdiff_jfr::is_recording(path)? {
+            let mut recording = Recording::open(path).map_err(EvidenceError::Jfr)?;
+            if let Some(originals) = originals {
+                recording.rename(originals);
+            }
+            return Ok(Self::of(&recording));
+        }
+        Ok(profile::open(path)?)
+    }
+
+    /// Takes the evidence from a recording.
+    #[must_use]
+    pub fn of(recording: &Recording) -> Self {
+        let mut evidence = Self {
+            jvm: recording.jvm.clone(),
+            heap_dumps: recording.heap_dumps.clone(),
+            span_ns: Some((recording.from_ns, recording.to_ns)),
+            ..Self::default()
+        };
+        // Each dump of a recording lists all old objects again, and the earlier lists stay in the file. Only the last
+        // list counts.
+        let last = recording.of(Event::Old).map(|s| s.time_ns).max();
+        let is_last = |s: &Sample| {
+            s.event != Event::Old || last.is_none_or(|t| s.time_ns > t.saturating_sub(NS_PER_MS))
+        };
+        evidence.listed_ns = last;
+        let mut names = Interned::new(recording);
+        let (mut old, mut bare) = (0, 0);
+        for sample in recording.samples.iter().filter(|s| is_last(s)) {
+            let stack = names.stack(&mut evidence.stacks, sample.stack);
+            if sample.event == Event::Old {
+                old += 1;
+                bare += u64::from(stack == 0);
+            }
+            if stack == 0 {
+                continue;
+            }
+            let class = names.name(&mut evidence.stacks, sample.class.0);
+            let links = recording.names.chain(sample.chain);
+            let chain = (!links.is_empty()).then(|| {
+                let texts = links.iter().flat_map(|link| {
+                    let (class, field) = (
+                        recording.names.text(link.class),
+                        recording.names.text(link.field),
+                    );
+                    [class.to_string(), format!("{class}.{field}")]
+                });
+                let texts = texts.map(|text| evidence.stacks.texts.id(&text)).collect();
+                evidence.chains.push(texts);
+                u32::try_from(evidence.chains.len() - 1).unwrap_or(u32::MAX)
+            });
+            let weight = recording.weight(sample).bytes;
+            evidence.seen.push(Seen {
+                at_ns: Some(sample.allocated_ns),
+                survived: sample.event.describes_live_object(),
+                class,
+                length: sample.elements,
+                size: (sample.event == Event::Live).then_some(sample.size),
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "an estimate"
+                )]
+                weight: (weight as u64).max(1),
+                count: 1,
+                stack,
+                chain,
+            });
+        }
+        evidence.notes = notes(recording, old, bare);
+        if let Some(prefix) = evidence.jvm.as_ref().and_then(|jvm| package(&jvm.command)) {
+            evidence.stacks.narrow(&prefix);
+        }
+        evidence
+    }
+
+    /// Returns the number of samples of live objects, and the number of samples of allocations. All have stacks.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64) {
+        let survivors = self.seen.iter().filter(|seen| seen.survived).count();
+        (survivors as u64, (self.seen.len() - survivors) as u64)
+    }
+
+    /// True if the file records times, so that it can be matched with dumps.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.span_ns.is_some()
+    }
+}
+
+/// Returns the first two labels of the package of the main class, such as `com.acme.`. Returns `None` if the program is
+/// a jar, or if the main class is of the JDK or a framework.
+fn package(command: &str) -> Option<String> {
+    let main = command.split(' ').next()?;
+    let main = main.rsplit('/').next()?;
+    let mut labels = main.split('.');
+    let (first, second) = (labels.next()?, labels.next()?);
+    labels.next()?;
+    let prefix = format!("{first}.{second}.");
+    let is_known = heapdiff_sites::packages::is_jdk(main)
+        || heapdiff_sites::packages::is_framework(main)
+        || main.ends_with(".jar");
+    (!is_known).then_some(prefix)
+}
+
+/// Returns sentences about data that the recording lacks. `old` is the number of old objects in the last list, and
+/// `bare` the number of these without a stack.
+fn notes(recording: &Recording, old: u64, bare: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    let live = recording.of(Event::Live).count() as u64;
+    if live >= MOST_LIVE {
+        notes.push(format!(
+            "the profiler's table of live objects was full ({} entries): later live objects are missing",
+            heapdiff_units::grouped(MOST_LIVE)
+        ));
+    }
+    if live == 0 && old == 0 {
+        notes.push(
+            "no live objects are recorded: stacks are ranked by allocations alone".to_owned(),
+        );
+    } else if live == 0 && bare == old {
+        notes.push(format!(
+            "none of the {} has a stack: record with memory-leaks=stack-traces",
+            counted(old, "live object")
+        ));
+    } else if bare > old / 10 {
+        notes.push(format!(
+            "{bare} of {} have no stack",
+            counted(old, "live object")
+        ));
+    }
+    if recording.lost_bytes > 0 {
+        notes.push(format!(
+            "the JVM lost {} of events, because it could not write them in time",
+            Size(recording.lost_bytes)
+        ));
+    }
+    match recording.gaps() {
+        0 => {}
+        gaps => notes.push(format!(
+            "chunks are missing: the recording has {} in its time",
+            counted(gaps, "gap")
+        )),
+    }
+    if recording.is_partial() {
+        let places = recording.damage.len() as u64 + recording.more_damage;
+        let first = recording.damage.first().map(ToString::to_string);
+        notes.push(format!(
+            "{} cannot be read and were skipped; the first: {}",
+            counted(places, "damaged place"),
+            first.unwrap_or_default()
+        ));
+    }
+    notes
+}
+
+/// Maps ids of a recording to ids in [`Stacks`].
+struct Interned<'a> {
+    recording: &'a Recording,
+    names: rustc_hash::FxHashMap<u32, TextId>,
+    frames: rustc_hash::FxHashMap<u32, u32>,
+    stacks: rustc_hash::FxHashMap<u32, StackId>,
+}
+
+impl<'a> Interned<'a> {
+    fn new(recording: &'a Recording) -> Self {
+        Self {
+            recording,
+            names: Default::default(),
+            frames: Default::default(),
+            stacks: Default::default(),
+        }
+    }
+
+    fn name(&mut self, stacks: &mut Stacks, id: u32) -> TextId {
+        let text = self.recording.names.text(heapdiff_jfr::NameId(id));
+        *self
+            .names
+            .entry(id)
+            .or_insert_with(|| stacks.texts.id(text))
+    }
+
+    fn stack(&mut self, stacks: &mut Stacks, id: heapdiff_jfr::StackId) -> StackId {
+        if let Some(&known) = self.stacks.get(&id.0) {
+            return known;
+        }
+        let names = &self.recording.names;
+        let mut frames = Vec::new();
+        for &at in names.stack(id).frames.iter() {
+            let Some(frame) = names.frames().get(at as usize) else {
+                continue;
+            };
+            let frame = *self.frames.entry(at).or_insert_with(|| {
+                let (class, method) = (names.text(frame.class), names.text(frame.method));
+                stacks.frame(class, method, frame.line)
+            });
+            frames.push(frame);
+        }
+        let stack = stacks.stack(frames);
+        self.stacks.insert(id.0, stack);
+        stack
+    }
+}

@@ -1,0 +1,282 @@
+//! Checks that a recording and heap dumps are of one JVM.
+//!
+//! A `jdk.HeapDump` event has the size of the dump's file and the time at which the JVM wrote it. Both together
+//! identify a dump. Recordings without such events (async-profiler, JDK 16 and earlier) are matched by time, JVM
+//! version and command.
+
+use heapdiff_jfr::HeapDump;
+use heapdiff_units::grouped;
+
+use crate::evidence::{Evidence, NS_PER_MS};
+
+/// Maximum difference of the clocks of an event and of a dump's header, in milliseconds.
+const SLACK_MS: i64 = 1000;
+
+/// The properties of a heap dump by which a recording is matched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dump {
+    /// The file as the user named it.
+    pub path: String,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// For a gzipped file, the decompressed size modulo 2^32, from the last four bytes of the file.
+    pub unpacked: Option<u32>,
+    /// When the dump was taken, in milliseconds since 1970.
+    pub taken_ms: u64,
+    /// The system property `java.vm.version`.
+    pub version: Option<String>,
+    /// The system property `sun.java.command`.
+    pub command: Option<String>,
+}
+
+/// How a recording was matched with dumps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// By the event of a dump.
+    DumpEvent,
+    /// By time, JVM version and command.
+    Time,
+    /// Not at all: the file has neither times nor the name of a JVM.
+    Unknown,
+}
+
+impl Fit {
+    /// Returns the word for JSON reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DumpEvent => "dump-event",
+            Self::Time => "time",
+            Self::Unknown => "none",
+        }
+    }
+}
+
+/// The reason why a recording does not belong to the dumps.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages document the variants")]
+pub enum Refusal {
+    #[error("no dumps were given")]
+    NoDumps,
+    #[error("the recording {} {apart_s} s {} the dump {path} was taken", if *.is_before { "ended" } else { "began" }, if *.is_before { "before" } else { "after" })]
+    Apart {
+        path: String,
+        apart_s: String,
+        is_before: bool,
+    },
+    #[error("the recorded JVM started after the dump {path} was taken")]
+    StartedLater { path: String },
+    #[error("the JVMs have different versions: {recorded} in the recording, {dumped} in the dump")]
+    Version { recorded: String, dumped: String },
+    #[error(
+        "the JVMs ran different commands: `{recorded}` in the recording, `{dumped}` in the dump"
+    )]
+    Command { recorded: String, dumped: String },
+    #[error("the recorded JVM wrote {}, but none with the size and the time of {path}", heapdiff_units::counted(*.count, "heap dump"))]
+    OtherDumps { count: u64, path: String },
+    #[error(
+        "neither the JVM version nor the command is known, so nothing shows that recording and dump are of one JVM"
+    )]
+    Unknown,
+}
+
+/// Matches a recording with dumps of one JVM, oldest first.
+///
+/// # Errors
+/// Returns the reason why the recording is of another JVM, or of another time.
+pub fn fit(evidence: &Evidence, dumps: &[Dump]) -> Result<Fit, Refusal> {
+    let Some((from, to)) = evidence.span_ns else {
+        return Ok(Fit::Unknown);
+    };
+    let [first, .., last] = dumps else {
+        return match dumps {
+            [only] => fit(evidence, &[only.clone(), only.clone()]),
+            _ => Err(Refusal::NoDumps),
+        };
+    };
+    let (from_ms, to_ms) = (from / NS_PER_MS - SLACK_MS, to / NS_PER_MS + SLACK_MS);
+    let during: Vec<&Dump> = dumps
+        .iter()
+        .filter(|dump| (from_ms..=to_ms).contains(&taken(dump)))
+        .collect();
+    let is_own = |dump: &&&Dump| evidence.heap_dumps.iter().any(|e| is_of(e, dump));
+    // The event of the last dump during the recording is enough: it identifies the JVM.
+    if during.last().filter(is_own).is_some() {
+        return Ok(Fit::DumpEvent);
+    }
+    let Some(latest) = during.last() else {
+        let is_before = to_ms < taken(first);
+        let (path, apart) = if is_before {
+            (&first.path, taken(first) - to_ms)
+        } else {
+            (&last.path, from_ms - taken(last))
+        };
+        return Err(Refusal::Apart {
+            path: path.clone(),
+            apart_s: grouped((apart.unsigned_abs() / 1000).max(1)),
+            is_before,
+        });
+    };
+    if !evidence.heap_dumps.is_empty() {
+        return Err(Refusal::OtherDumps {
+            count: evidence.heap_dumps.len() as u64,
+            path: latest.path.clone(),
+        });
+    }
+    by_time(evidence, first, latest)
+}
+
+fn taken(dump: &Dump) -> i64 {
+    i64::try_from(dump.taken_ms).unwrap_or(i64::MAX)
+}
+
+/// True if an event describes this dump.
+fn is_of(event: &HeapDump, dump: &Dump) -> bool {
+    let packed = dump.unpacked.map(u64::from);
+    let has_size = event.bytes == dump.bytes || packed == Some(event.bytes & u64::from(u32::MAX));
+    let from = event.from_ns / NS_PER_MS - SLACK_MS;
+    let to = event.to_ns / NS_PER_MS + SLACK_MS;
+    has_size && (from..=to).contains(&taken(dump))
+}
+
+/// Matches by JVM version and command. The time has been checked before.
+fn by_time(evidence: &Evidence, first: &Dump, last: &Dump) -> Result<Fit, Refusal> {
+    let jvm = evidence.jvm.as_ref().ok_or(Refusal::Unknown)?;
+    if jvm.start_ms > 0 && jvm.start_ms > taken(first) {
+        return Err(Refusal::StartedLater {
+            path: first.path.clone(),
+        });
+    }
+    let mut known = false;
+    if let Some(version) = &last.version {
+        if !jvm.version.is_empty() && !jvm.version.contains(version.as_str()) {
+            return Err(Refusal::Version {
+                recorded: jvm.version.clone(),
+                dumped: version.clone(),
+            });
+        }
+        known |= !jvm.version.is_empty();
+    }
+    if let Some(command) = &last.command {
+        if !jvm.command.is_empty() && jvm.command.trim() != command.trim() {
+            return Err(Refusal::Command {
+                recorded: jvm.command.clone(),
+                dumped: command.clone(),
+            });
+        }
+        known |= !jvm.command.is_empty();
+    }
+    if known {
+        Ok(Fit::Time)
+    } else {
+        Err(Refusal::Unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_jfr::Jvm;
+
+    use super::*;
+
+    const S: i64 = 1_000_000_000;
+
+    fn evidence() -> Evidence {
+        Evidence {
+            span_ns: Some((100 * S, 200 * S)),
+            jvm: Some(Jvm {
+                version: "OpenJDK 64-Bit Server VM (17.0.15+6) for linux".to_owned(),
+                command: "com.acme.Main leak".to_owned(),
+                start_ms: 99_000,
+                ..Jvm::default()
+            }),
+            ..Evidence::default()
+        }
+    }
+
+    fn dump(taken_ms: u64) -> Dump {
+        Dump {
+            path: format!("{taken_ms}.hprof"),
+            bytes: 5000,
+            taken_ms,
+            version: Some("17.0.15+6".to_owned()),
+            command: Some("com.acme.Main leak".to_owned()),
+            ..Dump::default()
+        }
+    }
+
+    fn event(second: i64, bytes: u64) -> HeapDump {
+        HeapDump {
+            from_ns: second * S,
+            to_ns: second * S + S / 2,
+            bytes,
+            destination: String::new(),
+        }
+    }
+
+    #[test]
+    fn an_event_with_size_and_time_identifies_a_dump() {
+        let mut evidence = evidence();
+        evidence.heap_dumps = vec![event(150, 5000), event(160, 7)];
+        assert_eq!(fit(&evidence, &[dump(150_100)]), Ok(Fit::DumpEvent));
+        assert_eq!(
+            fit(&evidence, &[dump(20_000), dump(150_100)]),
+            Ok(Fit::DumpEvent)
+        );
+        let refused = fit(&evidence, &[dump(153_000)]).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the recorded JVM wrote 2 heap dumps, but none with the size and the time of 153000.hprof"
+        );
+        let packed = Dump {
+            bytes: 900,
+            unpacked: Some(5000),
+            ..dump(150_100)
+        };
+        assert_eq!(fit(&evidence, &[packed]), Ok(Fit::DumpEvent));
+    }
+
+    #[test]
+    fn without_events_time_version_and_command_decide() {
+        let evidence = evidence();
+        assert_eq!(fit(&evidence, &[dump(150_000)]), Ok(Fit::Time));
+        let refused = |dump: Dump| fit(&evidence, &[dump]).unwrap_err().to_string();
+        assert_eq!(
+            refused(dump(20_000)),
+            "the recording began 79 s after the dump 20000.hprof was taken"
+        );
+        assert_eq!(
+            refused(dump(260_000)),
+            "the recording ended 59 s before the dump 260000.hprof was taken"
+        );
+        let other = Dump {
+            version: Some("25.0.1+8".to_owned()),
+            ..dump(150_000)
+        };
+        assert!(refused(other).starts_with("the JVMs have different versions: OpenJDK"));
+        let other = Dump {
+            command: Some("com.acme.Other".to_owned()),
+            ..dump(150_000)
+        };
+        assert!(
+            refused(other).starts_with("the JVMs ran different commands: `com.acme.Main leak`")
+        );
+        let unknown = Dump {
+            version: None,
+            command: None,
+            ..dump(150_000)
+        };
+        assert!(refused(unknown).starts_with("neither the JVM version nor the command is known"));
+        let refused = fit(&evidence, &[dump(50_000), dump(150_000)]).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the recorded JVM started after the dump 50000.hprof was taken"
+        );
+    }
+
+    #[test]
+    fn profiles_have_no_identity() {
+        assert_eq!(fit(&Evidence::default(), &[dump(1)]), Ok(Fit::Unknown));
+        assert_eq!(fit(&evidence(), &[]), Err(Refusal::NoDumps));
+    }
+}

@@ -1,0 +1,749 @@
+//! Ranks the stacks that may have allocated a suspect's growth.
+//!
+//! Samples of the suspect's own class are often missing, because its objects are small. So samples also count if their
+//! class, and for arrays the length, is one that the suspect's objects dominate. A *site* is the first application
+//! method of a stack. All samples with one site count together. For each site, the score is a sum of:
+//!
+//! - samples of live objects: each is strong evidence, unless its array has a length that the suspect does not hold;
+//! - the site's share of the allocations of each class;
+//! - its share of the samples of the holder's own collection, such as `HashMap$Node[]`, which grew when the holder's
+//!   class stored something.
+//!
+//! The score is multiplied if the stack goes through a class on the path to the suspect. A site's probability is its
+//! share of all scores, times a certainty that depends on the kind of evidence and on the number of samples.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use heapdiff_diff::{ContentLine, Joined, Stack, StackSource, Suspect};
+use heapdiff_model::diff::JoinedRecording;
+use heapdiff_sites::packages::is_jdk;
+use heapdiff_units::grouped;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::evidence::{Evidence, NS_PER_MS, Seen};
+use crate::matching::Fit;
+use crate::sentence;
+use crate::stacks::{FrameId, StackId, Stacks, TextId};
+
+/// Maximum number of stacks of a suspect.
+const STACKS: usize = 10;
+/// A stack after the first is listed only from this probability on, in thousandths.
+const LEAST: u64 = 20;
+/// Maximum number of samples of the holder's collection that are compared with other stacks.
+const PUTS: usize = 200;
+
+/// Weight of classes that the suspect's objects dominate, relative to the suspect's own class.
+const CONTENT: f64 = 0.7;
+/// Weight of a time between two dumps in which the suspect did not grow.
+const IDLE: f64 = 0.1;
+/// Weights of a surviving sample, of all allocations of a class, and of all samples of the holder's collection.
+const SURVIVOR: f64 = 6.0;
+const ALLOCATED: f64 = 10.0;
+const STORED: f64 = 0.5;
+/// Factors for a reference chain with the holder, and without it.
+const HELD: (f64, f64) = (20.0, 0.2);
+/// Factors for a stack through a class on the path, through a class nested in the same outer class, and for a stack
+/// without an application frame.
+const THROUGH: (f64, f64, f64) = (4.0, 3.0, 0.2);
+/// The score of all stacks that were not sampled.
+const UNSEEN: f64 = 1.0;
+/// Number of samples at which the certainty is one half.
+const HALF: f64 = 1.5;
+/// Maximum probability if the evidence is from files without times.
+const MOST_UNTIMED: f64 = 0.75;
+
+/// Classes that most code allocates. An allocation of them is weak evidence.
+const SHARED: [&str; 14] = [
+    "byte[]",
+    "char[]",
+    "int[]",
+    "long[]",
+    "double[]",
+    "java.lang.Object[]",
+    "java.lang.String",
+    "java.lang.Object",
+    "java.util.ArrayList",
+    "java.util.HashMap$Node",
+    "java.util.HashMap$Node[]",
+    "java.util.HashMap",
+    "java.lang.Long",
+    "java.lang.Integer",
+];
+
+/// Evidence that was matched with dumps.
+#[derive(Debug, Default)]
+pub struct Join {
+    seen: Vec<Seen>,
+    by_class: FxHashMap<TextId, Vec<u32>>,
+    stacks: Stacks,
+    chains: Vec<Vec<TextId>>,
+    /// The times of the dumps in nanoseconds since 1970, oldest first.
+    taken_ns: Vec<i64>,
+    /// Descriptions of the recordings, in the order in which they were given.
+    pub recordings: Vec<JoinedRecording>,
+}
+
+impl Join {
+    /// Joins recordings with dumps that were taken at these times, in milliseconds since 1970, oldest first. Each
+    /// recording has its path and its [`fit`](crate::matching::fit).
+    #[must_use]
+    pub fn new(recordings: Vec<(String, Evidence, Fit)>, taken_ms: &[u64]) -> Self {
+        let ns = |&ms: &u64| {
+            i64::try_from(ms)
+                .unwrap_or(i64::MAX)
+                .saturating_mul(NS_PER_MS)
+        };
+        let mut join = Self {
+            taken_ns: taken_ms.iter().map(ns).collect(),
+            ..Self::default()
+        };
+        // Each dump of a JVM's recording has a list of old objects. Only the last list counts.
+        let last = recordings.iter().filter_map(|r| r.1.listed_ns).max();
+        for (path, mut evidence, fit) in recordings {
+            let (survivors, allocations) = evidence.counts();
+            if evidence.listed_ns.is_some_and(|listed| Some(listed) < last) {
+                evidence.seen.retain(|seen| !seen.survived);
+            }
+            let mut notes = std::mem::take(&mut evidence.notes);
+            notes.extend(late(&evidence, join.taken_ns.last().copied()));
+            join.recordings.push(JoinedRecording {
+                path,
+                matched: fit.name().into(),
+                survivors,
+                allocations,
+                notes,
+            });
+            join.add(evidence);
+        }
+        // Recordings of one JVM can have the same events.
+        join.seen.sort_unstable();
+        join.seen.dedup();
+        for (at, seen) in (0..).zip(&join.seen) {
+            join.by_class.entry(seen.class).or_default().push(at);
+        }
+        join
+    }
+
+    /// Returns warnings about the recordings for readers of the report: how they were matched, and what they lack.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let of = |recording: &JoinedRecording| {
+            let by_time = (recording.matched == Fit::Time.name())
+                .then(|| "matched by time, JVM version and command".to_owned());
+            let sentences = by_time.into_iter().chain(recording.notes.clone());
+            let path = recording.path.clone();
+            sentences.map(move |sentence| format!("{path}: {sentence}"))
+        };
+        self.recordings.iter().flat_map(of).collect()
+    }
+
+    fn add(&mut self, evidence: Evidence) {
+        let Evidence {
+            seen,
+            stacks,
+            chains,
+            ..
+        } = evidence;
+        let first = u32::try_from(self.chains.len()).unwrap_or(u32::MAX);
+        if self.seen.is_empty() && self.chains.is_empty() {
+            (self.seen, self.stacks, self.chains) = (seen, stacks, chains);
+            return;
+        }
+        let (texts, numbers) = self.stacks.absorb(&stacks);
+        let of = |ids: &[u32], id: u32| ids.get(id as usize).copied().unwrap_or(0);
+        let chains = chains.into_iter();
+        self.chains
+            .extend(chains.map(|chain| chain.into_iter().map(|id| of(&texts, id)).collect()));
+        self.seen.extend(seen.into_iter().map(|seen| Seen {
+            class: of(&texts, seen.class),
+            stack: of(&numbers, seen.stack),
+            chain: seen.chain.map(|chain| chain.saturating_add(first)),
+            ..seen
+        }));
+    }
+}
+
+/// Returns a note if the list of live objects is older than the last dump.
+fn late(evidence: &Evidence, last_ns: Option<i64>) -> Option<String> {
+    const SLACK_NS: i64 = 1_000_000_000;
+    let (_, to) = evidence.span_ns?;
+    (to.saturating_add(SLACK_NS) < last_ns?).then(|| {
+        "the recording ends before the last dump: run `jcmd PID JFR.dump` after the last heap dump".to_owned()
+    })
+}
+
+impl StackSource for Join {
+    fn stacks(&self, suspect: &Suspect, content: &[ContentLine]) -> Joined {
+        let ranking = Ranking::of(self, suspect, content);
+        let sites = ranking.sites();
+        let grown = u64::try_from(suspect.growth.retained_bytes).unwrap_or(0);
+        let objects = u64::try_from(suspect.growth.objects).unwrap_or(0);
+        let is_probable = sites
+            .first()
+            .is_some_and(|s| s.permille >= sentence::PROBABLE);
+        let listed = sites.iter().take(STACKS).enumerate();
+        let listed =
+            listed.filter(|(at, site)| is_probable && (*at == 0 || site.permille >= LEAST));
+        let stacks = listed.map(|(_, site)| {
+            let part = |whole: u64| {
+                let part = u128::from(whole) * u128::from(site.permille) / 1000;
+                u64::try_from(part).unwrap_or(u64::MAX)
+            };
+            let frames = self.stacks.frames(site.stack).iter();
+            let texts = frames.filter_map(|&f| Some(self.stacks.get(f)?.text.clone()));
+            Stack {
+                frames: texts.collect(),
+                class: self.stacks.texts.text(site.class).to_owned(),
+                samples: site.samples,
+                estimated_bytes: part(grown),
+                ci95: [0, grown],
+                estimated_objects: part(objects),
+                survival_known: false,
+                source: Some("recording".into()),
+                probability_permille: Some(site.permille),
+                evidence: Some(site.evidence.clone()),
+                ..Stack::default()
+            }
+        });
+        let sentence = match sites.first() {
+            Some(first) if is_probable => {
+                let frame = self.stacks.get(first.frame).map_or("", |frame| &frame.text);
+                sentence::allocated(frame, first.permille, &first.evidence)
+            }
+            _ => sentence::unknown(ranking.matching),
+        };
+        Joined {
+            stacks: stacks.collect(),
+            sentence,
+        }
+    }
+}
+
+/// A site with its probability.
+struct Ranked {
+    permille: u64,
+    /// Number of samples of the site.
+    samples: u64,
+    evidence: String,
+    stack: StackId,
+    class: TextId,
+    /// The first application frame.
+    frame: FrameId,
+}
+
+/// What is known of a class that the suspect holds.
+struct Wanted {
+    weight: f64,
+    /// Bytes by which the objects of the class grew.
+    bytes: f64,
+    /// For arrays, the lengths of the suspect's arrays. Empty if no length is known.
+    lengths: FxHashSet<u32>,
+}
+
+/// The evidence for a site.
+#[derive(Default)]
+struct Site {
+    /// The weights of surviving samples, by the time between two dumps in which they were allocated.
+    survived: Vec<f64>,
+    survivors: u64,
+    /// For each class, the bytes of allocation samples.
+    allocated: BTreeMap<TextId, f64>,
+    allocations: u64,
+    /// For each class of arrays, the numbers of survivors with another length and with a length of the suspect.
+    lengths: BTreeMap<TextId, [u64; 2]>,
+    /// Number of samples of the holder's collection.
+    stored: u64,
+    /// Number of samples of the suspect's own class.
+    own: u64,
+    /// True if a sample has a time.
+    is_timed: bool,
+    /// The sample with the largest weight.
+    best: Option<(f64, StackId, TextId, FrameId)>,
+}
+
+/// All evidence about one suspect.
+struct Ranking<'a> {
+    join: &'a Join,
+    class: Option<TextId>,
+    wanted: BTreeMap<TextId, Wanted>,
+    most_bytes: f64,
+    /// True for each time between two dumps in which the suspect grew.
+    grew: Vec<bool>,
+    /// Classes with a field on the path to the suspect, and their outermost classes.
+    holders: BTreeSet<TextId>,
+    outer: BTreeSet<String>,
+    /// The holder and the fields on the path, as reference chains name them.
+    fields: FxHashSet<TextId>,
+    sites: BTreeMap<TextId, Site>,
+    /// Stacks of the samples of the holder's collection, from the holder's class outwards.
+    puts: Vec<Vec<FrameId>>,
+    /// Number of samples whose class is wanted.
+    matching: u64,
+    is_shared: bool,
+}
+
+impl<'a> Ranking<'a> {
+    fn of(join: &'a Join, suspect: &Suspect, content: &[ContentLine]) -> Self {
+        let texts = &join.stacks.texts;
+        let class = texts.find(&suspect.class);
+        let path = suspect
+            .path
+            .iter()
+            .filter(|step| step.contains('.') && !is_jdk(step));
+        let fields: Vec<&str> = std::iter::once(&suspect.holder)
+            .chain(&suspect.also_held_by)
+            .chain(path)
+            .map(String::as_str)
+            .collect();
+        let declaring = fields.iter().filter_map(|f| Some(f.rsplit_once('.')?.0));
+        let outer = declaring.clone().map(|class| outermost(class).to_owned());
+        let as_static = fields
+            .iter()
+            .filter_map(|f| texts.find(&format!("java.lang.Class.{}", f.rsplit_once('.')?.1)));
+        let mut ranking = Self {
+            join,
+            class,
+            wanted: BTreeMap::new(),
+            most_bytes: 1.0,
+            grew: grew(suspect),
+            holders: declaring.filter_map(|class| texts.find(class)).collect(),
+            outer: outer.collect(),
+            fields: fields
+                .iter()
+                .filter_map(|f| texts.find(f))
+                .chain(as_static)
+                .collect(),
+            sites: BTreeMap::new(),
+            puts: Vec::new(),
+            matching: 0,
+            is_shared: SHARED.contains(&&*suspect.class),
+        };
+        ranking.want(suspect, content);
+        let wanted: Vec<TextId> = ranking.wanted.keys().copied().collect();
+        for class in wanted {
+            for &at in join.by_class.get(&class).map_or(&[][..], |list| list) {
+                if let Some(seen) = join.seen.get(at as usize) {
+                    ranking.sample(seen);
+                }
+            }
+        }
+        ranking.collections(suspect);
+        ranking
+    }
+
+    /// Computes which classes are wanted, and their weights.
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    fn want(&mut self, suspect: &Suspect, content: &[ContentLine]) {
+        let texts = &self.join.stacks.texts;
+        let last = suspect.objects.last().copied().unwrap_or(0).max(1) as f64;
+        let share = (suspect.growth.objects.max(0) as f64 / last).min(1.0);
+        for line in content {
+            let Some(class) = texts.find(&line.class) else {
+                continue;
+            };
+            let wanted = self.wanted.entry(class).or_insert_with(|| Wanted {
+                weight: CONTENT,
+                bytes: 0.0,
+                lengths: FxHashSet::default(),
+            });
+            wanted.bytes += line.bytes as f64 * share;
+            wanted.lengths.extend(line.length);
+        }
+        if let Some(class) = self.class {
+            let own = self.wanted.entry(class).or_insert_with(|| Wanted {
+                weight: 1.0,
+                bytes: 0.0,
+                lengths: FxHashSet::default(),
+            });
+            own.weight = 1.0;
+            own.bytes = own.bytes.max(suspect.growth.shallow_bytes.max(0) as f64);
+        }
+        let most = self.wanted.values().map(|w| w.bytes);
+        self.most_bytes = most.fold(1.0, f64::max);
+        // The content stands in for the suspect's own class as far as the latter was not sampled.
+        let own = self.class.and_then(|class| self.join.by_class.get(&class));
+        let own = own
+            .into_iter()
+            .flatten()
+            .filter_map(|&at| self.join.seen.get(at as usize));
+        let own = own.filter(|seen| self.inside(seen).0 >= 1.0).count() as f64;
+        let class = self.class;
+        for (&of, wanted) in &mut self.wanted {
+            if Some(of) != class {
+                wanted.weight =
+                    CONTENT / (1.0 + own) * (0.2 + wanted.bytes / self.most_bytes).min(1.0);
+            }
+        }
+    }
+
+    /// Returns the weight of the time at which an object was allocated, and the index of this time.
+    fn inside(&self, seen: &Seen) -> (f64, usize) {
+        let Some(at) = seen.at_ns else {
+            return (1.0, 0);
+        };
+        match &self.join.taken_ns[..] {
+            [] => (1.0, 0),
+            [only] => (f64::from(u8::from(at <= *only)), 0),
+            taken => {
+                let before = taken.partition_point(|&t| t < at);
+                match before.checked_sub(1) {
+                    Some(step) if before < taken.len() => {
+                        let grew = self.grew.get(step).copied().unwrap_or(false);
+                        (if grew { 1.0 } else { IDLE }, step)
+                    }
+                    _ => (0.0, 0),
+                }
+            }
+        }
+    }
+
+    /// Returns the frames of a sample that count. The constructors of the suspect's class are left out for other
+    /// classes: the code that calls them allocated the suspect's objects.
+    fn counted(&self, seen: &Seen) -> &'a [FrameId] {
+        let stacks = &self.join.stacks;
+        let frames = stacks.frames(seen.stack);
+        let Some(class) = self.class.filter(|&class| class != seen.class) else {
+            return frames;
+        };
+        let makes = |&frame: &FrameId| {
+            stacks.get(frame).is_some_and(|frame| {
+                frame.class == class && stacks.texts.text(frame.method).ends_with(".<init>")
+            })
+        };
+        match frames.iter().rposition(makes) {
+            Some(at) if at + 1 < frames.len() => &frames[at + 1..],
+            _ => frames,
+        }
+    }
+
+    /// Returns the first application frame, the first frame outside of the JDK, or the first frame.
+    fn site(&self, frames: &[FrameId]) -> Option<(TextId, FrameId)> {
+        let stacks = &self.join.stacks;
+        let first = |wanted: &dyn Fn(&crate::stacks::Frame) -> bool| {
+            let mut frames = frames.iter().copied();
+            frames.find(|&f| stacks.get(f).is_some_and(wanted))
+        };
+        let frame = first(&|f| f.is_application)
+            .or_else(|| first(&|f| !f.is_jdk))
+            .or_else(|| frames.first().copied())?;
+        Some((stacks.get(frame)?.method, frame))
+    }
+
+    fn sample(&mut self, seen: &Seen) {
+        let (inside, step) = self.inside(seen);
+        let Some(wanted) = self.wanted.get(&seen.class).filter(|_| inside > 0.0) else {
+            return;
+        };
+        let frames = self.counted(seen);
+        let Some((key, frame)) = self.site(frames) else {
+            return;
+        };
+        let mut weight = wanted.weight * inside;
+        let fits = match fits(seen, wanted, &self.join.stacks) {
+            Some(fits) if seen.survived => Some(fits),
+            _ => None,
+        };
+        let chain = seen
+            .chain
+            .and_then(|chain| self.join.chains.get(chain as usize));
+        if let Some(chain) = chain {
+            let is_held = chain.iter().any(|link| self.fields.contains(link));
+            weight *= if is_held { HELD.0 } else { HELD.1 };
+        }
+        let steps = self.grew.len().max(1);
+        let site = self.sites.entry(key).or_default();
+        site.survived.resize(steps, 0.0);
+        site.is_timed |= seen.at_ns.is_some();
+        if let Some(fits) = fits {
+            site.lengths.entry(seen.class).or_default()[usize::from(fits)] += 1;
+            if !fits {
+                return;
+            }
+        }
+        self.matching += seen.count;
+        site.own += u64::from(Some(seen.class) == self.class && inside >= 1.0);
+        if seen.survived {
+            site.survivors += 1;
+            site.survived[step.min(steps - 1)] += weight;
+        } else {
+            #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+            let bytes = seen.weight as f64 * inside;
+            site.allocations += seen.count;
+            *site.allocated.entry(seen.class).or_default() += bytes;
+        }
+        if site.best.is_none_or(|best| weight > best.0) {
+            site.best = Some((weight, seen.stack, seen.class, frame));
+        }
+    }
+
+    /// Adds the samples of the collections on the path that grew because the holder's class stored something.
+    fn collections(&mut self, suspect: &Suspect) {
+        let texts = &self.join.stacks.texts;
+        let classes = suspect
+            .path
+            .iter()
+            .filter_map(|step| match step.strip_suffix("[*]") {
+                Some(array) => texts.find(&format!("{array}[]")),
+                None => texts.find(step.rsplit_once('.')?.0),
+            });
+        let classes: BTreeSet<TextId> = classes.filter(|c| !self.wanted.contains_key(c)).collect();
+        for class in classes {
+            for &at in self.join.by_class.get(&class).map_or(&[][..], |list| list) {
+                if let Some(seen) = self.join.seen.get(at as usize) {
+                    self.put(seen);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, seen: &Seen) {
+        if self.inside(seen).0 < 1.0 {
+            return;
+        }
+        let stacks = &self.join.stacks;
+        let frames = stacks.frames(seen.stack);
+        let own = frames.iter().position(|&f| self.is_outer(f));
+        let is_jdk = |&f: &FrameId| stacks.get(f).is_some_and(|f| f.is_jdk);
+        let Some(own) = own.filter(|&own| frames[..own].iter().all(is_jdk)) else {
+            return;
+        };
+        let Some((key, frame)) = self.site(frames) else {
+            return;
+        };
+        let steps = self.grew.len().max(1);
+        let site = self.sites.entry(key).or_default();
+        site.survived.resize(steps, 0.0);
+        site.is_timed |= seen.at_ns.is_some();
+        site.stored += 1;
+        if site.best.is_none() {
+            site.best = Some((0.0, seen.stack, seen.class, frame));
+        }
+        self.puts.push(frames[own..].to_vec());
+    }
+
+    /// True if a frame is in a class whose outermost class has a field on the path.
+    fn is_outer(&self, frame: FrameId) -> bool {
+        let stacks = &self.join.stacks;
+        stacks.get(frame).is_some_and(|frame| {
+            self.outer
+                .contains(outermost(stacks.texts.text(frame.class)))
+        })
+    }
+
+    /// Returns the factor for the classes in a stack, and true if a class of the path is among them.
+    fn prior(&self, stack: StackId) -> (f64, bool) {
+        let stacks = &self.join.stacks;
+        let frames = stacks.frames(stack);
+        let is_own = |&f: &FrameId| {
+            stacks
+                .get(f)
+                .is_some_and(|frame| self.holders.contains(&frame.class))
+        };
+        let mut prior = 1.0;
+        if frames.iter().any(is_own) {
+            prior = THROUGH.0;
+        } else if frames.iter().any(|&f| self.is_outer(f)) {
+            prior = THROUGH.1;
+        }
+        let is_through = prior > 1.0;
+        if !frames
+            .iter()
+            .any(|&f| stacks.get(f).is_some_and(|f| f.is_application))
+        {
+            prior *= THROUGH.2;
+        }
+        if !self.puts.is_empty() {
+            let mut best = 0.0;
+            for put in self.puts.iter().take(PUTS) {
+                best = f64::max(best, self.shared(frames, put));
+            }
+            prior *= 0.3 + 3.0 * best;
+        }
+        (prior, is_through)
+    }
+
+    /// Returns the part of a put's frames outside of the JDK that another stack has in common with it, from the root.
+    #[allow(clippy::cast_precision_loss, reason = "at most 2,048 frames")]
+    fn shared(&self, frames: &[FrameId], put: &[FrameId]) -> f64 {
+        let stacks = &self.join.stacks;
+        let method = |f: &FrameId| stacks.get(*f).map(|f| f.method);
+        let is_own = |f: &&FrameId| stacks.get(**f).is_some_and(|f| !f.is_jdk);
+        let pairs = frames.iter().rev().zip(put.iter().rev());
+        let common = pairs.take_while(|(a, b)| method(a) == method(b));
+        let common = common.filter(|(_, b)| is_own(b)).count();
+        let all = put.iter().filter(is_own).count();
+        common as f64 / all.max(1) as f64
+    }
+
+    /// Returns the weight of a site's surviving samples. Each time in which the suspect grew counts alike, so that the
+    /// load of a start does not outweigh later growth.
+    #[allow(clippy::cast_precision_loss, reason = "a few steps")]
+    fn evened(&self) -> BTreeMap<TextId, f64> {
+        let steps = self.grew.len();
+        let sum = |step: usize| -> f64 {
+            let of = |site: &Site| site.survived.get(step).copied().unwrap_or(0.0);
+            self.sites.values().map(of).sum()
+        };
+        let sums: Vec<f64> = (0..steps).map(sum).collect();
+        let all: f64 = sums.iter().sum();
+        let heavy: Vec<f64> = sums
+            .iter()
+            .zip(&self.grew)
+            .map(|(&sum, &grew)| if grew { (sum / 3.0).min(1.0) } else { 0.0 })
+            .collect();
+        let heavies: f64 = heavy.iter().sum();
+        let weight = |site: &Site| {
+            if steps < 2 || heavies <= 0.0 {
+                return site.survived.iter().sum();
+            }
+            let parts = site.survived.iter().zip(&sums).zip(&heavy);
+            let parts = parts.filter(|((_, sum), heavy)| **sum > 0.0 && **heavy > 0.0);
+            all * parts
+                .map(|((own, sum), heavy)| heavy * own / sum)
+                .sum::<f64>()
+                / heavies
+        };
+        self.sites
+            .iter()
+            .map(|(&key, site)| (key, weight(site)))
+            .collect()
+    }
+
+    /// Returns the sites, the most probable first.
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    fn sites(&self) -> Vec<Ranked> {
+        let evened = self.evened();
+        let mut allocated: BTreeMap<TextId, f64> = BTreeMap::new();
+        for site in self.sites.values() {
+            for (&class, bytes) in &site.allocated {
+                *allocated.entry(class).or_default() += bytes;
+            }
+        }
+        let survivors: u64 = self.sites.values().map(|site| site.survivors).sum();
+        let allocations: u64 = self.sites.values().map(|site| site.allocations).sum();
+        let mut scores = Vec::new();
+        for (key, site) in &self.sites {
+            let Some((_, stack, class, frame)) = site.best else {
+                continue;
+            };
+            let made = site.allocated.iter().map(|(class, bytes)| {
+                let [other, same] = site.lengths.get(class).copied().unwrap_or_default();
+                // The site makes arrays of the class, but of other lengths.
+                if other > 1 && same == 0 {
+                    return 0.0;
+                }
+                let weight = self.wanted.get(class).map_or(0.0, |wanted| wanted.weight);
+                let all = allocated.get(class).copied().unwrap_or(0.0);
+                weight * bytes / all.max(1.0)
+            });
+            let made = made.fold(0.0, f64::max);
+            let old = evened.get(key).copied().unwrap_or(0.0);
+            let (prior, is_through) = self.prior(stack);
+            let stored = site.stored as f64 / self.puts.len().max(1) as f64;
+            let score = prior * (SURVIVOR * old + ALLOCATED * made) + STORED * stored;
+            let sure = self.certainty(site, is_through);
+            scores.push((score, sure, site, (stack, class, frame)));
+        }
+        let total: f64 = scores.iter().map(|s| s.0).sum::<f64>() + UNSEEN;
+        scores.retain(|s| s.0 > 0.0);
+        scores.sort_by(|a, b| (b.0 * b.1).total_cmp(&(a.0 * a.1)));
+        let ranked = scores.into_iter().map(|(score, sure, site, best)| {
+            let n = (2 * site.survivors + site.allocations) as f64;
+            let mut probability = score / total * sure * n / (n + HALF);
+            if !site.is_timed {
+                probability = probability.min(MOST_UNTIMED);
+            }
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "between 0 and 1000"
+            )]
+            let permille = (probability * 1000.0).clamp(0.0, 1000.0) as u64;
+            let part = |own: u64, all: u64, what: &str| {
+                let plural = if all == 1 { "" } else { "s" };
+                format!("{} of {} {what}{plural}", grouped(own), grouped(all))
+            };
+            Ranked {
+                permille,
+                samples: site.survivors + site.allocations + site.stored,
+                evidence: match site {
+                    Site { survivors: 1.., .. } => {
+                        part(site.survivors, survivors, "surviving sample")
+                    }
+                    Site {
+                        allocations: 1.., ..
+                    } => part(site.allocations, allocations, "allocation sample"),
+                    _ => {
+                        part(site.stored, self.puts.len() as u64, "sample")
+                            + " of the holder's collection"
+                    }
+                },
+                stack: best.0,
+                class: best.1,
+                frame: best.2,
+            }
+        });
+        ranked.collect()
+    }
+
+    /// Returns the certainty that the kind of evidence allows.
+    fn certainty(&self, site: &Site, is_through: bool) -> f64 {
+        let of = |through: f64, other: f64| if is_through { through } else { other };
+        if site.survivors > 0 {
+            of(0.97, 0.9)
+        } else if site.allocations == 0 {
+            0.5
+        } else if site.own > 0 && !self.is_shared {
+            of(0.9, 0.8)
+        } else {
+            of(0.75, 0.35)
+        }
+    }
+}
+
+/// Returns for each time between two dumps whether the suspect grew.
+fn grew(suspect: &Suspect) -> Vec<bool> {
+    let grew = |figures: &[u64]| -> Vec<bool> { figures.windows(2).map(|w| w[1] > w[0]).collect() };
+    let by_objects = grew(&suspect.objects);
+    if by_objects.contains(&true) {
+        by_objects
+    } else {
+        grew(&suspect.retained_bytes)
+    }
+}
+
+/// Returns the outermost class of a nested class.
+fn outermost(class: &str) -> &str {
+    class.split('$').next().unwrap_or(class)
+}
+
+/// Returns whether the length of an array is one of the suspect's lengths. Returns `None` if the object is no array, or
+/// if the length is unknown.
+fn fits(seen: &Seen, wanted: &Wanted, stacks: &Stacks) -> Option<bool> {
+    if wanted.lengths.is_empty() {
+        return None;
+    }
+    if let Some(length) = seen.length {
+        return Some(wanted.lengths.contains(&length));
+    }
+    // The header has 12 to 24 bytes, and references have 4 or 8.
+    let size = seen.size?;
+    let class = stacks.texts.text(seen.class).strip_suffix("[]")?;
+    let widths: &[u64] = match class {
+        "boolean" | "byte" => &[1],
+        "char" | "short" => &[2],
+        "int" | "float" => &[4],
+        "long" | "double" => &[8],
+        _ => &[4, 8],
+    };
+    let is_of = |length: u32| {
+        widths.iter().any(|width| {
+            let elements = u64::from(length) * width;
+            (elements + 12..=elements + 31).contains(&size)
+        })
+    };
+    Some(wanted.lengths.iter().any(|&length| is_of(length)))
+}
+
+#[cfg(test)]
+mod tests;

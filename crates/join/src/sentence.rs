@@ -1,0 +1,82 @@
+//! Sentences about joined stacks.
+
+use heapdiff_units::counted;
+
+/// From this probability on, reports state the stack as a fact with its probability.
+pub(crate) const NAMED: u64 = 750;
+/// From this probability on, reports state the stack as probable.
+pub(crate) const PROBABLE: u64 = 250;
+
+/// Returns the sentence about the first stack. `frame` is its first application frame.
+pub(crate) fn allocated(frame: &str, permille: u64, evidence: &str) -> String {
+    let word = if permille >= NAMED {
+        "allocated in"
+    } else {
+        "probably allocated in"
+    };
+    // A space separates the place, as in headlines.
+    let frame = match frame.rsplit_once('(') {
+        Some((name, place)) if !name.ends_with(' ') => format!("{name} ({place}"),
+        _ => frame.to_owned(),
+    };
+    format!(
+        "{word} {frame}, probability {}: {evidence}",
+        probability(permille)
+    )
+}
+
+/// Returns the sentence if no stack is probable. `matching` is the number of samples of matching classes.
+pub(crate) fn unknown(matching: u64) -> String {
+    match matching {
+        0 => "allocating code unknown: no matching sample".to_owned(),
+        1 => "allocating code unknown: 1 matching sample is too few".to_owned(),
+        few if few < FEW => {
+            format!(
+                "allocating code unknown: {} are too few",
+                counted(few, "matching sample")
+            )
+        }
+        many => format!(
+            "allocating code unknown: {} do not point to one stack",
+            counted(many, "matching sample")
+        ),
+    }
+}
+
+/// Below this number, matching samples are called too few.
+const FEW: u64 = 6;
+
+/// Writes a probability with one digit, rounded down.
+fn probability(permille: u64) -> String {
+    format!("0.{}", (permille / 100).min(9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probability_decides_the_words() {
+        let frame = "Orders.book(Orders.java:31)";
+        let of = |permille| allocated(frame, permille, "41 of 44 surviving samples");
+        assert_eq!(
+            of(934),
+            "allocated in Orders.book (Orders.java:31), probability 0.9: 41 of 44 surviving samples"
+        );
+        assert!(
+            of(749).starts_with(
+                "probably allocated in Orders.book (Orders.java:31), probability 0.7:"
+            )
+        );
+        let unknown = [0, 1, 2, 40].map(super::unknown);
+        assert_eq!(
+            unknown,
+            [
+                "allocating code unknown: no matching sample",
+                "allocating code unknown: 1 matching sample is too few",
+                "allocating code unknown: 2 matching samples are too few",
+                "allocating code unknown: 40 matching samples do not point to one stack",
+            ]
+        );
+    }
+}

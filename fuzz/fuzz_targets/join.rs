@@ -1,0 +1,5 @@
+//! `cargo +nightly fuzz run join`
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| heapdiff_join::fuzz::join(bytes));
