@@ -106,7 +106,9 @@ impl Visitor for ReferentVisitor<'_> {
                 && id != 0
             {
                 let target = self.snapshot.number_of(id);
-                if target != NONE && source != NONE {
+                // An index that was changed may lack the record's id, or have too few objects.
+                let is_known = u64::from(source) < self.snapshot.object_count();
+                if target != NONE && is_known {
                     self.found.push((source, target, kind));
                 }
             }

@@ -299,7 +299,10 @@ impl Bodies for ReferrerFinder<'_> {
             let target = self.snapshot.number_of(id);
             if self.wanted.has(target) {
                 let number = *source.get_or_insert_with(|| self.snapshot.number_of(object.id));
-                self.found.add(target, number, way);
+                // An index that was changed may lack the record's id, or have too few objects.
+                if u64::from(number) < self.snapshot.object_count() {
+                    self.found.add(target, number, way);
+                }
             }
         });
         self.found.prune();

@@ -385,7 +385,10 @@ impl Snapshot {
             #[inline(always)]
             fn object(&mut self, object: Object, body: Body<'_>) {
                 let number = self.numbering.of(object.id, body);
-                self.done |= !(self.f)(object, number, body);
+                // An index that was changed may lack the record's id, or have too few objects.
+                if u64::from(number) < self.numbering.object_count() {
+                    self.done |= !(self.f)(object, number, body);
+                }
             }
             #[inline(always)]
             fn is_done(&self) -> bool {

@@ -268,6 +268,11 @@ impl<'a> Numbering<'a> {
         }
     }
 
+    /// Returns the number of objects of the snapshot.
+    pub(crate) fn object_count(&self) -> u64 {
+        self.snapshot.object_count()
+    }
+
     /// Returns the number of an object if numbers are found by counting records, because then every record must be
     /// counted. Otherwise returns `None`: the caller uses [`Self::of`] later, if it needs the number.
     #[inline(always)]
