@@ -696,7 +696,7 @@ impl<'a> Ranking<'a> {
         } else if site.own > 0 && !self.is_shared {
             of(0.9, 0.8)
         } else {
-            of(0.75, 0.35)
+            of(0.8, 0.55)
         }
     }
 }
