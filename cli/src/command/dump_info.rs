@@ -51,7 +51,7 @@ pub(crate) fn of(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
     info
 }
 
-/// Like [`from_snapshot`], but without the settings and counters of the agent.
+/// Like [`of`], but without the settings and counters of the agent.
 pub(crate) fn info_without_agent(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
     let source = snapshot.source();
     let tree = snapshot.tree();

@@ -297,7 +297,7 @@ impl Usage {
     }
 
     /// Returns the counts in the form that the report uses.
-    pub(crate) fn to_report(&self) -> Used {
+    pub(crate) fn to_report(self) -> Used {
         Used {
             since_ms: self.counted.since_ms,
             put: self.counted.put,
