@@ -16,7 +16,7 @@ use crate::error::Error;
 /// A file that is mapped for reading and registered in the process.
 ///
 /// If the file changes, the data that is read is garbled. If it is truncated, reading the missing part ends the process
-/// with SIGBUS, unless [`on_lost_file`](crate::bytes::on_lost_file) was called.
+/// with SIGBUS, unless [`set_read_error_handler`](crate::bytes::set_read_error_handler) was called.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
     map: Mmap,
