@@ -193,8 +193,8 @@ fn a_trace_has_rates_of_lines() {
         assert_eq!(of("removed", "Counted$Removed")["bytes"], N * 16, "{what}");
         let removed = &of("removed", "Counted$Removed")["sampled"];
         assert_eq!(removed["beyond_chance"], true, "{what}: {removed}");
-        // Before JDK 25, JVMs take too few samples of objects of some sizes, so these classes are checked only on later
-        // JDKs.
+        // Before JDK 25, JVMs take too few samples of objects of some sizes, so these classes are checked only from JDK
+        // 25 on.
         if jdk.major() >= 25 {
             for (method, class) in [("object", "Counted$Small"), ("bytes", "byte[]")] {
                 let sampled = &of(method, class)["sampled"];

@@ -85,7 +85,7 @@ fn stacks_get_their_share_of_the_total_in_the_dump() {
     near(parts[&'a'].bytes.low, share.low * 200_000.0);
     near(parts[&'a'].bytes.high, share.high * 200_000.0);
     // If some objects may have been allocated before sampling began, the bytes are estimated from the weights of the
-    // samples. They are not scaled to the known total.
+    // samples. The known total is then only an upper limit.
     let parts = divide(stratum.clone(), Totals::Most, Follow::Nothing).parts;
     near(parts[&'a'].bytes.value, 75_000.0);
     near(parts[&'a'].objects, 750.0);
