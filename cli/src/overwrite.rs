@@ -57,7 +57,7 @@ pub(crate) enum Replaces {
 
 static RULE: OnceLock<Rule> = OnceLock::new();
 
-/// Sets the rule for the outputs of this process. Called once.
+/// Sets the rule that decides whether an output of this process may replace an existing file. Called once.
 pub(crate) fn set(rule: Rule) {
     let _ = RULE.set(rule);
 }
@@ -118,7 +118,8 @@ pub(crate) fn refusal(output: &Path) -> Option<Refusal> {
     rule().refusal(&target, owning_file(&target).as_deref())
 }
 
-/// Like [`refusal`], but `output` is the index or the summary of a dump.
+/// Returns the reason why the index or the summary of a dump must not be written to `index`; `None` if it may be
+/// written. See [`refusal`] for other outputs.
 pub(crate) fn refusal_of_index(index: &Path) -> Option<Refusal> {
     rule().refusal(&target(index), None)
 }

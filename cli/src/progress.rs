@@ -48,8 +48,8 @@ pub(crate) struct Meter {
     phase: Mutex<Option<Phase>>,
     /// If there is no bar, the time at which the last repeated line was printed.
     printed: Mutex<Option<Instant>>,
-    /// The follower of the job, if there is one, and the name of the dump for its messages. A follower is another part
-    /// of the program that receives the progress.
+    /// The receiver of the progress, if another part of the program requested it, and the name of the dump for progress
+    /// messages.
     watch: Option<(Arc<Watch>, String)>,
 }
 

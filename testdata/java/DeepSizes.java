@@ -267,7 +267,7 @@ public class DeepSizes {
         return new Object[] {new Pair(shared, 1), new Pair(shared, 2), shared};
     }
 
-    /** Returns arrays of 36 consecutive lengths, so that their sizes cross several alignment boundaries. */
+    /** Returns arrays of the lengths 0 to 35, so that their sizes cross several alignment boundaries. */
     static Object arrays(Class<?> element) {
         Object[] all = new Object[36];
         for (int length = 0; length < all.length; length++) {

@@ -65,7 +65,7 @@ public class Hashes {
         OUT.append("HASH ").append(hash).append('\n');
     }
 
-    /** Keeps an object that stores its hash. Does nothing if this JDK lacks the object's class. */
+    /** Creates an object that stores its hash code, keeps the object alive, and adds the hash code to the output. Does nothing if this JDK lacks the class. */
     static void keep(String secret, Source source) {
         try {
             Object made = source.make(secret);

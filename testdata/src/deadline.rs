@@ -13,7 +13,7 @@ pub struct Deadline(u64);
 /// The running cases by number, each with its deadline and the name of its test.
 type Cases = BTreeMap<u64, (Instant, String)>;
 
-/// The running cases, and the number that the most recent case got.
+/// The running test cases, and the number that the most recent case got.
 static CASES: Mutex<(u64, Cases)> = Mutex::new((0, BTreeMap::new()));
 
 impl Deadline {

@@ -193,7 +193,7 @@ pub struct Field {
     pub array: bool,
 }
 
-/// Returns the description of a field whose value is stored in the event.
+/// Returns the description of a field whose value is stored in the event itself and not as a constant.
 #[must_use]
 pub const fn plain(name: &'static str, of: &'static str) -> Field {
     Field {
@@ -225,7 +225,8 @@ pub struct Chunk {
     start_ns: i64,
 }
 
-/// Number of the first described type. The numbers 0 and 1 are reserved for metadata events and checkpoint events.
+/// Number of the first type in the metadata. The numbers 0 and 1 are reserved for metadata events and checkpoint
+/// events.
 const FIRST_TYPE: usize = 20;
 
 impl Chunk {
@@ -362,7 +363,7 @@ fn sized(kind: i64, body: &[u8]) -> Vec<u8> {
     [&size, &kind[..], body].concat()
 }
 
-/// Start of the first chunk of [`live_objects`], in milliseconds since 1970.
+/// Start of the first chunk that [`live_objects`] returns, in milliseconds since 1970.
 pub const STARTED_MS: i64 = 1_760_000_000_000;
 
 /// Returns a chunk as async-profiler writes it with the options `alloc=1024,live`. It covers ten seconds with an

@@ -146,7 +146,7 @@ impl Scenario {
         source_path_of(self.main_class)
     }
 
-    /// True if this JDK has all features that the program needs.
+    /// True if this JDK is recent enough for the program.
     pub fn runs_on(&self, jdk: &Jdk) -> bool {
         jdk.major() >= self.since
     }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-/// Folders and files with tests and golden cases.
+/// Folders and files that contain tests and expected outputs.
 const TESTS: [&str; 13] = [
     "agent/tests",
     "cli/src",

@@ -43,8 +43,8 @@ impl Step {
     fn run(self) -> Result<()> {
         match self {
             Self::Fmt => run::run(run::cargo().args(["fmt", "--all", "--check"])),
-            // Clippy uses the release profile, so that it can reuse the build scripts and macros that are compiled for
-            // the tests.
+            // Clippy uses the release profile, like the tests. So the build scripts and macros are compiled only once
+            // for both.
             Self::Clippy => run::run(
                 run::cargo()
                     .args(["clippy", "--workspace", "--all-targets"])

@@ -1,5 +1,5 @@
-//! Fuzzes the readers with hostile input: with the seeded harness on the stable compiler, and with cargo-fuzz if it is
-//! installed.
+//! Fuzzes the parsers of input files with hostile input. Uses the project's own harness, which runs on the stable
+//! compiler and derives inputs from a seed, and also cargo-fuzz if it is installed.
 
 mod soak;
 

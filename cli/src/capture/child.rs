@@ -30,7 +30,8 @@ pub(super) struct Child {
 /// The reason why a child makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
-    /// The child waits for a processor. The value is the percentage of processor time that it gets.
+    /// The child is runnable but waits for a processor. The value is the percentage of one processor's time that the
+    /// child got.
     Processor(u64),
     Disk,
     /// A signal has stopped the child. It stays stopped until somebody sends a signal to continue it.

@@ -257,7 +257,7 @@ fn checked(jvm: &Jvm<'_>, code: i32) -> Result<i32> {
     }
 }
 
-/// The failure for a loaded agent whose version lacks the requested feature.
+/// Returns the error for a loaded agent that is too old for the requested feature.
 fn other_version(process: &Process) -> Failure {
     let (why, hint) = OTHER_VERSION;
     unusable_failure(format!("{process}: {why}")).with_hint(hint)

@@ -62,7 +62,7 @@ impl Deadline {
     }
 }
 
-/// An observation of a JVM that is running a command.
+/// The state of a JVM that is running a command, as observed at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
     /// There is no dump file.
@@ -186,7 +186,8 @@ mod tests {
         assert!(progress.has_progressed(Sign::Dump(1)));
         assert!(!progress.has_progressed(Sign::Dump(1)));
         assert!(progress.has_progressed(Sign::Dump(2)));
-        // This test process has no thread with the name of a JVM's command thread.
+        // The next line expects no progress, because this test process is no JVM: it has no thread with the name of a
+        // JVM's command thread.
         assert!(!progress.has_progressed(Sign::Nothing) && !progress.has_progressed(Sign::Nothing));
         // This process uses processor time after the file has appeared.
         assert!(!progress.has_progressed(Sign::Dump(2)));

@@ -116,7 +116,7 @@ pub(crate) struct DumpResult {
     pub(super) not_forked: Option<String>,
 }
 
-/// The objects to dump, and the process that writes the dump: the JVM or a forked child.
+/// The kind of a dump: the objects that it contains, and the process that writes it (the JVM or a forked child).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How<'a> {
     pub(super) what: What,
@@ -446,14 +446,16 @@ struct PartialDump {
 }
 
 impl PartialDump {
-    /// Chooses a file in `folder`, or else in the JVM's `/tmp`.
+    /// Chooses the path of a new dump file: in `folder` if the JVM can write there, or else in the `/tmp` that the JVM
+    /// sees.
     fn new(jvm: &Jvm<'_>, folder: &Path) -> Result<Self> {
         // Remove files that killed runs left in either folder. The JVM's user may have put anything in these folders,
         // so this code runs only with that user's rights.
         let user = &jvm.process.user;
         let tmp = jvm.tmp.path(".");
         let _ = user.run_as(|| [folder, &tmp].map(leftovers::remove_leftovers));
-        // Also remove leftover copies of dumps. They belong to our user and not to the user of the JVM.
+        // Also remove leftover copies of dumps. They belong to the user who runs heapdiff and not to the user of the
+        // JVM, so this is done with the rights of the former.
         leftovers::remove_leftovers(folder);
         places::remove_leftover_copies(jvm);
         Self::in_requested_folder(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)

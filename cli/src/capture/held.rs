@@ -71,8 +71,8 @@ impl Held {
             (asked, came.unwrap_or_else(|panic| resume_unwind(panic)))
         });
         let process = jvm.process;
-        // If memory runs short, heapdiff closes the pipe, and this makes the child fail. The shortage is the cause of
-        // both errors, so it is reported first.
+        // If memory runs short, heapdiff closes the pipe, and this makes the child fail, too. So the shortage is the
+        // cause, and the child's failure only a consequence. Therefore the shortage is reported first.
         if let Err(Unreceived::NoRoom(why)) = &came {
             return Err(unusable_failure(format!("{process}: {why}")).with_hint(
                 "leave out --no-files: the dumps are then written to files, and --max-memory limits the memory of the analysis",

@@ -188,7 +188,8 @@ pub(crate) struct Hunt {
     pub(crate) folder: Option<PathBuf>,
     /// True if the hunt writes files; false if it keeps the dumps in memory.
     pub(crate) files: bool,
-    /// Growth in bytes that ends the wait. If `None`, the agent writes no trace.
+    /// If an allocation site has grown by at least this number of bytes, the wait for the second dump ends early. If
+    /// `None`, growth does not end the wait, and the agent writes no trace.
     pub(crate) enough: Option<u64>,
 }
 

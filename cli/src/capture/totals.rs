@@ -41,9 +41,10 @@ impl Totals {
         }
     }
 
-    /// Returns the first element of `seen` whose class has at least `enough` bytes more than in the first dump. Returns
-    /// `None` if there is no such element, or if it is too early for the next check. If the current totals cannot be
-    /// read, returns the first element without a check, because a hunt must not miss the leak.
+    /// `seen` contains the allocation sites that have grown in the trace. Returns the first of them whose class has at
+    /// least `enough` bytes more than in the first dump. Returns `None` if there is no such site, or if it is too early
+    /// for the next check. If the current totals of the classes cannot be read, returns the first site without a check,
+    /// because a hunt must not miss the leak.
     pub(super) fn first_confirmed<'s>(
         &mut self,
         jvm: &Jvm<'_>,

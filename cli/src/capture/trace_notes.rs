@@ -95,7 +95,7 @@ impl<'a> TraceNotes<'a> {
         }
     }
 
-    /// Adds a note to the first database of the JVM that accepts it.
+    /// Adds a note to one of the trace databases that the JVM has open: the first one that accepts it.
     fn add(&self, note: &TraceNote) -> bool {
         let process = self.jvm.process;
         let added = |path: &Path| {

@@ -36,7 +36,8 @@ impl Task for Heap {
     }
 }
 
-/// Reduces the dump to its summary, as for a comparison. The dump stays open until paths are looked up in it.
+/// Reduces the dump to its summary, as for a comparison. The dump itself stays open, because the paths to the suspects
+/// are later searched in it.
 fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<DumpReport>> {
     let recordings = joined::read(setup, &question.recordings)?;
     let (snapshot, summary) = opened_last(setup, None, dump)?;

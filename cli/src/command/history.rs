@@ -86,7 +86,8 @@ const EXPECTED_SAMPLES: f64 = 3.0;
 )]
 fn has_growth_ended(samples: u64, live_bytes: &[u64]) -> bool {
     let last = live_bytes.last().copied().unwrap_or(0);
-    // Points at most 5 % below the last point count as level, because some objects may be freed at any time.
+    // A point counts as level with the last point if it is at most 5 % lower, because some objects may be freed at any
+    // time.
     let is_full = |bytes: &u64| *bytes >= last - last / 20;
     let rising = live_bytes.iter().position(is_full);
     let Some(rising) = rising.map(|at| at.max(1)) else {

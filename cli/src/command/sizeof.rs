@@ -130,7 +130,8 @@ impl Task for Sizeof {
         meter.phase("measuring the selected objects", 0);
         let size = deep.of_set(objects);
         let measured = match objects[..] {
-            // A set with a single object has the size of that object.
+            // The size of a set with a single object is the size of that object, so the object need not be measured
+            // again.
             [object] => vec![(object, size.total)],
             _ => measure(&snapshot, &mut deep, objects),
         };
@@ -148,7 +149,8 @@ impl Task for Sizeof {
             (measured.len() == objects.len()).then(|| measured.iter().map(|m| m.1.bytes).sum());
         let selectors = self.selector.iter().map(ToString::to_string);
         let selectors: Vec<String> = selectors.collect();
-        // The command for the values of a thread local accepts only one selector.
+        // The report shows a command that lists the values of a thread local. That command accepts only one selector,
+        // so it gets the first.
         let first = selectors.first().map_or("", |first| first);
         let thread_local =
             thread_locals::values(&snapshot, dump, first, objects, "sizeof", &meter)?;
@@ -393,7 +395,7 @@ fn tree(snapshot: &Snapshot, lines: &[DeepLine], limit: usize) -> Vec<SizeofLine
             hidden_lines: hidden.len() as u64,
             hidden_bytes: hidden.iter().map(|&at| lines[at].all.bytes).sum(),
         });
-        // Lines are popped from the end, so the largest is pushed last.
+        // `todo` is a stack: the line that was pushed last is processed first. So the largest line is pushed last.
         todo.extend(listed);
     }
     shown

@@ -93,7 +93,8 @@ fn largest_retained(snapshot: &Snapshot, own: &AgentObjects, limit: usize) -> Ve
     let mut holder = Some(Node::ROOT);
     while found.len() < limit {
         if let Some(node) = holder {
-            // Only the largest children of a node can be among the largest objects.
+            // Search the dominator tree from the root down. Of each node's children, only the largest can be among the
+            // largest objects, so only these become candidates.
             let mut best = Best::new(limit - found.len());
             collect_largest(snapshot, node, &|o| !own.contains(o), &mut best);
             candidates.extend(best.heap.drain().map(|Reverse(candidate)| candidate));

@@ -29,7 +29,7 @@ const NAMED: usize = 3;
 
 /// Replaces clap's guess with a better tip.
 pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -> Error {
-    // This call adds the options that all commands share, such as `--help`.
+    // Clap's `build` adds the options that all commands share, such as `--help`.
     line.build();
     let (names, command) = command_of(line, args);
     match error.kind() {

@@ -24,7 +24,8 @@ impl Group {
         made
     }
 
-    /// Returns words for the start of a command line. With them, the command runs in the control group.
+    /// Returns the first words of a command line, such as `sh -c ...`. The command after them runs in the control
+    /// group.
     pub(crate) fn entrance(&self) -> [String; 3] {
         let procs = self.folder.join("cgroup.procs");
         let join = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());

@@ -93,7 +93,7 @@ fn a_trace_contains_the_counts_of_each_class() {
         );
         let row = format!(" 60,000  {:>9}  Steady$Dropped\n", grouped(dropped_bytes));
         assert!(text.contains(&row), "{what}: {text}");
-        // For a part of the run, no counts by class are shown.
+        // If the report covers only a part of the run, it shows no counts by class, and says why.
         let part = top(home, &["-v", "--since", "+0s"]);
         let more = "counts by class are shown only without --focus, --since";
         assert!(
@@ -193,7 +193,8 @@ fn a_trace_has_rates_of_lines() {
         assert_eq!(of("removed", "Counted$Removed")["bytes"], N * 16, "{what}");
         let removed = &of("removed", "Counted$Removed")["sampled"];
         assert_eq!(removed["beyond_chance"], true, "{what}: {removed}");
-        // JVMs before JDK 25 under-sample objects of some sizes.
+        // Before JDK 25, JVMs take too few samples of objects of some sizes, so these classes are checked only from JDK
+        // 25 on.
         if jdk.major() >= 25 {
             for (method, class) in [("object", "Counted$Small"), ("bytes", "byte[]")] {
                 let sampled = &of(method, class)["sampled"];

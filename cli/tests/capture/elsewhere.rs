@@ -241,7 +241,8 @@ fn a_jvm_in_a_chroot() {
     // The JVM sees all of our files except /tmp: it has another `/tmp`.
     let prepare = "mount --rbind / \"$0\" && mount -t tmpfs -o size=50m,mode=1777 tmpfs \"$0/tmp\" && exec chroot \"$0\" \"$@\"";
     let library = library();
-    // One library has the same path for the JVM and for us. The other library does not, so the JVM gets a copy of it.
+    // The JVM sees the first library under the same path as heapdiff. It does not see the second one, because that one
+    // is in `/tmp`, so heapdiff copies it to a place that the JVM sees.
     let (seen, home) = (library.to_str().expect("a path"), folder());
     let copied = home.path().join("libheapdiff_agent.so");
     fs::copy(&library, &copied).expect("a copy");

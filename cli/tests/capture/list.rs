@@ -3,7 +3,7 @@
 use crate::support::{Done, folder, jdks, ready, run, shelf};
 use crate::trace::library;
 
-/// Returns the line of a process, split into its columns.
+/// Returns the line of a process in the output of `ps`, split into columns.
 fn columns(done: &Done, pid: &str) -> Vec<String> {
     let lines = done.stdout.lines();
     let mut lines = lines.map(|line| line.split_whitespace().map(str::to_owned).collect());

@@ -141,7 +141,7 @@ fn options_of(help: &str) -> BTreeSet<String> {
     found
 }
 
-/// True if a page contains the option, and not only as the start of a longer option.
+/// True if a page of the manual contains exactly this option, not only a longer option that begins with it.
 fn names(page: &str, option: &str) -> bool {
     page.match_indices(option).any(|(at, _)| {
         let next = page[at + option.len()..].chars().next();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use testdata::writer::{Elements, FieldType, HeapBuilder, Options, Root, Value};
 
-/// A folder with three dumps of one program, large enough for cached summaries.
+/// A folder with three dumps of one program. Each is large enough that heapdiff caches its summary.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -89,7 +89,8 @@ fn dumps_loaded_in_parallel_give_the_same_report() {
         assert!(!said.contains(BOTH), "{said}");
         assert_eq!(limited, alone, "{format}");
     }
-    // Both summaries are cached now. If the earlier summary is used, heapdiff has to read only one dump.
+    // The first of these runs leaves both summaries in the cache. The second run uses the summary of the earlier dump,
+    // so heapdiff has to read only one dump.
     let args = [BEFORE, AFTER, "--threads", "8", "--verbose"];
     let (first, said) = place.answer(&args);
     assert!(said.contains(BOTH), "{said}");

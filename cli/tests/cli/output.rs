@@ -634,7 +634,7 @@ fn live_bytes_of_a_full_table_are_a_lower_bound() {
     }
 }
 
-/// Two instances of a class hold one array, and 10,000 instances are unreachable.
+/// In this heap, two instances of a class refer to one array, and 10,000 other instances of the class are unreachable.
 #[test]
 fn a_class_retains_at_least_its_reachable_objects() {
     let mut heap = HeapBuilder::new(writer::Options::default());

@@ -245,7 +245,8 @@ fn no_gate_passes_if_segments_are_not_read() {
     let place = Place::new();
     let heap = &place.heap;
     let all = "2 unmerged segments not read (b.hprof.p0, b.hprof.p1): ";
-    // The end of the dump's main file (`b.hprof`) matches no segment. The object that holds the arrays is in a segment.
+    // The end of the dump's main file (`b.hprof`) matches no segment, because one byte was changed. So heapdiff does
+    // not find out where the segments belong, and reads none of them. The object that holds the arrays is in a segment.
     let mut base = place.whole[..heap[6] + 300].to_vec();
     base[heap[5] + 200] ^= 1;
     place.write("b.hprof", &base);

@@ -167,8 +167,8 @@ fn an_imported_recording_has_all_of_it() {
         );
         let near = |a: &Value, b: &Value| {
             let (a, b) = (a.as_u64().expect("a figure"), b.as_u64().expect("a figure"));
-            // One of the compared figures is the sum of values that were rounded at each tick. The other is rounded
-            // only once.
+            // One of the compared figures is the sum of values that were rounded at each tick, and the other is rounded
+            // only once. So they may differ by a little.
             assert!(a.abs_diff(b) <= 600, "{a} and {b}");
         };
         near(

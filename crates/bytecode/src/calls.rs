@@ -62,8 +62,8 @@ pub enum Told {
     Returned {
         /// A static method of the hook class.
         hook: &'static str,
-        /// A number that the caller of this crate chooses. It is passed on in
-        /// [`Kind::Returned`](crate::Kind::Returned).
+        /// A number that the caller of this crate chooses for calls of this kind. This crate does not interpret it, and
+        /// returns it in [`Kind::Returned`](crate::Kind::Returned).
         mark: u8,
     },
 }

@@ -9,7 +9,8 @@ pub(crate) const LONGEST: usize = 65_535;
 /// Marks an offset that is not the beginning of an instruction.
 const NONE: u32 = u32::MAX;
 
-/// The new offset for each offset in the old code. An example with a call of five bytes before `newarray`:
+/// Maps each offset in the old code to its offset in the new code. Here is an example in which a call of five bytes is
+/// inserted before `newarray`:
 ///
 /// ```text
 /// old code:   0 iconst_3   1 newarray              3 pop

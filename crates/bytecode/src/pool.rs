@@ -19,7 +19,7 @@ const DYNAMIC: u8 = 18;
 /// names and calls.
 pub(crate) struct Pool<'a> {
     constants: Vec<Constant<'a>>,
-    /// The offset of the pool in the file, which errors report.
+    /// The offset of the constant pool in the class file, for error messages.
     offset: usize,
 }
 
@@ -202,7 +202,8 @@ impl Additions {
 
     /// Returns the number of all constants as the two bytes that the file contains.
     pub(crate) fn count(&self) -> [u8; 2] {
-        // `add` returns only indexes below 65,535, so this number is at most 65,535.
+        // The count is one more than the highest index. `add` returns only indexes below 65,535, so the count is at
+        // most 65,535.
         u16::try_from(self.next).unwrap_or(u16::MAX).to_be_bytes()
     }
 

@@ -16,12 +16,15 @@ use crate::tables::Lines;
 pub struct Hooks<'h> {
     /// The class, such as `a/b/Hooks`. The class itself is never rewritten.
     pub owner: &'h str,
-    /// Called before an object is allocated: `(I)V` with the site.
+    /// Name of the hook that is called before an object is allocated. Its descriptor is `(I)V`; the argument is the
+    /// number of the site.
     pub object: &'h str,
-    /// Called before an array is allocated: `(II)V` with the length and the site.
+    /// Name of the hook that is called before an array is allocated. Its descriptor is `(II)V`; the arguments are the
+    /// array's length and the number of the site.
     pub array: &'h str,
-    /// Called before the arrays of one level are allocated: `(JII)J` with their number, their length and the site. The
-    /// hook must return the number multiplied by the length.
+    /// Name of the hook that is called before the arrays of one level of a multi-dimensional array are allocated. Its
+    /// descriptor is `(JII)J`; the arguments are the number of arrays, their length and the number of the site. The
+    /// hook must return the number of arrays multiplied by the length.
     pub level: &'h str,
 }
 
@@ -223,8 +226,8 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
                     after: allocation.after.is_some(),
                 });
             }
-            // The inserted code alone is already too long, so the method stays unchanged and its other sites need no
-            // numbers.
+            // If the inserted calls alone make the code too long, the method stays unchanged. Then its remaining
+            // allocation sites need no numbers.
             if end > LONGEST {
                 return Err(Reason::TooLong);
             }

@@ -1,4 +1,4 @@
-//! Allocation sites, and names in class files.
+//! Types for allocation sites and for the names that class files contain.
 
 use std::fmt;
 

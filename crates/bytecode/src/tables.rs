@@ -95,8 +95,8 @@ fn range(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<()
     let new = moved.new_range_bound(start.into(), offset)?;
     let end = moved.new_range_bound(usize::from(start) + usize::from(length), offset)?;
     out.extend(new.to_be_bytes());
-    // In the old code, the end is not before the start. New offsets have the same order, so the difference cannot be
-    // negative.
+    // In the old code, the end of the range is not before its start. The offsets in the new code have the same order,
+    // so the difference cannot be negative.
     out.extend(end.saturating_sub(new).to_be_bytes());
     Ok(())
 }

@@ -381,7 +381,8 @@ fn a_method_has_64_kilobytes_at_most() {
     assert_eq!(code(65_535 - 4 - 3 - 1).reason(), Reason::TooLong);
     assert_eq!(code(65_535 - 4).fault(), Fault::CodeLength(65_536));
     assert_eq!(Assembled::new(&[]).fault(), Fault::CodeLength(0));
-    // The method has many instructions with many dimensions. It gets no more numbers once the code is too long.
+    // The method has many instructions that allocate arrays with many dimensions. Once the new code is too long, the
+    // remaining instructions get no site numbers.
     let deep = Assembled::new(&[&[0xc5, 0, 7, 2].repeat(16_000)]);
     let bytes = deep.bytes();
     let mut numbers = all();
@@ -471,8 +472,8 @@ fn stack_map_frames_of_each_kind_are_moved() {
         code(&[&[247, 0, 100, 8, 0, 204]]),
         [0, 1, 247, 0, 104, 8, 0, 212]
     );
-    // Chop, append and full frames. A frame identifies an uninitialised object by the offset of its `new`, which moves
-    // from 0 to 4.
+    // Frames of the kinds chop, append and full. A frame identifies an uninitialised object by the offset of its `new`.
+    // Here that offset moves from 0 to 4, because four bytes are inserted before it.
     assert_eq!(code(&[&[248, 0, 4]]), [0, 1, 248, 0, 8]);
     assert_eq!(
         code(&[&[253, 0, 4, 8, 0, 0, 4]]),

@@ -22,7 +22,7 @@ const HOOKS: Hooks<'static> = Hooks {
     array: "array",
     level: "level",
 };
-/// Names of hooks in a package that every module can call.
+/// Like [`HOOKS`], but the class is in the package `java.lang`, which every module can access.
 const JDK_HOOKS: Hooks<'static> = Hooks {
     owner: "java/lang/Hits",
     ..HOOKS

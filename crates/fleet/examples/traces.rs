@@ -12,7 +12,7 @@ const TICKS: i64 = 90;
 const SPAN_MS: i64 = 1_200_000;
 const HOUR_MS: i64 = 3_600_000;
 
-/// A service with its hosts. The first `leaking` hosts have the leak.
+/// A service of the simulated fleet, and its number of hosts. The program leaks on the first `leaking` hosts.
 struct Service {
     name: &'static str,
     hosts: usize,

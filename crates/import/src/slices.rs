@@ -192,7 +192,8 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
                     changes.insert((tick, site), live);
                 }
             }
-            // Continue with the next tick in which one of the found objects was allocated.
+            // Continue with the next tick in which one of the live objects was allocated. Nothing changes in the ticks
+            // between.
             tick = match found.peek() {
                 Some(sample) => ticks.at(sample.allocated_ns).clamp(tick + 1, to),
                 None => to + 1,

@@ -102,7 +102,7 @@ impl Header {
 #[derive(Clone, Copy, Debug)]
 struct Found {
     kind: i64,
-    /// The offset after the event's size and type.
+    /// The offset of the first byte after the event's size and type.
     body: usize,
     end: usize,
 }
@@ -162,7 +162,7 @@ impl<'a> Chunk<'a> {
         }
         chunk.end = at;
         let Some((_, metadata)) = metadata else {
-            // If the chunk ends early, the metadata may be missing for that reason.
+            // The metadata may be missing because the chunk ends early. Then return the damage that was found there.
             let unfinished = Fault::Unfinished.at(base);
             return Err(chunk.damage.pop().unwrap_or(unfinished));
         };
@@ -322,7 +322,7 @@ impl<'a> Chunk<'a> {
         };
         let mut cursor = self.cursor.part(at, usize::MAX);
         if let Item::Plain(_) = item_of(&self.types, index) {
-            // A constant of a plain type (a type without fields) can only be a string.
+            // In a recording, a constant whose type has no fields can only be a string.
             return match cursor.text() {
                 Ok(text) => {
                     values.push(Value::Text(text));

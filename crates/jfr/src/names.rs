@@ -537,7 +537,7 @@ mod tests {
         let renamed = names.rename(&Inlined);
         let of = |id: StackId| renamed[id.0 as usize];
         assert_eq!(of(StackId::default()), StackId::default());
-        // After the original names are restored, both stacks are equal.
+        // After the obfuscated names are replaced by the original ones, both stacks are equal.
         assert_eq!(of(one), of(same));
         let frames = names.stack(of(one)).frames.iter();
         let told: Vec<String> = frames

@@ -25,7 +25,7 @@ impl Recording {
         };
         own.unwrap_or_else(|| match sample.event {
             Event::Old | Event::Live => Weight::poisson(1.0, size),
-            // The event does not contain the object's size.
+            // This kind of event has no field for the object's size, so the event counts as one object.
             Event::Allocation => Weight::poisson(1.0, weight),
             Event::InBuffer => Weight::poisson((weight / size.max(8.0)).max(1.0), weight),
             // The JVM records every allocation outside of a TLAB, so the event represents only its own object.

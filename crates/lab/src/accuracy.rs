@@ -152,7 +152,8 @@ impl Options {
     }
 }
 
-/// Runs the subjects that the options select, prints the table, and fails if the results are below a goal.
+/// Measures the accuracy on the test programs that the options select, prints the table, and fails if the results are
+/// below a goal.
 pub(crate) fn accuracy(options: &Options) -> Result<()> {
     let jdks = options.jdks()?;
     let subjects = options.subjects()?;

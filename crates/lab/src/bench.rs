@@ -248,7 +248,7 @@ fn linear(options: &Options, scratch: &Path) -> Result<String> {
         if let Some(failure) = outcomes.iter().find_map(|outcome| outcome.failure.as_ref()) {
             bail!("heapdiff top failed: {failure}");
         }
-        // The next size of the heap overwrites this output, so it is read now.
+        // The next run with a larger heap overwrites this output, so it is read now.
         let objects = report::objects(&outcomes);
         let bytes = fs::metadata(&dump)?.len();
         rows.push(report::Size {

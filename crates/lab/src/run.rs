@@ -115,7 +115,7 @@ impl Products {
     }
 }
 
-/// The program and the agent that are judged or measured.
+/// The heapdiff program and the agent library that are tested.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Tested {
     /// The heapdiff to run [default: built, with the agent]

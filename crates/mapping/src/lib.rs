@@ -121,7 +121,8 @@ impl Mapping {
             return Some(file.to_string());
         }
         let known = frame.file.as_deref();
-        // The frame has neither file nor line, so the dump has no debug information. Do not add a file.
+        // The frame has neither file nor line, so the dump has no debug information. Then return no file name, not even
+        // one that is derived from the class.
         known.or(matches!(frame.line, Line::Number(_)).then_some(""))?;
         let ends = [".java", ".kt", ".kts", ".scala", ".groovy", ".clj"];
         let end = known.and_then(|file| ends.into_iter().find(|end| file.ends_with(end)));
@@ -129,8 +130,8 @@ impl Mapping {
             let last = class.rsplit('.').next().unwrap_or(class);
             last.split('$').next().unwrap_or(last).to_owned()
         };
-        // If the file has a known extension, the shrinker has kept its name. Names that the shrinker invents have no
-        // such extension.
+        // If the frame's file has a known extension, it is the original file name, because names that a shrinker
+        // invents have no such extension.
         if let (Some(file), Some(_)) = (known, end)
             && simple(class) == simple(own)
         {

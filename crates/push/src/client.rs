@@ -190,7 +190,7 @@ impl Endpoint {
     /// error.
     fn send_once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
         let url = format!("{}{}", self.base, request.path);
-        // Messages do not contain the query part of the URL, because users cannot change it.
+        // Error messages do not contain the URL's query, because users cannot change it: heapdiff adds it.
         let shown = url.split('?').next().unwrap_or(&url).to_owned();
         let mut builder = self
             .agent

@@ -96,7 +96,7 @@ pub enum TlsFault {
     Time,
     /// This machine has no CA certificates.
     NoAuthorities,
-    /// Any other problem, for example a port without TLS.
+    /// Any other TLS problem, for example if the port does not use TLS.
     Other,
 }
 
@@ -107,7 +107,8 @@ impl TlsFault {
             return Self::Other;
         };
         match bad {
-            // A wrong signature means that the issuer has the name of a trusted authority, but is another authority.
+            // A wrong signature means that another authority with the name of a trusted authority has issued the
+            // certificate.
             Bad::UnknownIssuer | Bad::BadSignature => Self::Authority,
             Bad::NotValidForName | Bad::NotValidForNameContext { .. } => Self::Name,
             Bad::Expired

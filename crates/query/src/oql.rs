@@ -253,7 +253,7 @@ impl Words<'_> {
         }
     }
 
-    /// Translates a call of a function whose argument is one object.
+    /// Translates to SQL a call of an OQL function whose argument is one object.
     fn function<'t, 's>(
         &self,
         name: &str,

@@ -221,7 +221,8 @@ fn items<'t, 's>(tokens: &'t [Token<'s>]) -> impl Iterator<Item = &'t [Token<'s>
     })
 }
 
-/// Returns the aliases in the result list, or `None` if an alias has the name of a grouping column.
+/// Returns the aliases in the result list. Returns `None` if an alias has the name of a grouping column, because such a
+/// statement cannot be rewritten.
 fn aliases<'s>(select: &[Token<'s>]) -> Option<Vec<&'s str>> {
     let pairs = select.windows(2).filter(|pair| pair[0].is("as"));
     let names = pairs.map(|pair| match pair[1] {
@@ -231,7 +232,7 @@ fn aliases<'s>(select: &[Token<'s>]) -> Option<Vec<&'s str>> {
     names.collect()
 }
 
-/// The grouping columns and aliases that a clause may use.
+/// The grouping columns and the aliases of the statement. Its `having` and `order by` clauses may use them.
 struct Words<'w> {
     grouped: &'w [&'w str],
     aliases: &'w [&'w str],

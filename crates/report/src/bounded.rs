@@ -170,7 +170,8 @@ impl Cutting<'_> {
     fn limit(&self, list: &[Value], path: &str, depth: usize) -> usize {
         let name = path.rsplit('.').next().unwrap_or(path);
         match (name, depth) {
-            // Lists of figures refer to dumps by their position, so no dump may be removed.
+            // Other lists contain one figure per dump, by the dump's position. So no dump may be removed from the list
+            // of dumps.
             ("snapshots" | "dumps", 0) => usize::MAX,
             ("rows", 1) | ("columns", 0) => self.cut.columns,
             _ if list.iter().all(Value::is_number) => usize::MAX,

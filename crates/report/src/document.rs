@@ -84,7 +84,7 @@ pub(crate) enum Column {
     Name,
     /// A sentence that contains names.
     Text,
-    /// A text that contains names. The text is cut to this number of characters.
+    /// A text that contains names. It is cut to the given number of characters.
     Cut(usize),
     /// A word from a fixed set, such as a verdict. It contains no names.
     Word,

@@ -154,8 +154,8 @@ impl<'a> Finding<'a> {
             frames.find(|frame| is_application_frame(frame))
         };
         let through = self.through.map(|through| &*through.frame);
-        // If stacks differ only in the line of one method, their common frame has no line. Such a frame is not used
-        // here.
+        // If stacks differ only in the line of one method, their common frame has no line. Findings need a line in a
+        // source file, so such a frame is not used.
         let through =
             through.filter(|frame| Place::from_frame(frame).is_some_and(|p| p.line.is_some()));
         through.or_else(|| self.stacks.iter().find_map(own))

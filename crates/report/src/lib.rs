@@ -136,7 +136,7 @@ pub(crate) mod tests {
 
     use crate::view::{DiffReport, DumpReport};
 
-    /// Returns the view of a comparison that has no gates and leaves nothing out.
+    /// Returns the comparison `diff` as a report that has no gates and leaves nothing out.
     pub(crate) fn diff_report(diff: Report) -> DiffReport {
         diff.into()
     }

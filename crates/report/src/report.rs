@@ -1,4 +1,5 @@
-//! The reports of the commands. Each is data of `heapdiff_model`, together with a view if the output has options.
+//! The reports of the commands. Each is data of `heapdiff_model`. If the output has options, a view with these options
+//! is added.
 
 use heapdiff_model::count::CountReport;
 use heapdiff_model::diff;
@@ -110,7 +111,7 @@ impl Report {
     }
 }
 
-/// Returns the state of a dump of a comparison.
+/// Returns the condition of one dump of a comparison.
 fn compared(snapshot: &diff::SnapshotInfo) -> Condition<'_> {
     Condition {
         path: &snapshot.path,
@@ -120,7 +121,7 @@ fn compared(snapshot: &diff::SnapshotInfo) -> Condition<'_> {
     }
 }
 
-/// Returns the state of a dump.
+/// Returns the condition of a single dump.
 fn of_dump(snapshot: &SnapshotInfo) -> Condition<'_> {
     Condition {
         path: &snapshot.path,
@@ -130,7 +131,7 @@ fn of_dump(snapshot: &SnapshotInfo) -> Condition<'_> {
     }
 }
 
-/// Returns the state of another file or of a process.
+/// Returns the condition of an input that is not a dump: another file, or a process.
 const fn other_condition<'a>(
     path: &'a str,
     partial: bool,

@@ -8,7 +8,7 @@ use heapdiff_diff::Frames;
 use crate::document::{Tone, WIDTH};
 use crate::printable::shorten_middle;
 
-/// Minimum width of a cut name, in columns.
+/// Minimum number of columns that are left of a name if it is shortened.
 const LEAST: usize = 20;
 
 /// The style of text: with or without colours, and with names that are whole or cut to the width of a terminal.

@@ -7,7 +7,8 @@ use heapdiff_diff::{
     Suspect, ThreadHold, Verdict,
 };
 
-/// A name that tries to break out of every format.
+/// A class name for tests. It contains characters that have a special meaning in the output formats, as in an injection
+/// attack.
 pub const HOSTILE: &str =
     "com.acme.</script><script>window.hacked=1</script>'\"&<b>|`x`\u{202e}]]>*_@all.Map<K,V>";
 
@@ -49,7 +50,7 @@ fn split_frames(frames: &str) -> Vec<String> {
     frames.split(' ').map(|f| f.replace('\u{1}', " ")).collect()
 }
 
-/// Returns a stack of these frames, the root first. `half` is the half-width of the interval.
+/// Returns a stack of these frames, the root first. The interval of its estimated bytes is `bytes` ± `half`.
 #[must_use]
 pub fn stack(frames: &str, bytes: u64, half: u64) -> Stack {
     let mut frames = split_frames(frames);

@@ -86,7 +86,7 @@ pub const TRACES: i32 = 4;
 /// - `token` is the token of a [`Counting`].
 pub const COUNT_KEYS: [&str; 6] = ["seconds", "jdk", "include", "exclude", "sampled", "token"];
 
-/// Returns the name of the file in memory that holds a [`Counting`].
+/// Returns the name of the file in memory through which the agent and the requester of a count share a [`Counting`].
 #[must_use]
 pub fn counting_file_name(token: &str) -> String {
     format!("heapdiff-counting-{token}")

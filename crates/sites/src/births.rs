@@ -41,7 +41,7 @@ pub struct OfStack {
     pub other: u64,
 }
 
-/// The samples of one class by stack, and the exact counts of the class by place.
+/// For one class: the samples by stack, and the exact allocation counts by place (line of code).
 #[derive(Clone, Debug)]
 pub struct Counts<K> {
     /// The samples by stack.
@@ -74,8 +74,8 @@ impl<K: Ord + Copy> Counts<K> {
         }
     }
 
-    /// Narrows the bounds of each stack's part of the net growth. `total` is the net growth in bytes, and `born` is the
-    /// number of bytes allocated in the same time.
+    /// Narrows the interval of each stack's part of the net growth, with the help of the exact counts. `total` is the
+    /// net growth in bytes, and `born` is the number of bytes allocated in the same time.
     pub(crate) fn narrow(&self, parts: &mut BTreeMap<K, Part>, total: f64, born: f64) {
         let limits = Limits::new(self, total, born);
         let shares: Vec<Interval> = parts.values().map(|part| part.bytes).collect();
@@ -196,7 +196,7 @@ impl Limits {
         };
         match low <= high {
             true => Interval { value, low, high }.within(low, high),
-            // The bounds contradict each other, so use the estimate from the share of samples.
+            // The lower bound is above the upper bound, so use the estimate from the share of samples.
             false => share,
         }
     }

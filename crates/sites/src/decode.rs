@@ -162,7 +162,7 @@ pub fn names_only(pieces: &[&[u8]], overwrite: &dyn Fn(&mut [u8])) -> Option<Vec
         let whole = batch.at..batch.at + BATCH_HEADER + batch.length;
         let to = out.get_mut(batch.piece)?.get_mut(whole.clone())?;
         to.copy_from_slice(pieces.get(batch.piece)?.get(whole)?);
-        // The fourth byte of a batch is unused.
+        // The fourth byte of a batch's header is unused.
         to[3] = 0;
         let (header, body) = to.split_at_mut(BATCH_HEADER);
         for (id, at) in &batch.strings {

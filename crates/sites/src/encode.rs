@@ -24,7 +24,7 @@ impl Batch {
         Self::default()
     }
 
-    /// Returns true if the batch has no definitions.
+    /// Returns true if the batch contains no definitions (of strings, methods, frames, sites or classes).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()
@@ -90,7 +90,7 @@ pub const fn align(len: usize) -> usize {
     len.next_multiple_of(8)
 }
 
-/// Converts a length to 32 bits. The table is far smaller than 4 GB, so the length always fits.
+/// Converts a length in the site table to 32 bits. The table is far smaller than 4 GB, so the length always fits.
 fn length(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

@@ -215,7 +215,8 @@ mod tests {
         net.take(&one(500.0, 7500.0, 30));
         assert_eq!((net.objects(), net.bytes()), (0, 500));
         assert_eq!(net.ci95(none), [278, 676]);
-        // Even a very uncertain estimate is at least the bytes of the samples.
+        // Even if an estimate is very uncertain, its lower end is at least the bytes of the samples, because these
+        // objects exist.
         let mut wide = one(1000.0, 1e8, 700);
         wide.merge(&one(1000.0, 1e8, 200));
         assert_eq!(wide.ci95(none)[0], 900);

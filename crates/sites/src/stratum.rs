@@ -25,7 +25,8 @@ pub use self::seen::corrected_intervals;
 use crate::births::Counts;
 use crate::{Estimate, Interval, Sampling};
 
-/// A stratum with fewer samples than this is merged with its neighbours in size.
+/// A stratum is a group of objects of about one size. If it has fewer samples than this, it is merged with the strata
+/// of the next sizes.
 const FEW: u64 = 5;
 /// If at least this number of samples is expected and there is none, the objects were allocated before sampling began.
 const EXPECTED: f64 = 4.0;
@@ -87,7 +88,7 @@ pub enum Follow {
 pub enum Keys {
     /// Allocating stacks. A report lists only stacks with samples, so stacks without a sample are missing.
     Stacks,
-    /// A few groups. A report lists all of them.
+    /// Groups other than stacks. They are so few that a report lists all of them, even without samples.
     Groups,
 }
 
@@ -122,7 +123,7 @@ impl<K> Default for Stratum<K> {
     }
 }
 
-/// The part of the objects in one or several strata that one stack allocated.
+/// The objects that one stack allocated, in one or several strata (groups of objects of about one size).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Part {
     /// Number of objects.

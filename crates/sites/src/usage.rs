@@ -9,8 +9,8 @@ pub const CLASS: &str = "java.lang.HeapdiffUsage";
 
 /// Names of instance fields.
 pub mod fields {
-    /// A `long[]` of stripes of [`super::STRIPE`] numbers. A stripe has the number of operations at each
-    /// [`super::Kind::code`]. The counts of all stripes add up.
+    /// A `long[]` that is divided into stripes of [`super::STRIPE`] numbers. In a stripe, the number at index
+    /// [`super::Kind::code`] counts the operations of that kind. The total of a kind is the sum over all stripes.
     pub const COUNTS: &str = "counts";
     /// A `long`: the start of the watching, in milliseconds since 1970.
     pub const SINCE: &str = "since";
@@ -49,7 +49,7 @@ pub enum Kind {
     Put,
     /// Elements were removed.
     Removed,
-    /// Elements were looked up, or the program iterated once over all of them.
+    /// Elements were looked up, or the program iterated over all elements once.
     Read,
 }
 

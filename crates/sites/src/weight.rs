@@ -70,7 +70,7 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// Returns the weight that represents a known number of objects and bytes, with variance 0.
+    /// Returns the weight of an exactly known number of objects and bytes. Its variance is 0.
     #[must_use]
     pub const fn exact(objects: f64, bytes: f64) -> Self {
         Self {

@@ -36,10 +36,10 @@ pub struct CountedClass {
 /// A cache of the rows in the table `class_total` that belong to the run being written.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
-    /// The caller's numbers for the classes that have their own row.
+    /// The classes that have their own row, by the numbers that the caller uses for classes.
     own: FxHashSet<u32>,
-    /// The caller's numbers for the classes that share one row. These classes never get their own row later, because a
-    /// new row would not contain their earlier counts.
+    /// The classes that share one row, by the numbers that the caller uses for classes. These classes never get their
+    /// own row later, because a new row would not contain their earlier counts.
     others: FxHashSet<u32>,
 }
 
@@ -194,7 +194,7 @@ mod tests {
         let mut first = writer(&path, "1-1", 1 << 20);
         tick(&mut first, 1000, Vec::new());
         assert_eq!(counted(&path, 1), of([]));
-        // If nothing was counted, the trace does not have this table.
+        // The trace has this table only if allocations were counted.
         let tables = |path: &Path| Trace::open(path).unwrap().tables().unwrap();
         assert!(tables(&path).iter().all(|t| t.name != NAME));
         tick(&mut first, 2000, vec![count(1, 5), count(2, 1 << 40)]);

@@ -27,12 +27,13 @@ pub struct SampledLine {
 }
 
 impl Trace {
-    /// Returns the samples at some lines of code in a part of a run. Returns `None` if samples and counts are not
-    /// comparable: samples are not taken by bytes, samples were downsampled or lost, or allocations are filtered.
+    /// Returns the samples at some lines of code in a part of a run, and compares them with the counts. Returns `None`
+    /// if samples and counts are not comparable: samples are not taken by bytes, samples were downsampled or lost, or
+    /// allocations are filtered.
     ///
-    /// A sample belongs to the line of its innermost frame. Samples in JDK methods that the line calls are not
-    /// included. But a line with few samples contradicts its count only if there are too few even together with these
-    /// samples.
+    /// A sample belongs to the line of its innermost frame. Samples in JDK methods that the line calls are not included
+    /// in the result. But the count of a line may include allocations in these methods. So a line has too few samples
+    /// for its count only if it has too few even together with the samples in these methods.
     ///
     /// Cost: reads the rows of all sites in the part's ticks once, and all stacks.
     ///

@@ -53,7 +53,7 @@ pub struct Counting {
 /// Allocations at a line of code since the last tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCount {
-    /// The caller's number for the line. The caller never uses this number for another line.
+    /// The number that the caller uses for the line. The caller never uses it for another line.
     pub number: u32,
     /// Name of the class that contains the line, in the form `com.acme.Foo$Bar`.
     pub class: Arc<str>,
@@ -81,8 +81,8 @@ struct Span {
 }
 
 impl Span {
-    /// Returns (length, age): the joint length of this span and the next one, and their age. The ratio of length and
-    /// age decides which spans are merged.
+    /// Returns the length that this span and the next one have if they are merged, and the time since the end of this
+    /// span. The ratio of the two decides which spans are merged.
     fn joint_length_and_age(self, next: Self, now: i64) -> (u128, u128) {
         let whole = |ms: i64| u128::from(ms.max(0).unsigned_abs());
         let length = whole(self.length) + whole(next.length);
@@ -90,7 +90,7 @@ impl Span {
     }
 }
 
-/// A cache of the rows that the writer's run has in the tables.
+/// A cache of the writer's run: the rows for this run in the tables of counts.
 #[derive(Debug, Default)]
 pub(crate) struct CountedRows {
     /// True if the tables exist.
@@ -100,8 +100,8 @@ pub(crate) struct CountedRows {
     ids: FxHashMap<u32, (i64, Option<u64>)>,
     /// Number of lines of code that have their own row.
     lines: u64,
-    /// The caller's numbers for the lines that share one row. These lines never get their own row later, because a new
-    /// row would not contain their earlier counts.
+    /// The lines that share one row, by the numbers that the caller uses for lines. These lines never get their own row
+    /// later, because a new row would not contain their earlier counts.
     others: FxHashSet<u32>,
     spans: Vec<Span>,
 }
@@ -174,7 +174,8 @@ impl CountedRows {
         Ok(usize::try_from(count) != Ok(self.spans.len()))
     }
 
-    /// Creates the tables if they are missing, and reads the spans of the run.
+    /// Creates the tables if they are missing, and reads the spans (periods of time with one count per line) of the
+    /// run.
     fn find(&mut self, connection: &Connection, run: i64) -> rusqlite::Result<()> {
         connection.execute_batch(TABLES)?;
         self.ids.clear();
@@ -577,8 +578,8 @@ mod tests {
             sums.values().sum::<u64>(),
             u64::from(ticks + 2 * ticks / 100)
         );
-        // The spans of the last minutes have not been merged. The older a span is, the longer it may be: at most a
-        // second more than 1/20 of its age.
+        // Spans of time are merged, but not those of the last minutes. The older a span is, the longer it may be: at
+        // most 1/20 of its age and one second more.
         let last = Window {
             from_ms: 19_901_000,
             to_ms: u64::MAX,
@@ -662,8 +663,8 @@ mod tests {
         }
     }
 
-    /// If a run is deleted, its counts are deleted, even by a program that does not know these tables. Merging spans
-    /// does not change the sums.
+    /// If a run is deleted, even by a program that does not know the tables of counts, its counts are deleted, too. If
+    /// spans of time are merged, the sums over all spans stay the same.
     #[test]
     fn counts_are_deleted_with_their_run_and_sums_stay_exact() {
         let folder = tempfile::tempdir().unwrap();

@@ -88,8 +88,9 @@ pub enum AliveAt {
     Major {
         /// The end of the collection, in milliseconds since the run began.
         uptime_ms: u64,
-        /// The live amounts include the objects that were allocated by this time and survived. `None` if it is unknown
-        /// which objects the collection examined. Then the live amounts are an upper bound.
+        /// The live amounts include only the objects that were allocated by this time and survived the collection. The
+        /// time is in milliseconds since the run began. `None` if it is unknown which objects the collection examined.
+        /// Then the live amounts are an upper bound.
         tried_ms: Option<u64>,
     },
     /// The time of the last major collection is unknown, because the window has none. The live amounts include objects
@@ -238,7 +239,7 @@ impl Timeline {
         (at <= last).then(|| (at, (at + 1).min(last)))
     }
 
-    /// Returns true if a collection that ended in this tick may have found dead samples. Then the live amounts at the
+    /// Returns true if a collection that ended in this tick may have removed dead samples. Then the live amounts at the
     /// end of the tick are valid.
     fn may_have_found_dead(&self, tick: usize) -> bool {
         let majors = self.majors.as_ref();
@@ -287,7 +288,7 @@ pub struct Points {
     /// The kind of the points.
     pub basis: Basis,
     pub(crate) ranges: Vec<(usize, usize)>,
-    /// The range of the first major collection, and the range of the last one.
+    /// The range of ticks of the first major collection, and that of the last one; see `Timeline::after`.
     pub(crate) across: Option<[(usize, usize); 2]>,
     /// Number of major collections in the window.
     pub majors: usize,
@@ -296,7 +297,8 @@ pub struct Points {
 }
 
 impl Points {
-    /// Returns the points of a window. If the window has at least five major collections, the points are after these.
+    /// Returns the points of a window. If the window has at least five major collections, each point is after one of
+    /// them. See [`Basis`] for the other cases.
     #[must_use]
     pub fn of(timeline: &Timeline) -> Self {
         let all = timeline.collections();
@@ -392,9 +394,9 @@ fn select_evenly(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     (0..count).map(pick).collect()
 }
 
-/// Merges neighbouring ranges into at most [`MOST_POINTS`] ranges. If there are enough collections, each merged range
-/// covers at least three. Young collections leave old garbage behind. So the minimum over several collections is closer
-/// to the amount that survives.
+/// Merges neighbouring ranges of ticks into at most [`MOST_POINTS`] ranges. If there are enough collections, each
+/// merged range covers the ranges of at least three. A single young collection leaves garbage in the old generation. So
+/// the minimum over several collections is closer to the amount that survives.
 fn merge_ranges(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = (ranges.len() / 3)
         .clamp(LEAST_MAJOR * 2, MOST_POINTS)
@@ -659,8 +661,8 @@ impl Steps {
                 Some(Some(_)) => {
                     least = least.min(self.live_at_point(timeline, (i, i)).amount.bytes)
                 }
-                // In a tick without a major collection, no sample can be found dead. Skip such ticks after the last
-                // major collection.
+                // Only a major collection can remove dead samples. So the live amounts of the ticks after the last
+                // major collection are not used.
                 Some(None) if least == u64::MAX => continue,
                 Some(None) => {}
             }

@@ -126,15 +126,16 @@ pub struct Trending {
 /// If there are fewer points than this, slopes have no influence on the order of candidates.
 const FEW_POINTS: usize = 10;
 
-/// Sort key of a candidate, worst first. It alone determines the order, within a run and when candidates of several
-/// runs are merged.
+/// Sort key of a candidate. The worst candidate comes first. The candidates of one run, and those of several runs
+/// together, are sorted only by this key.
 ///
-/// The keys, in order:
+/// A candidate is compared by these figures, in this order:
 ///
 /// 1. The verdict.
-/// 2. For growing candidates: the lower end of the slope's confidence interval, if it is above zero. This is the
-///    certain growth. It is not used in a trace of fewer than ten points, which covers the first seconds of a JVM.
-/// 3. For growing candidates: the bytes grown.
+/// 2. If it grows: the certain growth. This is the lower end of the slope's confidence interval, if that is above zero.
+///    It is not used if the trace has fewer than ten points, because such a trace covers only the first seconds of a
+///    JVM.
+/// 3. If it grows: the bytes grown.
 /// 4. The live bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Standing {
@@ -446,7 +447,7 @@ struct Known {
     across_major: Option<bool>,
 }
 
-/// The result of an analysis by time or by work.
+/// The result of a trend analysis, either over time or over work (bytes allocated).
 struct Told {
     verdict: Verdict,
     trend: Trend,

@@ -16,8 +16,8 @@ use crate::window::Window;
 /// The tables for counts. If a run counts, its trace has all of these tables.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
-/// Maximum number of lines that the list may have in addition to the requested ones. If it has more, it is sorted and
-/// cut to the requested length.
+/// While the lines with the largest figures are collected, their list may have this many more lines than were
+/// requested. When it has more, it is sorted and cut to the requested length.
 const SPARE: usize = 4096;
 
 /// Facts about the counting of allocations in a run.
@@ -42,7 +42,7 @@ pub struct CountedRun {
 /// A part of a run for which counts are known. It consists of whole spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedPart {
-    /// Start of the part, in milliseconds since the run began.
+    /// Start of this part of the run, in milliseconds since the run began.
     pub from_ms: u64,
     /// End of the part, in milliseconds since the run began.
     pub to_ms: u64,

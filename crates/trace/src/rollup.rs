@@ -194,7 +194,7 @@ fn vacuum(connection: &Connection) -> rusqlite::Result<bool> {
     if before == 0 {
         return Ok(false);
     }
-    // The pragma returns a row for each page, and frees the page only when the row is read.
+    // Read all rows of the pragma: it returns a row for each page, and frees the page only when the row is read.
     let mut statement =
         connection.prepare(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
     let mut rows = statement.query([])?;

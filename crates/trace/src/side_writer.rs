@@ -58,8 +58,8 @@ impl SideWriter {
         let Some((run, started)) = found else {
             return Ok(None);
         };
-        // The difference between time of day and uptime is taken from the last tick, because the machine's clock may
-        // have been changed since the run began.
+        // Uptimes are converted to times of day with the difference of the two at the last tick, because the machine's
+        // clock may have been changed since the run began.
         let tick =
             "SELECT time_ms - uptime_ms FROM tick WHERE run = ?1 ORDER BY uptime_ms DESC LIMIT 1";
         let clock = database
@@ -195,7 +195,8 @@ mod tests {
         // longer than a tick.
         wrote(tick(1000, Some((900, 40))));
         told(850, 2100, "/d/one");
-        // The agent records this dump after the side writer. The GC for the dump took nine seconds.
+        // The side writer records this dump first, and the agent's tick records it afterwards. The GC for the dump took
+        // nine seconds.
         told(3000, 14_000, "/d/two");
         wrote(tick(15_000, Some((13_500, 9000))));
         // Two more dumps: the first was not preceded by a GC, and the path of the second is unknown.

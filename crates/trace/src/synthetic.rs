@@ -137,7 +137,7 @@ pub const SITES: [SceneSite<'static>; 5] = [
             MAIN,
         ],
         size: 512,
-        // Only a major collection frees these objects.
+        // These objects are in the old generation, so only a major collection frees them.
         live: |t| 320 + t % 10 * 160,
         churn: 0,
     },

@@ -1,6 +1,6 @@
 //! Parts of a run.
 
-/// A part of a run, in milliseconds since the run began. Both ends are included.
+/// A part of a run: its start and its end, in milliseconds since the run began. Both are included in the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Start of the window. Ticks that end before it are left out.

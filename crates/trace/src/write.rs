@@ -235,7 +235,7 @@ impl Writer {
         std::fs::metadata(name).map_or(0, |data| data.len())
     }
 
-    /// Moves the log into the database. Returns an error if a reader prevents it.
+    /// Moves the content of SQLite's write-ahead log to the database file. Returns an error if a reader prevents it.
     fn checkpoint(&self) -> rusqlite::Result<()> {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
         let connection = self.database.connection();
@@ -423,7 +423,7 @@ impl<N: Names> Inserting<'_, N> {
                 int(c.after_bytes),
             ])?;
         }
-        // The process that requested the dump may have added the row already, with the path; see `side_writer`.
+        // The process that requested the dump may have added the dump's row already, with the path; see `side_writer`.
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO dump (run, time_ms, uptime_ms, path) SELECT ?1, ?2, ?3, ?4
              WHERE NOT EXISTS (SELECT 1 FROM dump WHERE run = ?1 AND path IS NOT NULL

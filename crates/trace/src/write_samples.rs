@@ -115,7 +115,7 @@ pub(crate) struct Target<'a, N, S> {
 }
 
 impl Rows {
-    /// Counts the rows in the table again.
+    /// Counts the rows of all runs in the table `sample` again.
     pub(crate) fn recount(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let count = "SELECT count(*) FROM sample";
         let all: i64 = connection
@@ -125,7 +125,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Marks the cache as outdated: it is read again before more rows are written.
+    /// Marks this cache as outdated. It is then read from the table again before more rows are written.
     pub(crate) fn invalidate(&mut self) {
         self.forgotten = true;
     }
@@ -251,7 +251,8 @@ impl Rows {
         if self.live.len() < places {
             self.live.resize(places, 0);
         }
-        // Do not delete the row if the sample has been collected and the row is now that of the collected sample.
+        // Delete only rows of live samples. If the sample has been collected in the meantime, its row stays: it is now
+        // the row of a collected sample.
         let mut forget = target.connection.prepare_cached(
             "DELETE FROM sample WHERE run = ?1 AND uid = ?2 AND collected_ms IS NULL",
         )?;

@@ -87,7 +87,8 @@ fn tick(time_ms: i64, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> NewTick {
     }
 }
 
-/// Writes a tick of the first JVM. Returns true if the writer requested the complete state.
+/// Writes a tick of the first of two JVMs. Returns true if the writer requested the complete state and not only the
+/// changes.
 fn lives(writer: &mut Writer, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> bool {
     let mut told_anew = false;
     let written = writer.tick(&Numbered, &Two, |anew| {
@@ -167,7 +168,8 @@ fn a_deleted_run_is_restored_and_continues() {
     );
 }
 
-/// When the last run is deleted, its id becomes free. The next run gets the same id.
+/// If the run with the highest id is deleted, the next run gets the same id. The writer of the deleted run must not
+/// write to that run.
 #[test]
 fn a_deleted_run_writes_nothing_to_the_run_with_its_id() {
     for goes_on in [false, true] {

@@ -207,7 +207,7 @@ fn views_instead_of_tables_are_refused() {
             "{sql}"
         );
     }
-    // One table lacks a column, and one has a computed column.
+    // Databases in which a table lacks a column, and one with a generated column, whose value is too large.
     let path = made(
         folder.path(),
         "CREATE TABLE class_total (run, class, objects)",

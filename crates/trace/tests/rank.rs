@@ -148,7 +148,7 @@ fn less_evidence_gives_a_weaker_verdict() {
     let (ranking, ..) = ranked(&scene, By::Class, Window::ALL);
     assert_eq!(ranking.points.basis, Basis::Ticks);
     assert_eq!(of(&ranking, "byte[]").trending.verdict, Verdict::Unclear);
-    // Three collections are too few for a confidence interval.
+    // With only three collections, the slope has no confidence interval.
     let (ranking, ..) = ranked(
         &Scene {
             ticks: 35,
@@ -369,7 +369,7 @@ fn objects_that_follow_the_load_are_not_growth() {
     ];
     let morning = verdict_of(&sites, |t| if t <= 250 { 1 } else { 10 });
     assert!(morning.verdict > Verdict::Unclear, "{morning:?}");
-    // If the program's load is constant, the level period is too short to show that growth has ended.
+    // If the program's load is constant, the time in which nothing grew is too short to show that growth has ended.
     let even = verdict_of(&sites, |_| 50);
     assert_eq!((even.trend, even.verdict), (Trend::Late, Verdict::Growth));
     // A short burst of work without growth does not show that growth over time has ended.
@@ -387,7 +387,8 @@ fn objects_that_follow_the_load_are_not_growth() {
 
 #[test]
 fn few_samples_are_not_enough_evidence() {
-    // Only one in 4096 objects is sampled, so the growth consists of a handful of samples.
+    // Only one in 4096 objects is sampled, so only a handful of samples show the growth. This is not enough for a
+    // certain result.
     let scene = Scene {
         sites: &[
             SceneSite {
@@ -442,8 +443,8 @@ fn in_a_short_trace_growth_comes_first() {
     };
     // Before the large object first grows, only the small one grows.
     assert_eq!(first(3).0, "com.acme.Slow");
-    // The slope of the small object is certain, and that of the large object is not. Still the large object comes
-    // first, because it has grown by more bytes.
+    // `Slow` (the small object) certainly grows. For `Large`, growth is not certain. Still `Large` comes first, because
+    // it has grown by more bytes.
     let (ranking, ..) = ranked(&scene(9), By::Site, Window::ALL);
     let [large, slow] = ["com.acme.Large", "com.acme.Slow"].map(|c| of(&ranking, c).trending);
     assert_eq!(

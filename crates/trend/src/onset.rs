@@ -21,7 +21,8 @@ pub fn onset(points: &[(f64, f64)]) -> Option<usize> {
         return None;
     }
     let n = points.len() as f64;
-    // Values are centred and scaled, because squares of milliseconds and bytes would exceed the precision of doubles.
+    // Times and amounts are centred and scaled for the fit, because squares of milliseconds and bytes would exceed the
+    // precision of doubles.
     let (x0, y0) = points[0];
     let span = (points[points.len() - 1].0 - x0).max(f64::MIN_POSITIVE);
     let range = points.iter().map(|p| (p.1 - y0).abs()).fold(0.0, f64::max);

@@ -368,8 +368,8 @@ mod tests {
             Course::from_work(&points, 10)
         };
         let leaked = [100, 200, 200];
-        // The program also works during the level period: about as much per second as before, or less. So growth has
-        // ended.
+        // After the figure has stopped growing, the program still works: about as much per second as before, or less.
+        // So the figure is not level because of idleness: its growth has ended.
         for after in [5000 * MB, 500 * MB] {
             let course = of([0, 100 * MB, after], leaked);
             assert_eq!((course.trend, course.idle_end), (Trend::WarmUp, false));
@@ -380,8 +380,8 @@ mod tests {
             "{idle:?}"
         );
         assert_eq!((idle.telling, idle.short_end), (2, None));
-        // If the figure grows between the last two dumps, growth goes on. It does not matter how much work the program
-        // did.
+        // If the figure grows between the last two dumps, its growth goes on, no matter how much work the program did
+        // in that time.
         let both = [
             of([0, 1000 * MB, 1001 * MB], [100, 200, 300]),
             of([0, 100, 6000], [100, 200, 300]),

@@ -1,4 +1,4 @@
-// The state of the page, and requests to its server.
+// The script of the live page: its state, and its requests to the server.
 
 /** The settings of the page. They are not stored. */
 const shown = {

@@ -76,8 +76,8 @@ impl Guard {
                 "the request comes from a page of another origin",
             ));
         }
-        // `none` means that the request does not come from a page: a person typed the URL, or another program opened
-        // it.
+        // The header `Sec-Fetch-Site: none` means that the request does not come from a page: a person typed the URL,
+        // or another program opened it.
         let mut sites = request.header("sec-fetch-site");
         if !sites.all(|site| matches!(site, "same-origin" | "none")) {
             return Err((

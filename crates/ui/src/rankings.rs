@@ -99,7 +99,8 @@ mod tests {
         let trace = Trace::open(&path).unwrap();
         let run = trace.runs().unwrap().remove(0);
         let timeline = Timeline::of(&trace, &run, Window::ALL).unwrap();
-        // Compute the ranking before the requests, so that `ms` alone determines how long each answer takes.
+        // Compute the ranking before the calls of `ask`, so that only the delay `ms` determines how long each answer
+        // takes.
         let ranking = By::Stack.rank(&trace, &timeline).unwrap();
         let mut rankings = Rankings::default();
         let mut made = 0;

@@ -97,7 +97,7 @@ pub(crate) struct Open {
     /// Cached answers about counts by line.
     pub(crate) counts: RefCell<Counts>,
     file: Option<Identity>,
-    /// The value of SQLite's counter of commits by other connections at the last check.
+    /// The value of SQLite's `data_version` at the last check. It changes whenever another connection commits.
     version: i64,
 }
 
@@ -162,7 +162,7 @@ impl Trace {
         &self.path
     }
 
-    /// Returns the last error of the trace.
+    /// Returns the error of the last attempt to read the trace, if that attempt failed.
     pub(crate) fn fault(&self) -> Option<String> {
         self.state().fault.clone()
     }
@@ -257,7 +257,8 @@ impl Identity {
 
     #[cfg(not(unix))]
     fn from_metadata(_file: &Metadata) -> Self {
-        // On these systems, an open file cannot be replaced. So all files get the same identity.
+        // On systems other than Unix, an open file cannot be replaced. So replaced files need not be detected, and all
+        // files get the same identity.
         Self(0, 0)
     }
 }

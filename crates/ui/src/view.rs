@@ -123,7 +123,7 @@ struct HeapUsed {
 #[derive(Debug, Serialize)]
 struct Collection {
     ms: i64,
-    /// The number of GCs that this mark represents.
+    /// Number of GCs that this mark in the chart represents.
     count: i64,
     major: bool,
     collector: String,

@@ -1,6 +1,6 @@
 /**
- * Fills the heap completely, and frees all of it after a line of input. With "step", frees a few bytes first and then more, after a line of
- * input each. With "churn", frees random amounts and fills the heap again at once.
+ * Fills the heap completely, waits for a line of input, and frees all of it. With "step", frees a few bytes after the first line, and more
+ * after each further line. With "churn", frees random amounts and fills the heap again at once.
  */
 public class Full {
     static final byte[] LINE = new byte[16];

@@ -148,7 +148,7 @@ public final class Used {
 
     private static int n;
 
-    /** Adds cases for the methods of one class. */
+    /** Adds test cases for the methods of one class. */
     private static final class Of<C> {
         final String name;
         final Supplier<C> make;
@@ -160,13 +160,13 @@ public final class Used {
             this.filler = filler;
         }
 
-        /** Adds a case whose method is called {@code n} times. Each call counts these numbers. {@code i} ascends from 0. */
+        /** Adds a test case that calls a method {@code n} times, with {@code i} from 0 to n - 1. Each call must increase the counts by the given numbers. */
         Of<C> each(String call, long put, long removed, long read, BiConsumer<C, Integer> made) {
             CASES.add(new Case<>(name + "." + call, make.get(), filler, made, n, new long[] {n * put, n * removed, n * read}));
             return this;
         }
 
-        /** Adds a case whose method is called once. */
+        /** Adds a test case that calls a method once. */
         Of<C> once(String call, long put, long removed, long read, Consumer<C> made) {
             CASES.add(new Case<>(name + "." + call, make.get(), filler, (c, i) -> made.accept(c), 1, new long[] {put, removed, read}));
             return this;

@@ -48,7 +48,7 @@ public class Classes {
         for (String name : Files.readAllLines(file)) {
             try {
                 Class<?> c = Class.forName(name, false, ClassLoader.getSystemClassLoader());
-                // This call links the class, so the JVM verifies it.
+                // The JVM verifies a class when it links the class, and this call links it.
                 c.getDeclaredMethods();
                 linked++;
             } catch (VerifyError | ClassFormatError | IncompatibleClassChangeError e) {

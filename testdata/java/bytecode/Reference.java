@@ -216,7 +216,7 @@ public class Reference {
                     break;
                 }
             }
-            // The maximum stack may be larger than necessary, but by at most 2.
+            // The rewriter may set max_stack (the maximum stack depth) higher than necessary, but by at most 2.
             int stack = stacks.get(other.name + other.desc);
             if (other.maxStack < one.maxStack || other.maxStack > stack + 2 || other.maxLocals != one.maxLocals) {
                 wrong(name + "." + one.name + " has " + other.maxStack + " " + other.maxLocals + ", the reference " + one.maxStack + " " + one.maxLocals);

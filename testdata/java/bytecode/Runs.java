@@ -17,7 +17,7 @@ public class Runs {
     static final int[] ARGUMENTS = {0, 1, 2, 7, -3};
     static int wrong;
 
-    /** The class that generated classes allocate and extend. */
+    /** The class that the generated test classes allocate and extend. */
     public static class Node {
         public long sum;
 

@@ -2,7 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import org.springframework.hateoas.server.core.DummyInvocationUtils;
 
-/** Gets the address of each invoice from a proxy of its controller. Spring HATEOAS keeps a proxy for each invoice number. */
+/** Leaks proxies: gets the address of each invoice from a proxy of the controller. Spring HATEOAS keeps one proxy for each invoice number. */
 class Invoices {
     private static final int INVOICES = 2_000;
 

@@ -4,8 +4,8 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
 /**
- * Caches map tiles of different sizes up to a total weight: the cache is half full, then full, then half of it is
- * replaced.
+ * Caches map tiles of different sizes up to a total weight, without a leak. At the first dump, the cache is half full.
+ * At the second dump it is full. At the third dump, half of its content has been replaced.
  */
 class Tiles {
     private static final int TILES = 5_000;

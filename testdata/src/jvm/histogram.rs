@@ -1,6 +1,6 @@
 //! The JVM's own class histogram, with class names as in Java source.
 
-/// An entry of a histogram: one class with its objects.
+/// An entry of a class histogram: a class, the number of its objects, and their bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassCount {
     /// The name as in Java source: `byte[]`, `java.lang.String[]`, `com.acme.Foo$Bar`.

@@ -35,7 +35,7 @@ pub enum BuildError {
         /// The address of the object.
         address: u64,
     },
-    /// An element beyond the end of an array was set.
+    /// The builder was asked to set an element beyond the end of an array.
     OutOfBounds {
         /// The address of the array.
         address: u64,

@@ -325,7 +325,7 @@ impl Body {
         self.bytes
     }
 
-    /// Removes the bytes and keeps the allocated memory.
+    /// Clears the buffer but keeps its allocated memory.
     pub fn clear(&mut self) -> &mut Self {
         self.bytes.clear();
         self

@@ -16,7 +16,7 @@ pub enum NodeKind {
     Instances,
 }
 
-/// A dump, and the address of each node of the graph in it.
+/// A dump of a graph, and the addresses of the graph's nodes in the dump.
 #[derive(Debug, Clone)]
 pub struct GraphDump {
     /// The file.

@@ -24,8 +24,8 @@ pub struct Obj(pub(super) usize);
 pub enum FileOrder {
     /// Ordered by ascending address, as in dumps of G1.
     ByAddress,
-    /// Divided into this number of sections. Addresses ascend within each section, and the section with the highest
-    /// addresses is first. Parallel GC writes its young generation like this.
+    /// The objects are divided into this number of sections. Addresses ascend within each section, and the section with
+    /// the highest addresses is first. Parallel GC writes its young generation like this.
     Runs(usize),
     /// Shuffled, with this seed.
     Shuffled(u64),
@@ -356,7 +356,8 @@ impl HeapBuilder {
         self.add_object(size, Content::Instance { class, values })
     }
 
-    /// Adds an array with elements of this class. Creates the array class if it does not exist.
+    /// Adds an object array to the heap. `element` is the class of its elements. Also adds the array class if it does
+    /// not exist.
     pub fn add_object_array<T: Into<Ref>>(
         &mut self,
         element: ClassId,

@@ -319,7 +319,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
         }
         let whole = format!("{DATA}.drawn === '{MOST_ROWS}' && ({told}) === {is_cut}");
         browser.wait(&whole)?;
-        // The rows above the zoomed frame are still shown, as far as there is room for them.
+        // The page still shows the rows above the zoomed frame, but at most `MOST_ABOVE` of them.
         browser.key("Home")?;
         for (down, folded) in [(MOST_ABOVE, 0), (20, 20)] {
             for _ in 0..down {

@@ -60,7 +60,7 @@ pub(super) fn soak(targets: &[&str], executions: u64, seconds: u64, most: Durati
     Ok(())
 }
 
-/// Runs a target once. The fuzzer's output goes to the log.
+/// Runs a fuzz target once. The fuzzer's output goes to the log.
 fn one_run(target: &str, seconds: u64, log: &Path) -> Result<Total> {
     let file = File::create(log).with_context(|| format!("{}", log.display()))?;
     let mut command = libfuzzer(target, seconds)?;

@@ -31,7 +31,7 @@ pub(super) struct Answer {
 
 /// Runs a job and returns its report as an answer.
 pub(super) fn of(job: &Job) -> Result<Answer> {
-    // Clear the record of a file that changed during an earlier job.
+    // Forget a file that changed during an earlier job of the server, so that it is not reported for this job.
     let _ = bytes::changed_file();
     let mut reports = job.task.run(&job.setup)?;
     for report in &mut reports {

@@ -14,9 +14,10 @@ use super::tools::Tool;
 /// Versions in which a client begins with `initialize`. If a client requests a version that is not in this list, the
 /// server offers the last one.
 const WITH_INITIALIZE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-/// From this version on, clients do not send `initialize`.
+/// The MCP protocol version from which on clients no longer send `initialize`.
 const STATELESS: &str = "2026-07-28";
-/// The key in `_meta` for the version of a request, since [`STATELESS`].
+/// The key in `_meta` with the protocol version of a request. The requests of a client that uses [`STATELESS`] have
+/// this key.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 /// The error code for a request that names an unsupported version.
 const UNSUPPORTED_VERSION: i32 = -32022;
@@ -56,7 +57,7 @@ pub(super) struct Call {
 /// The content of a valid request.
 #[derive(Debug)]
 pub(super) enum Asked {
-    /// The outcome of a request that is answered at once.
+    /// The answer to a request that the server answers at once, without a job.
     Answer(Value),
     Call(Call),
 }
@@ -175,7 +176,7 @@ fn cached(mut result: Value) -> Value {
     result
 }
 
-/// Marks a result as complete, which the version without `initialize` requires.
+/// Marks a result as complete. The protocol version [`STATELESS`] requires this mark.
 pub(super) fn completed(mut result: Value, is_stateless: bool) -> Value {
     if is_stateless {
         result["resultType"] = json!("complete");

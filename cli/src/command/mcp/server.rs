@@ -26,9 +26,9 @@ const CALLS: usize = 256;
 /// The reason why the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// A pipe is closed, and no job is running.
+    /// The client closed a pipe, and no job is running.
     Idle,
-    /// A pipe is closed, but a job is still running.
+    /// The client closed a pipe while a job is still running.
     Busy,
     /// The first message does not belong to this protocol.
     OtherProtocol,

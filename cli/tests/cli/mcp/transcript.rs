@@ -52,7 +52,7 @@ fn two_dumps_lead_to_holder_and_stack() {
     let tools = client.ask("tools/list", json!({}));
     assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(6));
 
-    // The first call returns the holder and the stack. Two more calls give details.
+    // The first tool call returns the holder and the allocating stack. Two more tool calls return details.
     let found = client.data("suspects", json!({ "dumps": [BEFORE, AFTER] }));
     let suspect = &found["suspects"][0];
     assert_eq!(suspect["holder"], "Orders.open");

@@ -1,4 +1,4 @@
-//! Compares the results on each heap with the goals.
+//! Compares the results of the benchmark on each of its heaps with the goals.
 
 use std::fmt::Write;
 

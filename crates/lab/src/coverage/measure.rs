@@ -270,7 +270,8 @@ impl Tools<'_> {
     }
 }
 
-/// Reads the true values that the program prints before it waits.
+/// Reads the exact bytes of each stack, which the test program prints before it waits. The report is compared with
+/// them.
 fn read_true_values(target: &mut Target) -> Result<Bytes> {
     let mut bytes = Bytes::new();
     for line in target.lines_until_ready()? {

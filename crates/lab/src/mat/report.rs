@@ -57,8 +57,9 @@ impl Suspect {
         })
     }
 
-    /// True if the text, the paths or the lists of the suspect name one of these classes. A JDK class or an array
-    /// counts only if it is among the keywords, because every accumulation contains strings and nodes.
+    /// True if MAT's report on the suspect names one of these classes: in its description, its paths or its lists of
+    /// accumulated objects. A JDK class or an array counts only if it is among MAT's keywords for the suspect, because
+    /// every accumulation of objects contains strings and nodes of collections.
     pub(super) fn names(&self, is_right: &dyn Fn(&str) -> bool) -> bool {
         let own = |class: &str| !is_common(class) && is_right(class);
         let quoted = self.description.split('"').skip(1).step_by(2);

@@ -14,7 +14,8 @@ pub(super) struct Tool {
     pub(super) ours: bool,
     /// Mean number of allocated bytes between two samples, if the tool has a sampling interval.
     pub(super) interval: Option<u64>,
-    /// Divisor for the number of operations in a slice: about the factor by which the tool slows down the program.
+    /// Divisor for the number of operations in a slice of the program's work: about the factor by which the tool slows
+    /// the program down.
     pub(super) part: u32,
 }
 
@@ -34,7 +35,7 @@ impl Tool {
         }
     }
 
-    /// True if the other configurations are compared with this one.
+    /// True if this configuration is the baseline, with which the others are compared.
     pub(super) fn is_baseline(&self) -> bool {
         self.name == NONE
     }

@@ -1,6 +1,6 @@
-//! The published programs, and the right report on each.
+//! Programs that use published libraries, each with the expected report.
 
-/// A published program with the report that is expected for it.
+/// A program that uses a published library, and the report that is expected for it.
 pub(super) struct Program {
     pub(super) name: &'static str,
     /// Name and version of the library, and how the program uses it.
@@ -8,7 +8,8 @@ pub(super) struct Program {
     pub(super) source: &'static str,
     /// If the library itself leaked: its last version with the leak, and its first version without the leak.
     pub(super) versions: Option<Versions>,
-    /// The holders that a report may name. If several fields hold the objects equally, each of them is right.
+    /// The holders that are accepted in a report. If several fields hold the accumulated objects, and none of them is a
+    /// better answer than the others, each is accepted.
     pub(super) holders: &'static [&'static str],
     /// The accepted classes that accumulate.
     pub(super) classes: &'static [&'static str],

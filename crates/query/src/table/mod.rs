@@ -96,8 +96,9 @@ pub(crate) trait Cursor {
     fn advance(&mut self) -> Result<bool>;
     /// Returns a cell of the current row.
     fn cell(&self, column: usize) -> Value<'_>;
-    /// Returns a number for the current row. It is the same in every scan of the table. SQLite uses it to detect that
-    /// two terms of an `OR` found the same row. `None` if the table always returns all rows in the same order.
+    /// Returns the row id of the current row: a number that is the same in every scan of the table. If a condition has
+    /// an `OR`, SQLite uses it to detect rows that both terms found. Returns `None` if the table always returns all
+    /// rows in the same order; then the position of the row serves as its id.
     fn rowid(&self) -> Option<i64> {
         None
     }

@@ -30,7 +30,7 @@ const TARGET_CLASS: usize = place(REFS, "target_class");
 
 /// Maximum number of references that are read at a time from one part of the dump file.
 const BATCH: usize = 1 << 16;
-/// Number of file parts that are read in parallel: the number for the first rows, and the maximum.
+/// Number of file parts that are read in parallel: [`FIRST`] at the beginning, later at most [`MOST`].
 const FIRST: usize = 1;
 const MOST: usize = 16;
 
@@ -95,8 +95,8 @@ pub(super) struct Refs {
     wanted: WantedRefs,
     /// Objects whose references are still to be looked up.
     sources: VecDeque<ObjectIndex>,
-    /// File parts that are still to be read. Each has the number of its references to skip, because they were read
-    /// before.
+    /// File parts that are not completely read. Each has the number of its references that were read before and are to
+    /// be skipped.
     todo: VecDeque<(u32, u64)>,
     step: usize,
     batch: Vec<Link>,

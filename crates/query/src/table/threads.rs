@@ -101,7 +101,7 @@ pub(super) struct Frames {
     heap: Arc<Heap>,
     ids: Option<Vec<ObjectId>>,
     thread: usize,
-    /// Index of the frame at which the search for the next row begins.
+    /// Index of the stack frame for the next row.
     next: usize,
 }
 

@@ -13,7 +13,7 @@ use crate::svg::Measured;
 
 /// Script of this page. It comes after [`parts`], which it uses.
 const SCRIPT: &str = include_str!("../../assets/stacks.js");
-/// Maximum number of frames in each of the two trees.
+/// Maximum number of frames in each of the two flame graphs: with callers first, and with callees first.
 const FRAMES: usize = 200_000;
 
 /// The content of the page.

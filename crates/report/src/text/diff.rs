@@ -71,8 +71,9 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
     classes(&report.classes, *more_classes, doc);
 }
 
-/// Returns [`TWO_DUMPS`] if there are several suspects and all have this reason. It is then printed only once. Other
-/// common reasons are printed with each suspect. Printed once, they would read like statements about the whole heap.
+/// Returns [`TWO_DUMPS`] if there are several suspects and the verdict of each has this reason. The reason is then
+/// printed only once. Other common reasons are printed with each suspect, because printed once they would read like
+/// statements about the whole heap.
 fn common_reason(suspects: &[Suspect]) -> Option<&'static str> {
     let has = |suspect: &Suspect| suspect.reasons.iter().any(|reason| reason == TWO_DUMPS);
     (suspects.len() > 1 && suspects.iter().all(has)).then_some(TWO_DUMPS)

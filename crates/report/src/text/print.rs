@@ -15,7 +15,7 @@ const WARNING: &str = "warning:";
 const ANSWER: usize = 8;
 /// Maximum number of frames of a stack, unless the user requests all.
 const FRAMES: usize = 12;
-/// Number of columns before the frames of a stack that has a number.
+/// Indentation, in columns, of the frames of a numbered stack.
 const NUMBER: usize = 5;
 /// Columns between two columns of a table.
 const GAP: usize = 2;

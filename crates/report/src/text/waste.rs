@@ -79,8 +79,8 @@ fn last(figures: &[u64]) -> u64 {
     figures.last().copied().unwrap_or(0)
 }
 
-/// Returns the columns of a table: the savings, the change of the savings if there are several dumps, and the columns
-/// in `middle`.
+/// Returns the columns of a table, in this order: the savings, the change of the savings (only if there are several
+/// dumps), and the columns in `middle`.
 fn headings(several: bool, middle: &[(&'static str, Column)]) -> Vec<(&'static str, Column)> {
     let mut columns = vec![("savings", Figure)];
     columns.extend(several.then_some(("change", Figure)));

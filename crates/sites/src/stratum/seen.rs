@@ -68,7 +68,8 @@ impl<K: Ord + Copy> Seen<K> {
         self.samples.get(key).copied().unwrap_or(0)
     }
 
-    /// Returns the factor by which the shares of stacks with few samples are reduced in this stratum.
+    /// Returns a factor of at most 1 for the shares of stacks with few samples in this stratum. These shares are too
+    /// large without it, because a report lacks the stacks without samples.
     fn share_reduction(&self, came: &BTreeMap<K, Estimate>, drawn: f64) -> f64 {
         let all = total(came);
         let bytes_of = |most: u64| -> f64 {
@@ -86,8 +87,8 @@ impl<K: Ord + Copy> Seen<K> {
         (1.0 - without * (1.0 - drawn) / few).max(0.0)
     }
 
-    /// Returns a function that corrects the part of each stack in `came`. `drawn` is the sampled part of the
-    /// population. `floor` returns the minimum of a stack.
+    /// Returns a function that corrects the share of each stack in the samples `came`. `drawn` is the fraction of the
+    /// population that was sampled. `floor` returns the minimum of a stack's share.
     pub(super) fn correct(
         &self,
         came: &BTreeMap<K, Estimate>,

@@ -84,7 +84,8 @@ fn stacks_get_their_share_of_the_total_in_the_dump() {
     let share = Interval::share(0.75, 100.0, 0.05);
     near(parts[&'a'].bytes.low, share.low * 200_000.0);
     near(parts[&'a'].bytes.high, share.high * 200_000.0);
-    // If some objects may have been allocated before sampling began, samples are estimated by their weights.
+    // If some objects may have been allocated before sampling began, the bytes are estimated from the weights of the
+    // samples. The known total is then only an upper limit.
     let parts = divide(stratum.clone(), Totals::Most, Follow::Nothing).parts;
     near(parts[&'a'].bytes.value, 75_000.0);
     near(parts[&'a'].objects, 750.0);
@@ -240,7 +241,7 @@ fn strata_without_samples_are_reported_or_merged() {
         divide(vec![with(1000, 100, 0), with(100, 112, 9)]),
         (11_200.0, 100_000)
     );
-    // A stratum whose size is very different is not a neighbour.
+    // A stratum is merged only with strata of a similar object size. Here the sizes are too different.
     assert_eq!(
         divide(vec![with(10, 100, 0), with(100, 1120, 9)]),
         (112_000.0, 1000)

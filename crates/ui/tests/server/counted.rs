@@ -1,4 +1,4 @@
-//! Tests the rates of counted lines of code.
+//! Tests the allocation rates of counted lines of code, in objects and bytes per second.
 
 use heapdiff_trace::synthetic::{LINES, STARTED_MS, Scene, SceneLine, count};
 use serde_json::Value;

@@ -215,7 +215,7 @@ fn lines_have_the_order_of_trace_top() {
             }
         }
     }
-    // If a line occurs in several JVMs, the worst of its verdicts is used.
+    // If a line of the page stands for objects of several JVMs, the worst of their verdicts is shown.
     let calm = folder.trace(
         "calm.db",
         &Scene {

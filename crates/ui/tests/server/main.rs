@@ -661,8 +661,8 @@ fn the_page_has_a_sentence_for_each_basis() {
     assert!(!told(Basis::Ticks));
 }
 
-/// The mapping gives two original names for the interceptor's method `record`: those of two methods, because one was
-/// inlined into the other.
+/// Original names for the tests. The interceptor's method `record` has two original frames, because a method was
+/// inlined into another one.
 #[derive(Debug)]
 struct Names;
 

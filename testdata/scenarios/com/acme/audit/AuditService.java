@@ -40,7 +40,7 @@ class AuditService {
     public static void main(String[] args) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         AuditService service = new AuditService(args[0].equals("leak"));
-        // The cache of accounts is full before the first dump.
+        // Fill the cache of accounts before the first dump, so that it does not grow between the dumps.
         for (int i = 0; i < 8_000; i++) {
             service.recent.put("owner" + i, new Account("owner" + i));
         }

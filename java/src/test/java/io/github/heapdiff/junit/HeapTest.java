@@ -119,7 +119,7 @@ class HeapTest {
         assertEquals("", printed(GrowthOptions.defaults(), Programs::closeSession));
     }
 
-    /** If a check has more rounds than snapshots, only its last rounds are measured one by one. */
+    /** If a check has more than MOST_MEASURED rounds, it takes a snapshot after each of its last rounds only. */
     @Test
     void manyRoundsAreNotAllMeasured() {
         GrowthOptions many = GrowthOptions.defaults().withWarmUp(0).withRounds(2 * GrowthCheck.MOST_MEASURED);
