@@ -213,7 +213,7 @@ struct Part {
     timeline: Timeline,
 }
 
-/// The times of the points.
+/// The times of the points in the chart, in ascending order.
 #[derive(Debug)]
 struct Grid(Vec<i64>);
 

@@ -135,7 +135,7 @@ fn has_enough_back_edges(cells: Cells<'_>, targets: &[u32]) -> bool {
 struct Counting<'a> {
     cells: Cells<'a>,
     targets: &'a [u32],
-    /// For each object, the number of references to it, and the exclusive or of their sources.
+    /// For each object: the number of references to it, and the XOR of the numbers of the objects that refer to it.
     counts: &'a [AtomicU32],
     countable: Range<u32>,
     thresholds: Thresholds,
