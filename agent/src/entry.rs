@@ -235,8 +235,8 @@ type WithClass = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jclas
 fn callbacks() -> Callbacks {
     Callbacks {
         base: jvmtiEventCallbacks {
-            // SAFETY: the types differ only in the name of the JNI environment, which jvmti-sys takes from an older
-            // jni-sys.
+            // SAFETY: the two function types differ only in the Rust type for the JNI environment. jvmti-sys uses the
+            // type of an older version of jni-sys.
             VMInit: unsafe { transmute::<Option<WithThread>, jvmtiEventVMInit>(Some(vm_init)) },
             // SAFETY: as above.
             VMDeath: unsafe { transmute::<Option<WithEnv>, jvmtiEventVMDeath>(Some(vm_death)) },

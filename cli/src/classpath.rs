@@ -26,9 +26,9 @@ use image::Image;
 const LARGEST_CLASS: u64 = 16 << 20;
 /// Maximum size in bytes of a jar within a jar, which is unpacked into memory.
 const LARGEST_JAR: u64 = 512 << 20;
-/// Folders for classes in the jars of applications and modules.
+/// Folders inside a jar or a module file that contain class files. In a plain jar, this is the top folder.
 const FOLDERS: [&str; 4] = ["", "BOOT-INF/classes/", "WEB-INF/classes/", "classes/"];
-/// Folders that contain other jars, in the jars of applications.
+/// Folders inside the jar of an application that contain other jars.
 const LIBRARIES: [&str; 2] = ["BOOT-INF/lib/", "WEB-INF/lib/"];
 
 /// An open class path.

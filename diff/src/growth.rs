@@ -521,9 +521,9 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the trie node that a report names for a candidate's content. If the content consists of the nodes,
-    /// entries or arrays of a collection, this is the trie node of the objects that these nodes, entries or arrays
-    /// hold. Otherwise it is the content itself.
+    /// Returns the trie node that a report names for a candidate's content. Usually this is the trie node of the
+    /// content itself. If the content consists of internal objects of a collection (its nodes, entries or arrays), this
+    /// is the trie node of the objects that these internal objects hold.
     fn reported_step(&self, content: StepId) -> StepId {
         let trie = self.last();
         let mut best = content;

@@ -62,7 +62,7 @@ fn targets(snapshot: &Snapshot, record: &Record<'_>, label: &str) -> Vec<ObjectI
     }
 }
 
-/// Checks that the references of a suspect's path lead from its root to an object of its class.
+/// Checks that the references of a suspect's path lead from the path's root to an object of the suspect's class.
 fn check(snapshot: &Snapshot, suspect: &Suspect) {
     let reachable = |o: &ObjectIndex| snapshot.retained_bytes(*o).is_some();
     let all = || {

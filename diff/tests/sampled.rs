@@ -55,8 +55,8 @@ fn program_of(heap: &mut HeapBuilder, entries: usize, steady: usize) -> [Vec<Obj
     [arrays("entries", entries), steady]
 }
 
-/// Returns a dump of the program with an agent that sampled each entry. The uids are in the order of the entries.
-/// Entries with a uid above `loaded` were allocated at another site.
+/// Returns a dump of the program with an agent that sampled each byte array in `entries`. The uids are in the order of
+/// the arrays. Arrays with a uid above `loaded` were allocated at site 2, all others at site 1.
 fn sampled(uids: RangeInclusive<i64>, loaded: i64, pid: i64) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let entries = program(&mut heap, uids.clone().count());

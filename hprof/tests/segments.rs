@@ -15,7 +15,7 @@ use testdata::writer::{
     compress, tag,
 };
 
-/// Bytes of a record's header.
+/// Size of a record's header in bytes.
 const HEAD: usize = 9;
 
 /// A dump, and the parts in which HotSpot writes it before it merges them.

@@ -34,17 +34,18 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Which classes are counted, and for how long.
+/// The classes in which allocations are counted, and the time for which they are counted.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) time: Duration,
-    /// True if classes of the JDK are counted, too.
+    /// True if allocations in classes of the JDK are counted, too.
     pub(crate) jdk: bool,
     include: Option<Regex>,
     exclude: Option<Regex>,
-    /// If set, only these classes are counted. Names are in the form of Java source.
+    /// If set, allocations are counted only in these classes. Names are in the form of Java source.
     pub(crate) only: Option<FxHashSet<String>>,
-    /// True if only classes in sampled stacks are counted. Then `only` contains these classes.
+    /// True if allocations are counted only in classes whose methods are in sampled stacks. `only` then contains these
+    /// classes.
     pub(crate) sampled: bool,
     /// Token of the file that shows the progress of the count.
     pub(crate) token: Option<String>,

@@ -24,7 +24,8 @@ pub(crate) struct Known {
     bytecode: u16,
     pub(crate) line: Option<u16>,
     level: Option<u8>,
-    /// For a call site whose returned objects are counted by class: its code from `calls::mark`.
+    /// For a call site whose returned objects are counted by class: the way in which the call allocates, as a number
+    /// from `calls::mark`.
     returned: Option<u8>,
     pub(crate) is_object: bool,
 }
@@ -155,8 +156,8 @@ impl Table {
         Some(number)
     }
 
-    /// Returns the code (`calls::mark`) of a call site whose returned objects are counted by class. Returns `None` for
-    /// other sites.
+    /// Returns the way in which a call site allocates, as a number from `calls::mark`. Returns `None` for sites whose
+    /// returned objects are not counted by class.
     pub(crate) fn mark(&self, site: u32) -> Option<u8> {
         self.sites.get(site as usize)?.returned
     }

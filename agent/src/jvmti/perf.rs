@@ -128,7 +128,7 @@ impl Perf {
         if !place.is_aligned() {
             return 0;
         }
-        // SAFETY: the address is within the memory and aligned; otherwise as in `byte`.
+        // SAFETY: the address is within the memory and aligned. The rest of the argument is the same as in `byte`.
         unsafe { place.read_volatile() }
     }
 

@@ -1,7 +1,8 @@
-//! Additions to `jvmti-sys`: what JDK 11 added to JVMTI, and integers in place of closed enums.
+//! Additions to `jvmti-sys`: the functions and events that JDK 11 added to JVMTI, and function types without enums.
 //!
-//! A JVM may return error codes and events that those enums do not contain, and a Rust enum must not hold other values.
-//! So functions that take or return such values are called through types with integers ([`as_int`]).
+//! A JVM may return error codes and events that the enums of `jvmti-sys` do not contain, and a Rust enum must not hold
+//! other values. So functions that take or return such values are cast to function types that have integers in place of
+//! the enums ([`as_int`]).
 
 use std::ffi::{c_char, c_int, c_void};
 

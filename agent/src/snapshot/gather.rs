@@ -532,7 +532,8 @@ impl Jvmti {
         let method = methods
             .entry(frame.method.addr())
             // SAFETY: the caller guarantees that methods of the classes in `ids` are valid. A class that was loaded
-            // later has no id, so `method_of` rejects its methods. The JVM checks method ids.
+            // later has no id, so `method_of` rejects its methods. Their method ids may be invalid, which is sound,
+            // because the JVM checks method ids.
             .or_insert_with(|| unsafe { self.method_of(env, frame, ids) });
         method.as_ref()
     }

@@ -200,7 +200,7 @@ pub(super) enum Slot {
 pub(crate) struct Image {
     /// The file's content up to the end of the class section.
     pub(crate) start: Vec<u8>,
-    /// Offset of the class section in `start`.
+    /// The position at which the class section begins in `start`, in bytes.
     pub(super) section: usize,
     pub(super) layouts: Vec<Layout>,
     pub(super) slots: Vec<Slot>,

@@ -53,9 +53,9 @@ impl User {
         })
     }
 
-    /// Creates something in a folder of this user, with the rights of this user. A file system that belongs to a user
-    /// namespace rejects users that have no id in that namespace, including root. If root may not switch to another
-    /// user, root itself runs `work`.
+    /// Runs `work`, which creates a file or folder, as this user. A file system that belongs to a user namespace
+    /// rejects users that have no id in that namespace, including root. If root may not switch to this user, `work`
+    /// runs as root.
     pub(super) fn create_as<T: Send>(
         &self,
         work: impl Fn() -> io::Result<T> + Sync,

@@ -238,7 +238,7 @@ fn read_limited(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// True if an argument in the position of a dump is a SELECT.
+/// True if the argument is an SQL statement, although a dump file is expected in its place.
 pub(super) fn is_statement(argument: &Path) -> bool {
     let text = argument.to_str().unwrap_or_default().trim_start();
     let first = text.split(|c: char| !c.is_ascii_alphabetic()).next();

@@ -297,7 +297,7 @@ fn info(path: &Path, recording: &Recording, warnings: Vec<String>) -> RecordingI
     }
 }
 
-/// Returns the sums for all stacks and classes, for profiles and flame graphs.
+/// Returns the estimated bytes and objects of each pair of stack and class, for profiles and flame graphs.
 fn all(
     recording: &Recording,
     by_site: &BTreeMap<(StackId, NameId), Line>,

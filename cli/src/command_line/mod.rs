@@ -70,7 +70,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command>
     }
 }
 
-/// Returns the whole command line, for completion scripts and the manual.
+/// Returns the definition of all commands and options. Completion scripts and the manual are generated from it.
 pub(crate) fn full_command() -> clap::Command {
     Cli::command()
 }

@@ -23,7 +23,7 @@ pub(crate) enum Text<'a> {
     Latin1(&'a [u8]),
     /// UTF-16 code units as compressed integers.
     Chars(&'a [u8]),
-    /// The key of a constant of type `java.lang.String`.
+    /// The key of the string in the chunk's constants of type `java.lang.String`.
     Pooled(i64),
 }
 

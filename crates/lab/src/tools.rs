@@ -83,7 +83,7 @@ fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
 /// True if packages are installed without asking the user: with `--yes`, or if `CI` is set, as on CI servers.
 static CONSENT: AtomicBool = AtomicBool::new(false);
 
-/// Stores the consent that the command line gives.
+/// Sets `CONSENT`. `given` is true if the command line has `--yes`.
 pub fn consent(given: bool) {
     let on_server = env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
     CONSENT.store(given || on_server, Ordering::Relaxed);

@@ -340,7 +340,8 @@ fn is_this_machine(base: &str) -> bool {
     host == "localhost" || bare.parse().is_ok_and(is_loopback)
 }
 
-/// Converts an answer to a result.
+/// Converts a server's response to a `Result`. Returns an error unless the response says that the server accepted the
+/// profile.
 fn check_response(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
     let status = response.status();
     let text = |name| {

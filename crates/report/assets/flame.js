@@ -43,8 +43,8 @@ const HINT =
 
 class FlameView {
   /**
-   * `content` is what the innermost bars are. If `trunks` is true, the frames that lead to the first branching are drawn
-   * as one bar.
+   * `content` says what an innermost bar stands for, for example an allocated class. If `trunks` is true, the frames
+   * that lead to the first branching are drawn as one bar.
    */
   constructor(host, tree, { mode, label, reset, content, trunks = false }) {
     Object.assign(this, { host, tree, mode, reset, content, trunks, zoomed: 0, chosen: 0, shown: -1, rows: [], matches: null });

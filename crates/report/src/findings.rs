@@ -16,7 +16,7 @@ pub(crate) enum Level {
     Error,
     /// Growth.
     Warning,
-    /// A cache, a warm-up, or large content in one dump.
+    /// The growth comes from a cache or a warm-up. In the report of one dump: a field retains a large part of the heap.
     Note,
 }
 

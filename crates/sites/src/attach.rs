@@ -28,10 +28,10 @@ pub const NO_ROOM: i32 = 207;
 /// There is no disk space for the snapshot's file.
 pub const NO_SPACE: i32 = 208;
 
-/// Prefix of a request: a forked child of the JVM writes a snapshot. The rest of the request is the path of the file.
+/// Prefix of the request for a snapshot that a forked child of the JVM writes to a file. The path of the file follows.
 pub const SNAPSHOT: &str = "snapshot=";
-/// Prefix of a request: a forked child of the JVM sends a snapshot through a pipe ([`crate::piped`]). The rest of the
-/// request is the token.
+/// Prefix of the request for a snapshot that a forked child of the JVM sends through a pipe ([`crate::piped`]). The
+/// token follows.
 pub const SNAPSHOT_PIPE: &str = "snapshot-pipe=";
 
 /// The agent was already sampling, and uses the new options now.

@@ -48,7 +48,7 @@ impl Amount {
     }
 }
 
-/// The live amount at some time.
+/// The estimated live samples, objects and bytes at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
     /// Samples, objects and bytes.

@@ -38,7 +38,7 @@ pub enum By {
     Class,
 }
 
-/// The verdict on a candidate, worst first.
+/// A verdict on a candidate. The worst verdict comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The live amount certainly grows from one collection of the whole heap to the next, and the growth continues.
@@ -113,7 +113,7 @@ pub struct Trending {
     pub bytes: HourlySlope,
     /// Slope in objects per hour. Its confidence interval does not take the error of the samples into account.
     pub objects: HourlySlope,
-    /// The trend by work done, if the work was uneven over time.
+    /// The trend per unit of work done instead of per hour. Set only if the work was uneven over time.
     pub per_work: Option<PerWork>,
     /// True if the live bytes grew by more than the noise from the first major collection to the last. `None` with
     /// fewer than two major collections.

@@ -154,9 +154,9 @@ impl Writer {
 }
 
 impl Database {
-    /// Deletes all data of all runs before a time of day (milliseconds since 1970). If a run's JVM is still running,
-    /// the last state of each of its sites is kept, so that its live amounts stay known. Names are kept. The file
-    /// shrinks.
+    /// Deletes the data that all runs recorded before a point in time (in milliseconds since 1970). If a run's JVM is
+    /// still running, the last state of each of its sites is kept, so that its live amounts stay known. Names are kept.
+    /// The file shrinks.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written, or if another process has locked it.
@@ -701,8 +701,8 @@ mod tests {
             number(&path, "SELECT count(*) FROM class WHERE name = '...'"),
             1
         );
-        // Stack 1 has three frames: main, run (line 1) and the frame that stands for cut frames. Stack 2 adds two
-        // frames.
+        // Stack 1 has three frames: main, run (line 1) and the frame that stands for cut frames. Stack 2 has two frames
+        // that stack 1 does not have.
         assert_eq!(number(&path, "SELECT count(*) FROM stack"), 5);
         assert_eq!(
             number(&path, "SELECT count(*) FROM run WHERE ended_ms IS NULL"),

@@ -154,7 +154,7 @@ pub struct NewTick {
 /// The result of writing a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// The tick is in the file.
+    /// The tick was written to the trace file.
     Done,
     /// Nothing was written, because another process uses the file. The caller's function that makes the tick was not
     /// called. The caller keeps its data, and its next tick covers more time.

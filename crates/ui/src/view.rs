@@ -44,13 +44,13 @@ pub(crate) struct Question {
 /// The answer to a `view` request.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct View {
-    /// The window.
+    /// The time window that the page shows.
     from_ms: i64,
     to_ms: i64,
     /// The time range of all ticks.
     first_ms: i64,
     last_ms: i64,
-    /// The times of the points.
+    /// The times of the points in the chart.
     x: Vec<i64>,
     lines: Vec<Drawn>,
     /// The number of all lines, including those that are not drawn.
@@ -213,7 +213,7 @@ struct Part {
     timeline: Timeline,
 }
 
-/// The times of the points.
+/// The times of the points in the chart, in ascending order.
 #[derive(Debug)]
 struct Grid(Vec<i64>);
 

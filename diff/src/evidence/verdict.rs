@@ -43,7 +43,7 @@ pub(crate) struct Evidence<'a> {
     /// Bytes that the suspect retains in each dump.
     pub(crate) figures: &'a [u64],
     pub(crate) finding: Option<Finding>,
-    /// The limit on the suspect's growth.
+    /// A limit, or possible limit, on the growth of the suspect's collection. An example is the maximum of a cache.
     pub(crate) bound: Option<Bound>,
     /// The sentence which says that the objects were added once, during start-up.
     pub(crate) start: Option<sentence::Evidence>,

@@ -120,9 +120,9 @@ impl Aligned<'_> {
             .collect()
     }
 
-    /// True if the trie node is part of a recursive structure: the largest object below one of the node's objects has
-    /// the same class as the objects of a trie node above. An example is a tree whose inner nodes hold further nodes.
-    /// The content is then reported at the trie node above.
+    /// True if the trie node is part of a recursive structure, for example of a tree whose inner nodes hold further
+    /// nodes: the largest object that one of the trie node's objects dominates has the same class as the objects of an
+    /// ancestor of the trie node. The content is then reported at the ancestor.
     fn leads_to_ancestor_class(&self, snapshot: &Snapshot, step: StepId) -> bool {
         let trie = self.last();
         let tree = snapshot.tree();

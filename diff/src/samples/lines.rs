@@ -45,8 +45,8 @@ impl Sampled {
         self.late += other.late;
     }
 
-    /// Adds the bytes allocated after the count was copied to the counted bytes. Returns true if the sum is within the
-    /// interval of the samples. Returns `None` if the samples are exact.
+    /// Adds to the counted bytes the bytes that were allocated after the agent copied the count. Returns true if the
+    /// sum is within the interval of the samples. Returns `None` if the samples are exact.
     fn agrees_with_count(&self, counted: f64) -> Option<bool> {
         let (wide, after) = (self.interval_99(), self.after());
         let is_within = counted + after.high >= wide.low && counted + after.low <= wide.high;

@@ -192,8 +192,9 @@ pub(crate) enum Evidence {
 
     /// The JDK's own tables grow while classes are loaded.
     ClassesLoaded { classes: u64 },
-    /// What became of the first dump's samples. If almost all samples taken at the allocating stacks are alive,
-    /// `permille` is the part that is alive, in thousandths.
+    /// The first dump had `held` samples at this place, and `kept` of them are still there in the last dump.
+    /// `permille`: the part of all samples taken at the allocating stacks that is alive, in thousandths. `None` unless
+    /// almost all of them are alive.
     Samples {
         held: u64,
         kept: u64,

@@ -321,9 +321,9 @@ impl std::ops::Deref for Content {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MergePoint {
     pub(crate) at: usize,
-    /// Number of bytes that follow the merge point in the base. They come from segments.
+    /// Number of bytes in the base file after the merge point. They come from segments.
     pub(crate) merged: usize,
-    /// True if heap records precede the merge point in the base.
+    /// True if the base file has heap records before the merge point.
     pub(crate) has_heap: bool,
 }
 

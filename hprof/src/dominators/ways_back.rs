@@ -50,8 +50,8 @@ pub(super) fn find_single_referrers(
         return Ok(());
     }
     let inner = cells.rows();
-    // For each object, the number of references to it, and the exclusive or of their sources. If the number becomes 1,
-    // the exclusive or is equal to the only source.
+    // For each object: the number of references to it, and the XOR of the numbers of the objects that refer to it. If
+    // only one reference is left, the XOR is the number of the only referrer.
     let mut referrers: Array<u32> = store.zeroed(inner * 2)?;
     held.for_each(|object| referrers[object as usize * 2] = NEVER);
     let counting = Counting {
@@ -135,7 +135,7 @@ fn has_enough_back_edges(cells: Cells<'_>, targets: &[u32]) -> bool {
 struct Counting<'a> {
     cells: Cells<'a>,
     targets: &'a [u32],
-    /// For each object, the number of references to it, and the exclusive or of their sources.
+    /// For each object: the number of references to it, and the XOR of the numbers of the objects that refer to it.
     counts: &'a [AtomicU32],
     countable: Range<u32>,
     thresholds: Thresholds,
@@ -188,8 +188,8 @@ mod tests {
     use crate::dominators::thresholds::Tally;
     use crate::graph::HeapGraph;
 
-    /// Returns for each object the number of references to it and the exclusive or of their sources. Also returns the
-    /// number of popular objects, which have more than three referrers.
+    /// Returns for each object the number of references to it, and the XOR of the numbers of the objects that refer to
+    /// it. Also returns the number of popular objects, which have more than three referrers.
     fn counted(nodes: u32, rows: &[(u32, u32)]) -> (Vec<u32>, usize) {
         let store = Store::new(None);
         let graph = HeapGraph::from_rows(nodes, rows, &[0], &store).unwrap();

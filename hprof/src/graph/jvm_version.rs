@@ -15,7 +15,7 @@ const TEXT: usize = 256;
 
 /// Returns the system property `java.vm.version`.
 ///
-/// Cost: for each object that is read, a walk over a few hundred records.
+/// Cost: to read one object, the code walks over a few hundred records. The search for the property reads many objects.
 pub(crate) fn read(parts: &Parts<'_>) -> Option<String> {
     let system = *parts.classes.by_name("java.lang.System").first()?;
     let mut statics = parts.classes[system].statics.iter();

@@ -345,8 +345,8 @@ struct Batches<'a> {
     lost: Option<Range<usize>>,
     /// The end of the part of the dump that can be parsed.
     end: usize,
-    /// The offset in the dump at which the current heap record ends. Blocks (groups of objects) that end up to this
-    /// offset belong to this record.
+    /// The offset in the dump at which the current heap record ends. Blocks (groups of objects) that end at or before
+    /// this offset belong to this record.
     heap: usize,
 }
 

@@ -33,11 +33,11 @@ pub struct Layout {
     pub array_header: u32,
     /// Object sizes are multiples of this number of bytes.
     pub align: u32,
-    /// The evidence for the sizes.
+    /// Says whether the sizes were measured or assumed.
     pub source: LayoutSource,
 }
 
-/// The evidence for object sizes.
+/// Says whether object sizes were measured or assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutSource {
     /// Measured distances between objects.

@@ -38,7 +38,7 @@ pub(crate) const fn has_mask(class: u32, references: usize) -> bool {
     class < 1 << CLASS_BITS && references <= MASK_BITS as usize
 }
 
-/// Returns the shape of an instance. Each reference field whose bit is set in `nulls` is null.
+/// Returns the shape of an instance: its class, and which of its reference fields are null (the bits set in `nulls`).
 #[inline(always)]
 pub(crate) const fn with_nulls(class: u32, nulls: u32) -> u32 {
     MASKED | nulls << CLASS_BITS | class

@@ -246,8 +246,8 @@ fn stacks(browser: &mut Browser) -> Result<()> {
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
         "the page shows the stacks of the wrong line: {of}"
     );
-    // The keys below request new stacks. Wait until these arrive before the last key is pressed, because the page then
-    // jumps to them. A key that is pressed earlier has no visible effect.
+    // The keys below request new stacks. When the new stacks arrive, the page jumps to them. So wait for them before
+    // the last key is pressed: a key that is pressed earlier has no visible effect.
     let shown = "document.querySelector('#flame > .flame').dataset.seen";
     browser.eval(&format!("{shown} = 'yes'"))?;
     focus(browser, GRAPH)?;

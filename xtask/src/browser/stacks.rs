@@ -345,8 +345,9 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     browser.no_fault(&ALONE)
 }
 
-/// Number of frames that the two stacks of [`trunk`] share, and all frames of each stack.
+/// Number of frames that the two stacks of [`trunk`] share.
 const SHARED: usize = 58;
+/// Number of frames of each of the two stacks.
 const DEPTH: usize = 60;
 
 /// Checks a page with two stacks of 60 frames with long names: the shared frames are one bar, which the keyboard

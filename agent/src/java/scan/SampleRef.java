@@ -59,7 +59,7 @@ final class SampleRef extends PhantomReference<Object> {
         this.mark = mark;
     }
 
-    /** Moves from a chunk to "dead" the references whose objects were garbage-collected, and returns their number. */
+    /** Moves the references whose objects were garbage-collected from a chunk to "dead", and returns their number. */
     static int sweep(Object[] chunk, Object[] dead, int[] places) {
         int k = 0;
         for (int i = 0; i < chunk.length; i++) {

@@ -53,8 +53,8 @@ impl Heap {
             Self::Young => {
                 // The young generation must not fill up before the dump. Its size is a third of the heap.
                 let young = (1024.0 * scale).ceil().max(16.0);
-                // Start with the whole heap. Without the adaptive size policy, the old generation hardly grows, so a
-                // small heap would cause one GC after another.
+                // The initial heap is large. Without the adaptive size policy, the old generation hardly grows, so a
+                // small initial heap would cause one GC after another.
                 let all = (5120.0 * scale).ceil().max(96.0);
                 command
                     .args(["-XX:+UseParallelGC", "-XX:-UseAdaptiveSizePolicy"])

@@ -50,8 +50,8 @@ impl Builder {
         }
     }
 
-    /// Returns the location of a frame with file and line. Each frame has one location. All lines of a method share one
-    /// function.
+    /// Returns the id of the profile's `Location` for a frame with file and line. Each frame has its own `Location`.
+    /// All `Location`s in a method refer to the same `Function`.
     pub(super) fn place(&mut self, text: &str) -> u64 {
         if let Some(&id) = self.of_frame.get(text) {
             return id;

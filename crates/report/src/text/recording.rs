@@ -111,7 +111,7 @@ fn by_class(report: &Viewed<RecordingReport, RecordingView>, doc: &mut Document)
     more_classes(report.more.class_count, rows.len(), doc);
 }
 
-/// Returns the meaning of the figures.
+/// Returns a text for the report that says which objects its figures count, and how these objects were sampled.
 fn figures_meaning(report: &RecordingReport) -> String {
     // Samples of `jdk.ObjectAllocationSample` have weights from the JVM. The sampling interval in the recording belongs
     // to other events, so it does not apply to these samples.

@@ -129,7 +129,8 @@ fn only_requests_with_the_url_and_a_local_host_are_served() {
         assert_eq!(get(&page, &host, ""), 200, "{host}");
         assert_eq!(get(&runs, &host, ""), 200, "{host}");
     }
-    // Host names that another site could let resolve to this machine.
+    // Host names that the owner of another site could make resolve to this machine (DNS rebinding), and hosts whose
+    // address or port is not the server's.
     for host in [
         "evil.example".to_owned(),
         format!("evil.example:{port}"),

@@ -11,7 +11,7 @@ use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// Reports print this after a class if they mean the elements of its arrays.
+/// Suffix of names in reports: `Foo[*]` stands for the elements of the arrays of type `Foo[]`.
 const ELEMENTS: &str = "[*]";
 /// Number of instances whose fields are read together.
 const CHUNK: usize = 1 << 16;

@@ -57,7 +57,7 @@ pub enum SelectError {
         class: String,
         /// The field.
         field: String,
-        /// The reference fields of the class that have similar names.
+        /// The reference fields of the class whose names are similar to `field`.
         similar: Vec<String>,
     },
     /// The field is null in every instance.

@@ -41,7 +41,7 @@ mod unix {
     /// Length of a step in nanoseconds.
     const STEP: i64 = 10_000_000;
 
-    /// The pipe that wakes the thread that calls `end`.
+    /// The end of the pipe to which the signal handler writes a byte. This byte wakes the thread that calls `end`.
     static WAKE: AtomicI32 = AtomicI32::new(-1);
     /// True if the handler must not wait any longer.
     static ENDED: AtomicBool = AtomicBool::new(false);
@@ -137,7 +137,7 @@ mod unix {
             return default_action(signal);
         };
         match before.sa_sigaction {
-            // An ignored fault would be raised forever.
+            // If the signal were ignored, the read would be repeated and raise it again, forever.
             libc::SIG_DFL | libc::SIG_IGN => default_action(signal),
             function if before.sa_flags & libc::SA_SIGINFO != 0 => {
                 // SAFETY: the system had this function registered as a handler of this type, and would have called it
