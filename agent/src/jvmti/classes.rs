@@ -37,7 +37,7 @@ pub(crate) trait ClassFiles {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. The comment of each unsafe block below names the arguments that the block relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn class_file<F: ClassFiles>(
     _: *mut jvmtiEnv,
     _: *mut JNIEnv,
@@ -95,7 +95,7 @@ unsafe extern "C" fn class_file<F: ClassFiles>(
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. The comment of each unsafe block below names the arguments that the block relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn thread_start<F: ClassFiles>(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -109,7 +109,7 @@ unsafe extern "C" fn thread_start<F: ClassFiles>(
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. The comment of each unsafe block below names the arguments that the block relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn thread_end<F: ClassFiles>(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,

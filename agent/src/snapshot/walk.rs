@@ -504,7 +504,7 @@ fn id(tag: jlong) -> u64 {
 ///
 /// # Safety
 /// Only the JVM calls this function, during the walk.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. The comment of each unsafe block below names the arguments that the block relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn on_reference(
     kind: jint,
     info: *const Info,
@@ -585,7 +585,7 @@ unsafe extern "C" fn on_reference(
 ///
 /// # Safety
 /// Only the JVM calls this function, during the walk.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. The comment of each unsafe block below names the arguments that the block relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn on_primitive(
     kind: jint,
     info: *const Info,
@@ -629,7 +629,7 @@ unsafe extern "C" fn on_primitive(
 ///
 /// # Safety
 /// Only the JVM calls this function, during the walk.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. The comment of each unsafe block below names the arguments that the block relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn on_array(
     _: jlong,
     _: jlong,
