@@ -29,8 +29,8 @@ const BELOW: usize = 64;
 /// If there are at least this number of threads of an application class, they are not a pool: the program keeps
 /// creating threads.
 const POOL: u64 = 64;
-/// Limits of the search that tests if objects that dominate each other form a chain: at most `LINKS` levels, and at most
-/// `LOOKED_AT` objects on each level.
+/// Limits of the search that tests if objects that dominate each other form a chain: at most `LINKS` levels, and at
+/// most `LOOKED_AT` objects on each level.
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 

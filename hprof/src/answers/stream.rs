@@ -65,7 +65,7 @@ pub struct Place {
     at: usize,
 }
 
-/// The result of one call of [`Parts::links`].
+/// References that one call of [`Parts::links`] found.
 #[derive(Debug, Default)]
 pub struct Links {
     /// The references for which `wanted` returned true, in the order of the file.
@@ -303,8 +303,8 @@ impl<'a> Parts<'a> {
         Some(self.0.record(place.object, &self.0.raw_of(place)?))
     }
 
-    /// Returns the text of the string whose record is at `place`. `place_of` returns the location of another object.
-    /// See [`Snapshot::string`].
+    /// Returns the text of the string whose record is at `place`. `place_of` must return the location of the object
+    /// that it gets, which is the string's array. See [`Snapshot::string`].
     ///
     /// Cost: reads two records.
     #[must_use]

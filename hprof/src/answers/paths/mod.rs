@@ -53,8 +53,8 @@ impl Default for PathOptions<'_> {
 /// A shortest path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Path {
-    /// The kind of GC root that holds the first object. `None` if the followed references do not reach the class at
-    /// which the path begins.
+    /// The kind of GC root that holds the first object. `None` if the path begins at a class that the followed
+    /// references do not reach.
     pub root: Option<RootKind>,
     /// The objects, from the GC root to the target.
     pub steps: Vec<Step>,
