@@ -102,7 +102,7 @@ impl Snapshot {
         }
     }
 
-    /// For each class object whose dominator is an instance of the class: stores the code of the reference from the
+    /// Stores, for each class object whose dominator is an instance of the class, the code of the reference from the
     /// instance to its class. The graph's adjacency lists do not contain this reference.
     fn instances_hold_classes(&self, slots: &[AtomicU16]) {
         for class in (0..self.split.classes).map(ClassIndex) {

@@ -349,7 +349,7 @@ struct Choice<'a, F> {
     thresholds: Thresholds,
 }
 
-/// The sets of objects that select the core. One pass over the adjacency lists finds them.
+/// Sets of objects from which the core is computed. One pass over the adjacency lists finds them.
 struct Marks {
     /// Objects that are always in the core, whatever objects they refer to: witnesses, and objects with a long
     /// adjacency list.

@@ -29,8 +29,8 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 /// The rule that selects which bare objects are treated as objects with references, not as leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// In each piece of the file (about a megabyte), this many first bare objects of each class are treated as objects
-    /// with references.
+    /// In each piece of the file (about a megabyte), the first bare objects of each class are treated as objects with
+    /// references. This is their number.
     first: u32,
     /// After the first ones, every n-th bare object of a class in the piece stays. This is n.
     every: u32,

@@ -184,7 +184,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Returns the id of the object to which a static field of a boot loader class refers. `None` if the field is null.
+    /// Returns the id of the object to which a static field of a boot loader class refers. Returns `None` if the field
+    /// does not exist or is null.
     fn static_value(&self, class: &str, field: &str) -> Option<u64> {
         let classes = &self.survey.classes;
         let mut named = classes.by_name(class).iter().map(|&c| &classes[c]);
