@@ -72,8 +72,9 @@ impl Summary {
 
     /// Reads a file that [`Summary::to_file`] made. `path` is the name that the report gives the dump.
     ///
-    /// # Errors Returns an error if the file has another version or kind of [`Refs`], is damaged, or cannot be read.
-    /// Also returns an error if `options` has a ProGuard mapping, but the names in the file were not mapped.
+    /// # Errors
+    /// Returns an error if the file has another version or kind of [`Refs`], is damaged, or cannot be read. Also
+    /// returns an error if `options` has a ProGuard mapping, but the names in the file were not mapped.
     pub fn from_file(file: &Path, options: &Options, path: String) -> Result<Self, IndexFault> {
         let content = cache_kind(None, options.refs).read(file, MOST_ALONE)?;
         let mut summary = Self::decoded(&content, None).ok_or(IndexFault::Damaged(

@@ -132,8 +132,8 @@ impl Store {
         })
     }
 
-    /// Replaces new pages of the array, behind the offset `from`, with memory pages that were kept for reuse. Clears the
-    /// reused pages. Replaces only large pages that lie completely within the first `bytes` bytes.
+    /// Replaces new pages of the array, behind the offset `from`, with memory pages that were kept for reuse. Clears
+    /// the reused pages. Replaces only large pages that lie completely within the first `bytes` bytes.
     ///
     /// # Errors
     /// Returns an error if pages cannot be moved and there is no memory to copy them to. The pages before the offset
