@@ -102,7 +102,7 @@ pub(crate) fn jvmti() -> Option<Jvmti> {
     agent().map(|agent| agent.jvmti)
 }
 
-/// Returns the agent with index `place` in `AGENTS`. It may be older than the current agent.
+/// Returns the agent with index `place` in `AGENTS`, even if a later attach has made another agent the current one.
 fn agent_at(place: usize) -> Option<&'static Agent> {
     AGENTS.get(place)?.get()
 }
@@ -587,8 +587,8 @@ impl Agent {
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
         usage::stop_counting(env);
-        // Request the stop before the events are disabled. After a delay, the agent's thread enables the events, and
-        // disables them again if a stop was requested.
+        // Request the stop before the events are disabled. The agent's thread may be about to enable the events,
+        // because it does so after a delay. After that it checks for the request, and disables the events again.
         self.wakeup.stop();
         self.jvmti.disable();
         let Some(running) = self.running.borrow() else {

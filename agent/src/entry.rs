@@ -67,7 +67,7 @@ unsafe fn with_agent(raw: *mut JNIEnv, work: impl for<'a> FnOnce(&Env<'a>)) {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn sampled_object_alloc(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -98,7 +98,7 @@ unsafe extern "C" fn sampled_object_alloc(
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn class_load(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -153,7 +153,7 @@ unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     without_reentry(|| {
         // SAFETY: the JVM passed this environment for the current thread.
@@ -165,7 +165,7 @@ unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
     without_reentry(|| {
         // SAFETY: the JVM passed this environment for the current thread.
@@ -177,7 +177,7 @@ unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
     for _ in 0..agent::MAX_FAULTS {
         let mut ended = false;
@@ -201,7 +201,7 @@ unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mu
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
     without_reentry(|| {
         // SAFETY: the JVM passed this environment for the current thread.
@@ -213,7 +213,7 @@ unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mu
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn count_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, round: *mut c_void) {
     without_reentry(|| {
         if let Some(jvmti) = counting::jvmti() {
@@ -262,7 +262,7 @@ fn body(thread: Thread) -> as_int::AgentThread {
     }
 }
 
-/// The functions that the JVM calls, for `jvmti`.
+/// Functions that the JVM calls, in the form that `jvmti` needs.
 const CALLED: Called = Called {
     callbacks,
     thread: body,
@@ -290,7 +290,7 @@ unsafe fn text_of(options: *const c_char) -> String {
 /// Only the JVM calls this function.
 // SAFETY: the JVM looks this function up by its name, and no other function has this name.
 #[unsafe(no_mangle)]
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 pub(crate) unsafe extern "system" fn Agent_OnLoad(
     vm: *mut JavaVM,
     options: *mut c_char,
@@ -313,7 +313,7 @@ pub(crate) unsafe extern "system" fn Agent_OnLoad(
 /// Only the JVM calls this function.
 // SAFETY: the JVM looks this function up by its name, and no other function has this name.
 #[unsafe(no_mangle)]
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 pub(crate) unsafe extern "system" fn Agent_OnAttach(
     vm: *mut JavaVM,
     options: *mut c_char,

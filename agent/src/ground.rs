@@ -21,8 +21,8 @@ use crate::table::Table;
 use crate::totals::Totals;
 use crate::unproven::{Unproven, is_to_follow_few};
 
-/// Arrays and threads that were created. The arrays are not published yet, and the threads are not started. Dropping
-/// this value leaves the heap as it was.
+/// The agent's new Java objects: arrays that are not published yet, and threads that are not started yet. Dropping this
+/// value leaves the heap as it was.
 pub(crate) struct Ground<'local> {
     pub(crate) refs: Arc<RefClass>,
     /// Values for the static fields of the sample class.

@@ -88,7 +88,7 @@ impl Clock {
         at.unwrap_or(now).min(now)
     }
 
-    /// Returns the maximum difference between the times of a GC and the times of its pause.
+    /// Returns the maximum difference between the time that a bean reports for a GC and the time of its recorded pause.
     fn max_time_difference(&self) -> Duration {
         if self.exact { NEAR } else { FAR }
     }
@@ -200,8 +200,8 @@ impl JvmStats {
                 (collector.count, collector.time) = (0, 0);
             }
         } else {
-            // Only GCs after this moment will be reported by the beans, so no bean will report a GC for the pauses
-            // recorded until now. Keep these pauses if the lookup was postponed. Drop them right after an attach.
+            // The beans report only GCs after this moment. So the pauses recorded until now belong to GCs that no bean
+            // reports. If the lookup was postponed, keep these pauses. Right after an attach, drop them.
             let (early, missed) = pauses.take();
             if self.put_off {
                 self.early = early;
@@ -641,7 +641,7 @@ pub(crate) struct Invocation {
 }
 
 impl Invocation {
-    /// Reads the invocation. Values that cannot be read are empty.
+    /// Reads the JVM's version, arguments and main class. Values that cannot be read are empty.
     pub(crate) fn current(env: &Env<'_>) -> Self {
         let property = |key| property(env, key).unwrap_or_default();
         let (name, version) = (property("java.vm.name"), property("java.vm.version"));

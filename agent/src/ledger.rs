@@ -218,8 +218,8 @@ impl Ledger {
         (self.refused.load(Relaxed), bytes)
     }
 
-    /// Records that a sample was collected. Returns its class and stack, or `None` if it has no account. `allocated_ms`
-    /// is the uptime at its allocation.
+    /// Records that a sampled object was collected. Returns its class and stack, or `None` if the sample belongs to no
+    /// account (the totals of a class and stack). `allocated_ms` is the JVM's uptime when the object was allocated.
     pub(crate) fn collected(
         &self,
         booking: Booking,

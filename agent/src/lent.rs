@@ -33,7 +33,7 @@ struct Place<T>(Mutex<Option<Arc<Share<T>>>>);
 /// A reference to the value, shared by the threads that use the same place. Its reference count counts their loans.
 struct Share<T>(Arc<T>);
 
-/// A borrowed value. The value is not dropped before the loan.
+/// A value that is borrowed from [`Lent`]. It is dropped after all its loans.
 pub(crate) struct Loan<T>(Arc<Share<T>>);
 
 impl<T> Deref for Loan<T> {

@@ -29,7 +29,7 @@ const MAX_TRACE: u64 = 1 << 40;
 /// How the agent finds the samples whose objects were collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReaperChoice {
-    /// The default: the choice depends on the JDK.
+    /// The default: the agent chooses one of the other two ways, depending on the JDK.
     #[default]
     Auto,
     /// The agent checks every reference in the table.
@@ -589,10 +589,10 @@ mod tests {
         };
         assert!(passes("com.acme.Bar", "org.X") && !passes("com.acme.Foo", "org.X"));
         assert!(!passes("org.acme.Bar", "org.X"));
-        // Here, the class whose code allocates decides.
+        // In the next two lines, the class whose code allocates decides if the allocation passes the filter.
         assert!(passes("byte[]", "com.acme.Bar") && !passes("byte[]", "com.acme.Foo"));
         assert!(!passes("com.acme.Bar", "com.acme.Foo"));
-        // The filter asks for the class whose code allocates only if the object's class does not decide.
+        // The filter looks up the class whose code allocates only if the object's class does not decide.
         let open = Filter::default();
         assert!(open.passes(open.match_name(None), || unreachable!()));
         let one = Options::parse("include=^com").unwrap().filter;

@@ -21,7 +21,7 @@ const LEAST: u32 = 8;
 /// The samples tracked in the current window.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// Upper half: the number of the window. Lower half: the number of samples in it.
+    /// Upper half: the number of the current time window. Lower half: the number of samples tracked in this window.
     window: AtomicU64,
     most: u32,
 }
@@ -56,7 +56,8 @@ impl Pace {
         low(self.window.load(Relaxed)) >= self.most
     }
 
-    /// Halves the count of the current window. Call this after half of the tracked samples were discarded.
+    /// Halves the number of samples that count for the current time window. Call this after half of the tracked samples
+    /// were discarded.
     pub(crate) fn halve_count(&self) {
         let halve = |window: u64| Some(window >> 32 << 32 | u64::from(low(window) / 2));
         let _ = self.window.fetch_update(Relaxed, Relaxed, halve);

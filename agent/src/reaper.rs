@@ -43,7 +43,7 @@ const FREE_FOR_COLLECTING: Duration = Duration::from_secs(1);
 const MOST_IN_USE: u64 = 1 << 30;
 const LONGEST_COLLECTION: Duration = Duration::from_millis(500);
 
-/// The data that the thread works with.
+/// The data that the agent's thread needs to find collected samples.
 pub(crate) struct Work<'a> {
     pub(crate) jvmti: Jvmti,
     pub(crate) sampler: &'a Sampler,
@@ -227,8 +227,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Records collected samples for the trace. Also records that the newest of them was found dead. This shows that
-    /// older tracked samples are live (see `unproven`).
+    /// Records collected samples for the trace. Also records that the newest of them was found dead. If an older sample
+    /// was not found dead, this shows that the older sample is live (see `unproven`).
     fn record_collected(&self, table: &Table, slots: &[u32]) {
         if let Some(unproven) = &self.sampler.unproven
             && std::ptr::eq(table, &raw const self.sampler.samples)

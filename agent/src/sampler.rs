@@ -175,8 +175,8 @@ impl Sampler {
             && !self.unproven.as_ref().is_some_and(is_crowded)
     }
 
-    /// Stores a sample in its slot. The elements of the last tuple are the sample's uid, its size, and the ids of its
-    /// class and stack. Returns false if the heap is full.
+    /// Stores a sample in its slot. Returns false if the heap is full. The parameters are: the thread and the object;
+    /// the slot; and the sample's uid, its size in bytes, and the ids of its class and stack.
     fn follow(
         &self,
         env: &Env<'_>,

@@ -74,8 +74,8 @@ impl SlotRecords {
         };
         let records = chunk.get_or_init(|| (0..CHUNK).map(|_| AtomicRecord::default()).collect());
         let atomic = &records[slot % CHUNK];
-        // Use `Release`, so that a thread that reads one of these new values also sees that the previous uid was
-        // cleared.
+        // Use `Release`. If a thread reads one of these new values, it then also sees that the uid of the slot's
+        // previous sample was cleared.
         atomic.size.store(record.size, Release);
         atomic.booking.store(record.booking.bits(), Release);
         atomic.thread.store(record.thread, Release);

@@ -76,7 +76,7 @@ impl Table {
         self.records.at(slot)
     }
 
-    /// Returns the uid of the slot's content, or 0 if it is empty.
+    /// Returns the uid of the sample in a slot, or 0 if the slot is empty.
     pub(crate) fn uid_at(&self, slot: u32) -> u64 {
         self.records.uid(slot)
     }

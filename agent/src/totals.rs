@@ -10,7 +10,7 @@ use crate::jvmti::calls::{Env, Result};
 
 type Chunk = Box<[AtomicU64]>;
 
-/// `N` counters for each id below a limit.
+/// A group of `N` counters for each id below a limit.
 pub(crate) struct Totals<const N: usize> {
     chunks: Box<[OnceLock<Chunk>]>,
     dirty: Box<[AtomicBool]>,

@@ -10,8 +10,8 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 /// Name of the agent's thread.
 pub(crate) const THREAD: &str = "heapdiff agent";
-/// Maximum number of references from the object in a static field of the agent to one of the agent's arrays. A longest
-/// path is: array of chunks, chunk, object that watches a collection, its array of counts.
+/// Maximum number of references from an object in a static field of the agent to an array of the agent. The longest
+/// path has three: array of chunks -> chunk -> object that watches a collection -> its array of counts.
 const DEEP: usize = 3;
 /// Maximum number of dominators to visit above one of the agent's objects. A small number is enough, because these
 /// objects are close to the GC roots.
@@ -42,7 +42,7 @@ pub struct AgentObjects {
 }
 
 impl AgentObjects {
-    /// Finds the agent's objects.
+    /// Finds the objects in the dump that belong to the agent.
     ///
     /// Cost: nothing in a dump without the agent. Otherwise, checks the class of each object and reads the agent's
     /// tables from the file. The result has one bit for each object of the dump.

@@ -412,7 +412,7 @@ impl Allocated {
         self.lines = lines;
     }
 
-    /// Keeps the lines that changed by the most bytes and merges the others into one line.
+    /// Keeps the lines of the table that changed by the most bytes, and merges the others into one line.
     fn merge_after_top(&mut self, most: usize, dumps: usize) {
         if self.lines.len() <= most {
             return;

@@ -112,7 +112,7 @@ impl<'a> Aligned<'a> {
         self.tries[self.tries.len() - 1]
     }
 
-    /// Returns the node of the first trie that corresponds to a node of the last trie.
+    /// Returns the trie node of the first dump that corresponds to a trie node of the last dump.
     pub(crate) fn first(&self, step: StepId) -> Option<StepId> {
         *self.same[step.0 as usize].first()?
     }

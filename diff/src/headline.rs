@@ -131,8 +131,9 @@ fn main_stack<'a>(stacks: &'a [Stack], class: &str) -> Option<&'a Stack> {
     of_class.or(stacks.first())
 }
 
-/// Returns the application frames of a stack. Leaves out the innermost frames if they are in a constructor or factory
-/// method of the class that accumulates. Leaves out the code of a lambda if the method that contains it follows.
+/// Returns at most two application frames of a stack: the innermost one, and the next one that is not the code of a
+/// lambda. If the innermost frames are in a constructor or factory method of the class that accumulates, leaves these
+/// frames out.
 fn application_frames<'a>(stack: &'a Stack, class: &str) -> Vec<&'a str> {
     let own: Vec<&str> = informative_frames(&stack.frames).collect();
     let makes =

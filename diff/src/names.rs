@@ -116,8 +116,8 @@ pub(crate) fn is_generated(name: &str) -> bool {
     PARTS.iter().any(|p| name.contains(p))
 }
 
-/// True for a JDK class whose objects serve unrelated purposes, such as `String`. A path to one of its objects does not
-/// show how the other objects are held.
+/// True for a JDK class whose objects serve unrelated purposes, such as `String`. The path to one object of such a
+/// class does not show what holds the other objects of the class.
 pub(crate) fn is_general_purpose_class(name: &str) -> bool {
     let special = name.starts_with("jdk.internal.ref.") || name == "java.lang.VirtualThread";
     is_jdk(name) && !special

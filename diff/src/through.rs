@@ -19,7 +19,7 @@ struct Passing<'a> {
     /// stack.
     depth: u128,
     stacks: u64,
-    /// The frame of the method. If the stacks have different lines in the method, only the method.
+    /// The frame of the method, with the line. If the stacks have different lines in the method, without the line.
     frame: &'a str,
 }
 

@@ -184,7 +184,8 @@ fn a_constant_of_a_library_is_no_bound() {
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
     assert!(has_reason(&s, "maxWeight is 10,000"), "{s:#?}");
     assert!(!has_reason(&s, "weights"), "{s:#?}");
-    // In a cache that weighs its entries, an entry may weigh more than 1.
+    // In a cache that weighs its entries, an entry may weigh more than 1. So the report states the limit as a sum of
+    // weights, not as a number of entries.
     let s = suspect(|n| guava(1_000_000, "com.acme.Bytes", n));
     assert!(
         has_reason(

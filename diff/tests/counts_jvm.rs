@@ -97,7 +97,7 @@ impl Found {
     }
 }
 
-/// Samples estimate the total number of bytes that a program keeps. Counts show how much of the total belongs to each
+/// Samples show how many bytes a program keeps in total. Allocation counts show how much of this total belongs to each
 /// stack.
 #[test]
 fn counts_narrow_the_estimates_from_samples() {

@@ -9,8 +9,8 @@ use heapdiff_diff::{Report, Suspect};
 use hprof::Source;
 use testdata::writer::Obj;
 
-/// Returns a dump at a time in seconds. Each static field of a registry has this number of entries. A few entries are
-/// larger than the others.
+/// Returns a dump that was taken at a time in seconds. Each static field of the class `Registry` has the given number
+/// of entries. If a field has fewer than 100 entries, they are larger than those of other fields.
 fn registry(seconds: u64, counts: &[(&str, usize)]) -> Source {
     let mut app = App::at(1_700_000_000_000 + seconds * 1000);
     let names: Vec<&str> = counts.iter().map(|&(name, _)| name).collect();

@@ -123,7 +123,7 @@ fn weak_map(count: usize, refer: bool) -> Vec<u8> {
             .collect();
         let table = array(heap, entries);
         let map = heap.add_instance(map, &[table.into()]);
-        // If the values do not refer to the keys, an array outside of the map keeps the keys alive.
+        // If the map's values do not refer to its keys, this array keeps the keys alive.
         let used = array(heap, if refer { Vec::new() } else { keys });
         array(heap, vec![map, used])
     })

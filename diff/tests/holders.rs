@@ -33,7 +33,8 @@ fn a_weak_reference_is_no_path() {
         let queue = app.class("com.acme.Queue", &["messages"], &[]);
         let server = app.class("com.acme.Server", &["queue"], &["instance"]);
         let monitor = app.class("com.acme.Monitor", &["queue"], &["instance"]);
-        // `AWatch` comes first by name and by position, but its reference to the queue is weak.
+        // The class `AWatch` comes first by name and by position, but its reference to the queue is weak. So the
+        // reported path must not go through it.
         let watch = app.class("com.acme.AWatch", &[], &["watched"]);
         let rows = app.rows(message, messages, 200);
         let array = app.array(rows);

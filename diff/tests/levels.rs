@@ -128,8 +128,8 @@ fn objects_that_only_moved_did_not_grow() {
 
 #[test]
 fn figures_from_class_totals_are_marked() {
-    // The entries have 24 bytes. If there are few, they are too small a part of the heap to have a trie node of their
-    // own.
+    // Each entry has 24 bytes. If there are only a few entries, they are too small a part of the heap to have a trie
+    // node of their own.
     let heap = |entries: usize| {
         let mut app = App::new();
         let entry = app.class("com.acme.Entry", &["id", "next"], &[]);
@@ -282,7 +282,8 @@ fn application_containers_are_looked_through() {
             &[3000, 9000][..],
         );
         assert_eq!(found, [expected], "{nodes}");
-        // If a table class is used in only one place, it was written for that place, so it is not a container.
+        // If the class `Table` is used in only one place, it was written for that place, so it does not count as a
+        // container.
         let grown = report([3000, 9000].map(|n| theatre(&["bookings"], n, nodes)));
         let holder = &grown.suspects[0].holder;
         assert_eq!(holder, "com.acme.Table.values", "{nodes}");
@@ -349,7 +350,7 @@ fn thread_locals_and_variables_have_source_names() {
 
 #[test]
 fn a_report_states_how_much_the_suspects_explain() {
-    // For each entry, the suspect holds 1 KB. Further objects are in many static fields of other classes.
+    // The heap has a suspect that holds 1 KB for each entry. Static fields of other classes hold further objects.
     let heap = |entries: usize, others: usize| {
         let mut app = registry(entries, [false; 2]);
         for i in 0..others {

@@ -476,7 +476,7 @@ fn samples_that_are_not_live_are_omitted_and_counted() {
         ..Sampled::new(boot.thread, 5, 0, 2)
     };
     agent.sample(definition);
-    // The agent also took a sample of the same class object.
+    // The agent also has a sample (uid 6) whose object is the same class object.
     agent.sample(Sampled::new(boot.thread, 6, 112, 1));
     agent
         .collected
@@ -865,8 +865,8 @@ fn classes_are_counted_if_the_strategy_counts_them() {
     assert_eq!(counts(&allocated_by(|_| ())), None);
 }
 
-/// Returns a dump of the program in which no entry has a sample. The agent has these totals at its two sites, and
-/// reports the class of each site's last sample.
+/// Returns a dump of the program in which no entry of the registry has a sample. `totals` are the agent's totals at its
+/// two sites. `types` has, for each site, the class of its last sample.
 fn counted(entries: usize, pid: i64, totals: [(i64, i64); 2], types: Vec<i64>) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     program(&mut heap, entries);
@@ -897,14 +897,15 @@ fn without_a_stack_the_allocations_of_the_class_are_shown() {
             .collect::<Vec<_>>()
     };
     let (added, loaded) = (ADDED.to_owned(), LOADED.to_owned());
-    // All but ten of the second site's samples were taken before the first dump.
+    // At the second site, 80 of the 90 samples were taken before the first dump.
     let before = [(10, 100_000), (80, 800_000)];
     let expected = [(added.clone(), 20, 200_000), (loaded.clone(), 10, 100_000)];
     assert_eq!(told(1, before, &[0, 1, 1]), expected);
     // All samples were taken before the first dump, so the site has allocated nothing since.
     let before = [(10, 100_000), (90, 900_000)];
     assert_eq!(told(1, before, &[0, 1, 1]), [(added.clone(), 20, 200_000)]);
-    // In the first case, one site has an unknown class id. In the second, one site has no class.
+    // In the first case, the second site has an unknown class id (7). In the second case, the first site has no class
+    // (0).
     let before = [(0, 0), (0, 0)];
     assert_eq!(told(1, before, &[0, 1, 7]), [(added, 30, 300_000)]);
     assert_eq!(told(1, before, &[0, 0, 1]), [(loaded, 90, 900_000)]);

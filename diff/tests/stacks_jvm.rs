@@ -202,7 +202,7 @@ fn without_tracked_samples_the_class_has_the_right_stack() {
             let first = first.unwrap_or_else(|| panic!("{name}: {few:#?}"));
             assert!(few.stacks.is_empty() && first.samples > 0, "{name}");
             assert!(scenario.accepts_stack(&first.frames), "{name}: {first:?}");
-            // If all samples are tracked, the report shows the stacks that allocated the held objects.
+            // If all samples are tracked, the report shows the stacks that allocated the objects of the suspect.
             for (options, flag) in [
                 ("interval=0", "-XX:+UseZGC"),
                 ("interval=4k", "-XX:+UseG1GC"),
@@ -411,8 +411,8 @@ fn survival_is_right_after_downsampling() {
                 stack.estimated_bytes,
                 stack.ci95[1] - stack.estimated_bytes,
             );
-            // Each of about a thousand samples is alive with this probability. Even with 500 samples, five standard
-            // errors of the share are below 80 per mille.
+            // Each of about a thousand samples is alive with the probability `expected`, in thousandths. Even with only
+            // 500 samples, five standard errors of the share of live samples are below 80 thousandths.
             assert!(live.samples > 400, "{stack:?}");
             assert!(stack.survival_permille.abs_diff(expected) < 80, "{stack:?}");
         }
@@ -523,7 +523,8 @@ fn names_of_kotlin_and_scala() {
                     "JDK {}",
                     jdk.major()
                 );
-                // A lambda is represented by a function. Code that the compiler generated calls this function.
+                // The code of a lambda is in a function of its own. The compiler generates code that calls this
+                // function. The stack must not contain this generated code, whose names have a `$`.
                 let rest = &stack.frames[frames.len()..];
                 assert!(
                     rest.iter()

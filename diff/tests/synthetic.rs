@@ -128,7 +128,7 @@ fn the_growing_list_is_named_and_measured() {
         (s.growth.shallow_bytes, s.growth.retained_bytes),
         (500 * 16, 500 * (16 + 1016))
     );
-    // The list's array has 500 more references, of 4 bytes each.
+    // The list's array has 500 more elements, which are references of 4 bytes each.
     assert_eq!(report.delta.shallow_bytes, 500 * (16 + 1016) + 500 * 4);
     assert_eq!(report.delta.objects, 1000);
 }
@@ -482,7 +482,7 @@ fn suspects_are_chosen_by_their_class_or_their_holders() {
     assert_eq!(with("com.acme.Message"), queue);
     assert_eq!(with("com.acme.Queue"), queue);
     assert_eq!(with("com.acme.Registry"), registry);
-    // A filter is not compared with the classes between holder and content, nor with names of fields.
+    // A filter does not apply to the classes between the holder and the content of a suspect, nor to names of fields.
     for none in ["java.util.ArrayList", "com.acme.Registry.entries"] {
         assert_eq!(with(none), [], "{none}");
     }

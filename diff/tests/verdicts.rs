@@ -172,7 +172,8 @@ fn two_dumps_of_a_filling_table_show_growth_only() {
 
 #[test]
 fn objects_on_other_paths_in_one_dump_are_not_gone() {
-    // In the second dump, a local variable of a thread also refers to the entries, so no field dominates them.
+    // In the second dump, a local variable of a thread refers to the entries in addition to the static field, so no
+    // field dominates them.
     let heap = |count: usize, held: bool| {
         let mut app = App::new();
         let entry = app.class("com.acme.Entry", &[("payload", OBJECT)]);
@@ -198,7 +199,8 @@ fn objects_on_other_paths_in_one_dump_are_not_gone() {
         (Verdict::Leak, Some("steady")),
         "{s:#?}"
     );
-    // The entries are found through the local variable, so no figure has to be interpolated.
+    // The entries of the second dump are found through the local variable, so their number is not interpolated from the
+    // other dumps.
     assert_eq!(s.objects, [1000, 2000, 3000, 4000]);
     assert!(!has_reason(s, "in dump 2"), "{:?}", s.reasons);
 }
@@ -466,7 +468,8 @@ fn the_maximum_so_far_is_not_a_bound() {
         verdict([1000, 2000, 3000], [1050, 2050, 3050]),
         Verdict::Leak
     );
-    // If the value is higher than the number of sessions, it may be a limit that the sessions never reached.
+    // If the value of `maxActive` is higher than the number of sessions, it may be a limit that the sessions never
+    // reached.
     assert_eq!(
         verdict([1000, 2000, 3000], [5000, 5000, 5000]),
         Verdict::Growth

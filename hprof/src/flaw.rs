@@ -83,7 +83,7 @@ pub enum Flaw {
     SameClasses { classes: u64 },
     /// Some objects have the same id as another object.
     SameObjects { objects: u64 },
-    /// The dump also has instance records for class objects.
+    /// The dump has instance records for class objects, in addition to the records of the classes.
     WrittenTwice { classes: usize },
     /// Classes have too many fields.
     TooManyFields { classes: u64 },

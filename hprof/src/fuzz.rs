@@ -20,7 +20,7 @@ pub fn run_single_threaded() {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .use_current_thread();
-    // If threads were started before, they continue to be used.
+    // Ignore the error: if the thread pool exists already, it continues to be used.
     let _ = pool.build_global();
 }
 

@@ -89,7 +89,7 @@ fn elements(snapshot: &Snapshot, contents: &Contents) -> Vec<String> {
     text.chain(contents.entries.iter().map(one)).collect()
 }
 
-/// Collections whose elements Java iterates in another order than that of their table.
+/// Collections whose elements Java iterates in another order than that of the table in the heap.
 const UNORDERED: [&str; 5] = ["setOf2", "setOf5", "mapOf3", "hashtable", "weakMap"];
 
 fn check(jdk: &Jdk, flag: &str) -> Vec<String> {

@@ -316,8 +316,8 @@ fn random_bytes_after_a_header_do_no_harm() {
         let header = bytes.iter().position(|&b| b == 0).unwrap() + 13;
         for round in 0..200 {
             let mut random = bytes[..header].to_vec();
-            // Half of the rounds begin with the header of a heap record, so that the random bytes are read as
-            // sub-records.
+            // Half of the random inputs begin with the header of a heap record, so that the random bytes after it are
+            // read as sub-records.
             let len = rng.below(4000);
             if round % 2 == 0 {
                 random.extend([0x1c, 0, 0, 0, 0]);
@@ -473,7 +473,7 @@ fn a_file_that_is_not_a_dump_is_an_error() {
     ] {
         assert!(analyse(wrong).is_err(), "{wrong:?}");
     }
-    // If the file contains only a header, the error does not mention a next dump.
+    // If the file contains only a header, the error does not mention that another dump follows in the file.
     assert!(matches!(
         analyse(&bytes[..31]),
         Err(Error::NoHeap { next: None, .. })

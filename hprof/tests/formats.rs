@@ -632,7 +632,7 @@ fn arrays_of_many_unknown_classes_are_counted() {
     assert_eq!(counts, vec![1; arrays as usize]);
 }
 
-/// IDs are not addresses here, so all sizes come from the model.
+/// The IDs of this dump are not addresses, so all sizes come from an assumed object layout.
 #[test]
 fn ids_that_are_not_addresses_give_modelled_sizes() {
     let (true_sizes, _) = open(&zoo(Written::default()).heap.try_build().unwrap().bytes);

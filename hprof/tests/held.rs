@@ -182,7 +182,8 @@ fn classes_loaders_and_threads_hold_objects() {
     let (signers, domain) = (drawn.leaf(), drawn.leaf());
     drawn.heap.set_signers(below, signers);
     drawn.heap.set_protection_domain(below, domain);
-    // A thread holds its local variables. If a field leads to the same object, the field is reported.
+    // A thread holds the objects in its local variables. If a field of the thread refers to the same object, the field
+    // is reported as the holder.
     let thread = drawn.heap.add_thread("main", &[]);
     let (local, field) = (drawn.leaf(), drawn.leaf());
     drawn.heap.add_local(thread, -1, local);

@@ -8,7 +8,7 @@ use std::path::Path;
 use hprof::{ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Ref, Root, Value};
 
-/// Bytes of the array that a static field of each hidden class holds.
+/// Size in bytes of the array to which the static field of each hidden class refers.
 const ARRAY: usize = 100_000;
 
 /// A heap with an application's class loader, three classes of this loader, and a holder. The holder holds an instance

@@ -534,7 +534,7 @@ proptest! {
         let sample = &samples()[which];
         let mut bytes = sample.index.clone();
         for (at, word) in words {
-            // Change neither the header nor the table. Both end before offset 1,024.
+            // Change neither the header nor the table of sections, which both end before offset 1,024.
             let at = 1024 + at.index((bytes.len() - 1024) / 4) * 4;
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }

@@ -153,8 +153,8 @@ fn list_of_boxes(nodes: usize, with_table: bool, softly: bool) -> Vec<u8> {
 fn partly_read_lists_are_within_the_limit() {
     const NODES: usize = 60_000;
     let _alone = limits::alone();
-    // The search descends to the next node before it has read the rest of a node's adjacency list. If the nodes are
-    // also in a table, each node has two referrers: its predecessor and the table.
+    // The search descends to the next node of the list before it has read the rest of the current node's adjacency
+    // list. With `with_table`, each node has two referrers: the previous node and the table.
     for with_table in [false, true] {
         let (taken, snapshot) = allocated(&list_of_boxes(NODES, with_table, false));
         assert!(

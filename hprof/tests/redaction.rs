@@ -169,7 +169,8 @@ fn planted_secrets_are_removed() {
             assert_not_found(&out, SECRET);
             let number = NUMBER.to_be_bytes();
             let found = out.windows(8).filter(|w| *w == number).count();
-            // The number is in a static field, in an instance and in a constant. The constant is always removed.
+            // The dump contains the number in a static field, in an instance and in a constant. The constant is always
+            // removed, the other two only if `numbers` is true.
             assert_eq!(found, if numbers { 0 } else { 2 });
             assert_eq!(warnings, ["1 records of unknown kinds were skipped"]);
             let again = left(&out, numbers);
@@ -271,7 +272,8 @@ fn data_that_cannot_be_parsed_is_not_copied() {
         changed[at] ^= 0x15;
         let (out, warnings) = redacted(&changed, false);
         lost += warnings.len();
-        // The changed byte may give a name the ID of a class name.
+        // The changed byte may give a name the ID of a class name. So test only that the copy has nothing that a
+        // redaction removes.
         let again = left(&out, false);
         assert!(again.is_clean(), "{at}: {warnings:?} {again:?}");
     }
@@ -353,7 +355,8 @@ fn records(dump: &[u8]) -> Vec<(usize, u8, usize)> {
     records
 }
 
-/// Returns the dump with another length in the header of the record at `record`, so that this record ends at `end`.
+/// Returns a damaged copy of the dump. The header of the record at `record` has another length, so that this record
+/// seems to end at `end`.
 fn ending_at(dump: &[u8], record: usize, end: usize) -> Vec<u8> {
     let mut dump = dump.to_vec();
     let length = u32::try_from(end - record - 9).unwrap();

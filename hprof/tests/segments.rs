@@ -26,7 +26,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// Returns the parts of a dump with a list of 400 nodes. The base has at least `padding` additional bytes.
+    /// Creates a dump with a linked list of 400 nodes, and splits it into parts. The base has at least `padding`
+    /// additional bytes.
     fn new(padding: usize) -> Self {
         let mut heap = HeapBuilder::new(Written {
             framing: Framing::Segments { bytes: 1000 },

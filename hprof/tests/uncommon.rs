@@ -252,7 +252,7 @@ fn classes_of_a_loader_without_references_are_reachable() {
     let loaders = heap.add_class("app.Loader", Some(boot.object), &[], &[]);
     let loader = heap.add_instance(loaders, &[]);
     heap.add_root(Root::JniGlobal { global_ref: 1 }, loader);
-    // The same class also has instances that are not loaders.
+    // The same class also has instances that are not loaders, because they define no class.
     for _ in 0..100 {
         let other = heap.add_instance(loaders, &[]);
         heap.add_root(Root::JniGlobal { global_ref: 1 }, other);

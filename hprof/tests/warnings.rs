@@ -101,7 +101,7 @@ fn truncated_and_missing_heaps_are_reported() {
     let closing = whole.len() - CLOSING;
     let unclosed = "the dump is truncated: its closing record is missing";
     only(whole[..closing].to_vec(), &[unclosed, all]);
-    // The part of the heap record that exists is read.
+    // If the heap record is truncated, the part of it that exists is read.
     let inside =
         "more; objects and GC roots in the rest of the record are missing from all figures";
     let walked = "heapdiff skips the last 8 bytes of the segment, from the start of this record, so the objects in them are missing from all figures";

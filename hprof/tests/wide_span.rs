@@ -25,7 +25,7 @@ impl Progress for Read {
         }
     }
     fn advance(&self, amount: u64) {
-        // Do not count the bytes that later phases read.
+        // Do not count the bytes that later phases read. The highest bit is set when such a phase begins.
         let _ = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |read| {

@@ -147,8 +147,8 @@ mod tests {
                 kept[usize::try_from(uid).unwrap()] += 1;
             }
         }
-        // The mean is 200 and the standard deviation 13.4. The limits of the check are five standard deviations away
-        // from the mean.
+        // The expected value of each count is 200 and the standard deviation is 13.4. The check allows five standard
+        // deviations.
         assert!(kept.iter().all(|n| (133..=267).contains(n)), "{kept:?}");
         assert_eq!(kept.iter().sum::<u32>(), 20_000);
     }

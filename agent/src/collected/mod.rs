@@ -9,7 +9,7 @@ pub(crate) use in_trace::CollectedSamples;
 
 use crate::random::Random;
 
-/// Decides which elements of a stream are stored, and in which of `len` slots.
+/// Reservoir sampling: decides which elements of a stream are stored, and in which of `len` slots.
 struct Reservoir {
     len: usize,
     random: Random,

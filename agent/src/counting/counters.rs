@@ -71,7 +71,7 @@ impl Engine {
         if unknown.is_empty() {
             return;
         }
-        // Sort the pairs, so that sites are numbered in a stable order.
+        // Sort the pairs of call site and class, so that allocation sites are numbered in a stable order.
         unknown.sort_unstable();
         let numbers: FxHashSet<u64> = unknown.iter().map(|(_, class)| *class).collect();
         let Ok(classes) = self

@@ -32,7 +32,7 @@ struct Line {
     /// objects whose class shares its name with other classes. For all other objects, the bytes are computed from the
     /// number of objects and the size of one object.
     read: [u64; 2],
-    /// The same two counts at the last report.
+    /// The two numbers of `read`, as they were at the last report.
     told: [u64; 2],
 }
 
@@ -189,7 +189,7 @@ impl Lines {
         lines.filter(|(_, line)| line.read != line.told)
     }
 
-    /// Returns the report: the changes from the last report up to the last reading.
+    /// Returns the changes of all counts between the last report and the last reading of the counters.
     pub(crate) fn counting(&self) -> Counting {
         let lines = self.changed_lines().filter_map(|(number, line)| {
             let [objects, array_bytes] = [0, 1].map(|i| line.read[i].wrapping_sub(line.told[i]));

@@ -104,7 +104,8 @@ struct Engine {
     /// The current plan; `None` if nothing is counted.
     plan: Mutex<Option<Arc<Plan>>>,
     begun: Mutex<Option<Begun>>,
-    /// The last result. It is dropped when somebody has read it or when the next count starts.
+    /// The file with the result of the last count. It is dropped when somebody has read it or when the next count
+    /// starts.
     result: Mutex<Option<File>>,
 }
 
@@ -285,9 +286,11 @@ fn watched(env: &Env<'_>) -> Result<(), Failed> {
     started
 }
 
-/// The body of the watching thread. `round` is the number of a count. If nobody has ended this count within [`GRACE`]
-/// after its planned end, the thread ends it. If `round` is [`OVER`], the thread waits until the debugger disconnects
-/// and then removes the hooks.
+/// The body of the thread that watches a count of allocations. `round` is the number of this count. If nobody has ended
+/// the count within [`GRACE`] after its planned end, the thread ends it.
+///
+/// If `round` is [`OVER`], the thread watches no count. It waits until the debugger disconnects and then removes the
+/// hooks from the classes.
 pub(crate) fn watch(env: &Env<'_>, round: usize) {
     let Some(engine) = ENGINE.get() else {
         return;
@@ -591,8 +594,8 @@ impl Engine {
     fn remove_hooks(&self, env: &Env<'_>, progress: &Progress) {
         *locked(&self.plan) = None;
         *locked(&self.begun) = None;
-        // The JVM's list of loaded classes may lack a class whose file was rewritten a moment ago. So search the list
-        // several times.
+        // If the file of a class was rewritten a moment ago, the class may not be in the JVM's list of loaded classes
+        // yet. So search the list several times.
         let mut restored: FxHashMap<String, usize> = FxHashMap::default();
         for look in 0..LATE {
             if look > 0 {

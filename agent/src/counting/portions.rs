@@ -127,7 +127,7 @@ mod tests {
             all < millis(200_000) && longest < millis(900),
             "{all:?} {longest:?}"
         );
-        // If the JVM has few classes, the program is never stopped longer than with batches of 32 classes.
+        // With few classes, no batch stops the program for longer than a batch of 32 classes would.
         let (all, longest) = hand_over(1500, 500, 120);
         assert!(
             all < millis(200) && longest < millis(40),

@@ -13,7 +13,8 @@ use crate::jvmti::memory_file;
 pub(super) struct Progress(Option<File>, Cell<Counting>);
 
 impl Progress {
-    /// Creates the file for a token. Without a token, or if memory is short, no progress is reported.
+    /// Creates the file in which progress is reported. Its name contains the token. Without a token, or if memory is
+    /// short, no progress is reported.
     pub(super) fn new(token: Option<&str>) -> Self {
         let file = token.and_then(|token| memory_file(&counting_file_name(token)).ok());
         let progress = Self(file, Cell::default());

@@ -96,7 +96,7 @@ mod tests {
         let time = Duration::from_millis(20);
         assert!(rested(time, false) >= time * TIMES);
         assert!(rested(Duration::from_secs(900), true) < MOST);
-        // This test process has no JVM compiler threads.
+        // This test process has no JVM compiler threads, so the sum of their times is zero.
         assert_eq!(thread_time(&compilers()), Duration::ZERO);
     }
 }

@@ -23,11 +23,11 @@ pub(crate) const STRIPE_BYTES: i64 = ((ENTRY << BITS) + 4096 + 64) as i64;
 
 /// Number of bits of a key that hold the site's number.
 pub(crate) const SITE_BITS: u8 = 16;
-/// Mask of the site's number in a key.
+/// Mask of the key's bits that hold the site's number.
 const SITES: u64 = (1 << SITE_BITS) - 1;
 const _: () = assert!(MOST_SITES == 1 << SITE_BITS);
 
-/// A site's number, and the number of the returned object's class.
+/// The number of the call site, and the number of the returned object's class.
 pub(crate) type Pair = (u32, u64);
 
 /// The tables of all stripes.

@@ -152,7 +152,7 @@ pub(crate) struct InHeap {
     head: Arc<Global<Longs>>,
     sites: Blobs,
     totals: LongChunks,
-    /// Records what was copied so far. `None` while a thread is copying.
+    /// The state of the copy: which data the heap contains already. `None` while a thread is copying.
     told: Mutex<Option<Told>>,
 }
 

@@ -141,7 +141,7 @@ public final class HeapdiffCounts {
         return count * length;
     }
 
-    /** Counts an object that a call returned. */
+    /** Called by a hook after a call of a method. Counts the object that this method returned. */
     public static void made(Object made, int site) {
         if (made != null) add(made, 1, site);
     }

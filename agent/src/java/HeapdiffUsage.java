@@ -32,7 +32,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final int PUT = 0;
     static final int REMOVED = 1;
     static final int READ = 2;
-    /** Number of longs in a stripe. LAST, MARK and BEFORE are indexes in a stripe. */
+    /** Number of longs in a stripe. LAST, MARK and BEFORE are indexes of other counters than PUT, REMOVED and READ. */
     static final int STRIPE = 8;
     static final int LAST = 3;
     static final int MARK = 4;
@@ -61,7 +61,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
      * of 1.024 seconds.
      */
     static final int[] SEEN = new int[1 << 16];
-    /** Number of elements by which the collection in the same entry of SEEN has grown, if its size is unknown. */
+    /** For collections of unknown size: number of elements that the collection at the same index of SEEN has gained. */
     static final int[] GROWN = new int[1 << 16];
     static final boolean HAS_REFERS_TO = isSet(REFERS_TO);
 
@@ -77,8 +77,8 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     }
 
     /**
-     * Returns true if the constant is set. A method call is not a constant expression, so javac keeps both branches in
-     * "refers".
+     * Returns true if the value is not 0. If "refers" tested the constant itself, javac would drop one of its branches,
+     * because the value would be known at compile time.
      */
     static boolean isSet(long value) {
         return value != 0;

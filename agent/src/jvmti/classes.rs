@@ -15,7 +15,7 @@ use super::calls::{Any, Class, Env, JniError, Kind, Local, Ref, jni};
 use super::sys::{Callbacks, capability, event};
 use super::{Environment, Jvmti, Result, modified_utf8};
 
-/// Number of local references to reserve in addition to one for each class.
+/// Number of JNI local references to reserve in addition to one for each class.
 const MORE_LOCALS: jint = 64;
 /// JVMTI's status flag of an initialized class.
 pub(crate) const INITIALIZED: c_int = 4;
@@ -37,7 +37,7 @@ pub(crate) trait ClassFiles {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn class_file<F: ClassFiles>(
     _: *mut jvmtiEnv,
     _: *mut JNIEnv,
@@ -95,7 +95,7 @@ unsafe extern "C" fn class_file<F: ClassFiles>(
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn thread_start<F: ClassFiles>(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -109,7 +109,7 @@ unsafe extern "C" fn thread_start<F: ClassFiles>(
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn thread_end<F: ClassFiles>(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -293,7 +293,7 @@ impl Jvmti {
             .saturating_add(MORE_LOCALS);
         // SAFETY: the environment belongs to the current thread.
         unsafe { jni!(env.raw(), v1_2.EnsureLocalCapacity, locals) };
-        // If this fails, the JVM creates the references anyway.
+        // Ignore the error: if no room was reserved for the local references, the JVM creates them anyway.
         let _ = env.check();
         let owned = objects.into_iter().filter_map(|object| {
             // SAFETY: the JVM has just returned this local reference, and nothing else owns it.

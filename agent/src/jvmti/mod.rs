@@ -27,11 +27,10 @@ use jvmti_sys::{jrawMonitorID, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo, jv
 use calls::{Any, Class, Env, Local, Ref};
 use sys::{Callbacks, Interface, VERSION_11, as_int, capabilities, error, event};
 
-/// A JVMTI environment that is being set up. It cannot be copied. Dropping it disposes of the environment and releases
-/// its capabilities. [`Self::into_permanent`] keeps it as long as the process lives.
+/// A JVMTI environment that is being set up.
 ///
-/// It cannot be copied. Dropping it returns it to the JVM with all its capabilities. [`Self::into_permanent`] keeps it
-/// as long as the process lives.
+/// It cannot be copied. Dropping it disposes of the environment and releases its capabilities. [`Self::into_permanent`]
+/// keeps it as long as the process lives.
 #[derive(Debug)]
 pub(crate) struct Environment(Jvmti);
 
@@ -64,7 +63,7 @@ pub(crate) struct Called {
     pub(crate) fault: fn(),
 }
 
-/// Set before the agent does anything else.
+/// The functions that the JVM calls. They are registered before the agent does anything else.
 static CALLED: OnceLock<Called> = OnceLock::new();
 
 /// Registers the functions that the JVM calls. Only the first call has an effect.
@@ -270,7 +269,7 @@ impl Environment {
         if result != JNI_OK {
             return Err(result);
         }
-        // Each call creates a new environment, so nothing else refers to this one.
+        // Each call creates a new JVMTI environment, so no other code refers to the environment that this call created.
         let env = NonNull::new(env.cast()).ok_or(JNI_ERR)?;
         Ok(Self(Jvmti(env)))
     }

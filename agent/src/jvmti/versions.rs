@@ -22,7 +22,8 @@ unsafe impl Send for Redefinitions {}
 unsafe impl Sync for Redefinitions {}
 
 impl Redefinitions {
-    /// Looks up the field. If the JVM does not have it, every class counts as never redefined.
+    /// Looks up the field `classRedefinedCount` of `java.lang.Class`. If the JVM does not have it, every class counts
+    /// as never redefined.
     pub(crate) fn new(env: &Env<'_>) -> Self {
         let class = env.class(c"java/lang/Class");
         let field = class.ok().and_then(|class| {
@@ -68,7 +69,7 @@ impl Version {
         })
     }
 
-    /// True if the class is still loaded and was not redefined since this version was created.
+    /// True if the class is still loaded and was not redefined since `self` was created.
     pub(crate) fn is_current(&self, env: &Env<'_>) -> bool {
         let class = self.class.get(env);
         class.is_some_and(|class| self.redefinitions.count(env, class.get()) == self.count)

@@ -106,8 +106,8 @@ pub(crate) struct ObjectLayout {
 }
 
 impl ObjectLayout {
-    /// Returns a string that records the object layout in the dump. Programs that do not know it ignore it like any
-    /// unused name.
+    /// Returns the string that records the object layout. The dump contains it as a name to which no record refers, and
+    /// other programs ignore such names.
     fn text(self) -> String {
         let Self { reference, align } = self;
         format!(
@@ -454,7 +454,8 @@ fn layouts(classes: &[ClassInfo], texts: &mut Texts, section: &mut Vec<u8>) -> V
             section.extend_from_slice(&[0; 32]);
             section.extend_from_slice(&bytes.to_be_bytes());
             section.extend_from_slice(&[0; 2]);
-            // The JVM keeps string constants of the boot loader's classes in arrays that are roots.
+            // Classes of the boot loader need no field `<resolved_references>`: the JVM keeps their string constants in
+            // arrays that are GC roots.
             let has_resolved = class.linked && class.loader != 0;
             let statics = class.fields.iter().filter(|field| field.is_static).count();
             let count = u16::try_from(statics + usize::from(has_resolved)).unwrap_or(u16::MAX);
@@ -519,7 +520,8 @@ fn superclasses(classes: &[ClassInfo], class: &ClassInfo) -> Vec<usize> {
     chain
 }
 
-/// Returns the offset of each field in an instance's values, by JVMTI's field index, and the size of the values.
+/// Returns, for each field by JVMTI's field index, its offset in the values of an instance. Also returns the size of
+/// these values.
 ///
 /// JVMTI and HPROF order the fields of a class `C` that extends `B` and implements `I` as follows:
 ///

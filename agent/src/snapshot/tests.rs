@@ -237,7 +237,7 @@ fn a_written_heap_is_read_back() {
     assert_eq!(count, Some(Value::Long(9)));
     let constants = snapshot.static_value(by_name("a.Leaf"), "<resolved_references>");
     assert!(constants.unwrap().object().is_some());
-    // An object's size is the distance from its id to the next id.
+    // In a dump of the agent, an object's size is the distance from its id to the next id.
     assert_eq!((array - leaf, ints - array), (32, 40));
     let threads = snapshot.threads();
     assert_eq!(threads.len(), 1);
@@ -256,7 +256,7 @@ fn the_walk_ends_when_all_seen_objects_were_visited() {
     assert!(!is_over(&walk), "and the class above it");
     walk.add_reference(Kind::Constant, BASE + 64 * 5, 1, &To::class(5));
     assert!(is_over(&walk));
-    // The heap walk sees class objects of arrays, but reports nothing about them.
+    // The heap walk visits the class objects of array classes, but reports no references from them.
     walk.add_reference(Kind::SystemClass, 0, 0, &To::class(3));
     assert!(is_over(&walk));
     assert_eq!(walk.writer.tally().late, 0);

@@ -42,7 +42,7 @@ pub(crate) fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
     }
 }
 
-/// The stacks of virtual threads, which were read before the fork. Also contains the methods that occur in any stack.
+/// The stacks of virtual threads, read before the fork, and the methods that occur in the stack of any thread.
 #[derive(Debug, Default)]
 pub(super) struct KnownStacks {
     /// Index in `stacks` of each thread's stack, by the thread's id.
@@ -188,7 +188,8 @@ impl Traces {
 }
 
 impl LateThreads {
-    /// Creates a list without threads. `known` is the number of threads that already have serial numbers.
+    /// Creates an empty list. `known` is the number of threads that already have serial numbers, so the list continues
+    /// after them.
     pub(super) fn new(known: usize) -> Self {
         Self {
             first: u32::try_from(known + 1).unwrap_or(u32::MAX),

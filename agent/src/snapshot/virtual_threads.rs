@@ -35,7 +35,7 @@ const INITIALIZED: c_int = 4;
 /// Thread state: alive.
 const ALIVE: c_int = 1;
 
-/// JNI calls that return null on failure and leave no pending exception.
+/// A JNI environment. Its methods return null if they fail, and clear the pending exception.
 struct Calls(*mut JNIEnv);
 
 impl Calls {

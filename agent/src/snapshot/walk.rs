@@ -110,7 +110,7 @@ struct Walk {
     forked: Option<std::result::Result<c_int, c_int>>,
 }
 
-/// The child's walk, so that the signal handler can write the end of the dump.
+/// The heap walk of this process, if it is the child. The signal handler needs it to write the end of the dump.
 static CHILD: AtomicPtr<Walk> = AtomicPtr::new(null_mut());
 
 /// A child process that walks the heap.
@@ -504,7 +504,7 @@ fn id(tag: jlong) -> u64 {
 ///
 /// # Safety
 /// Only the JVM calls this function, during the walk.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn on_reference(
     kind: jint,
     info: *const Info,
@@ -585,7 +585,7 @@ unsafe extern "C" fn on_reference(
 ///
 /// # Safety
 /// Only the JVM calls this function, during the walk.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn on_primitive(
     kind: jint,
     info: *const Info,
@@ -629,7 +629,7 @@ unsafe extern "C" fn on_primitive(
 ///
 /// # Safety
 /// Only the JVM calls this function, during the walk.
-// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
 unsafe extern "C" fn on_array(
     _: jlong,
     _: jlong,

@@ -4,7 +4,8 @@
 //! primitive values. So an object is complete when the next object begins.
 //!
 //! An object gets its id when the heap walk first sees it. The id is the running sum of the object sizes that the JVM
-//! reports. So the distance to the next id is exactly the object's size. Example with two objects of 16 and 24 bytes:
+//! reports. So the distance to the next id is exactly the object's size. If object A has 16 bytes and object B has 24
+//! bytes, the ids are:
 //!
 //! ```text
 //! object A: id 0x700000000
@@ -84,8 +85,8 @@ pub(crate) struct Tally {
     /// Number of objects that the heap walk has found so far and for which it calls a callback, now or later.
     pub(crate) seen: u64,
     pub(crate) visited: u64,
-    /// Number of objects without field values in the dump, because their classes were loaded after the classes were
-    /// gathered.
+    /// Number of objects whose field values are not in the dump, because their classes were loaded after the list of
+    /// classes was made.
     pub(crate) late: u64,
     /// Number of arrays that were truncated, because an HPROF record is at most 4 GiB long.
     pub(crate) cut: u64,

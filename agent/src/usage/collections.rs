@@ -480,7 +480,7 @@ pub(crate) const ALL: &[Watched] = &[
         &[read(&["spliterator"])],
     ),
     LINKED_HASH_MAP,
-    // Spliterators of these views call `iterator`, which is counted.
+    // The spliterators of the following views need no hook: they call `iterator`, which has one.
     view("java/util/LinkedHashMap$LinkedKeySet", LINKED_OUTSIDE, EACH),
     view("java/util/LinkedHashMap$LinkedValues", LINKED_OUTSIDE, EACH),
     view(

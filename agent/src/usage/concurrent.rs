@@ -85,8 +85,8 @@ pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
 };
 
 const ARRAY_BLOCKING: &str = "java/util/concurrent/ArrayBlockingQueue";
-/// Every method that changes the size holds the lock, so hooks are called where the size is set. `spliterator` is not
-/// listed, because it calls `iterator`.
+/// Every method that changes the size holds the lock, so hooks are called where the size is set. `spliterator` gets no
+/// hook, because it calls `iterator`, which has one.
 pub(super) const ARRAY_BLOCKING_QUEUE: Watched = Watched {
     gate: Gate::Length("items"),
     size: Size::Field("count"),
@@ -136,7 +136,7 @@ pub(super) const LINKED_QUEUE: Watched = Watched {
     ],
     ..watched_class(QUEUE)
 };
-/// `remove` clears the node's element without `casItem`, so the method itself is listed.
+/// `remove` clears the node's element without `casItem`, so `remove` itself gets a hook.
 pub(super) const LINKED_QUEUE_ITERATOR: Watched = inner_class(
     LINKED_QUEUE,
     "java/util/concurrent/ConcurrentLinkedQueue$Itr",

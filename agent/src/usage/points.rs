@@ -127,7 +127,7 @@ pub(crate) struct Watched {
     pub(crate) steps: &'static [Steps],
 }
 
-/// Returns a description of a collection's class. The caller adds the points at which hooks are called.
+/// Returns the description of a collection class without hooks. The caller adds the points at which hooks are called.
 pub(super) const fn watched_class(class: &'static str) -> Watched {
     Watched {
         class,
@@ -352,7 +352,7 @@ impl Watched {
         }
     }
 
-    /// Returns the fields and methods that the hook calls use in the JVM's classes.
+    /// Returns the fields and methods of JDK classes that the calls of the hooks use.
     pub(crate) fn needed(&self) -> Vec<Needed> {
         let mut needed = Vec::new();
         let entered = self.points.iter().map(|point| self.call(point));

@@ -72,7 +72,7 @@ impl Dumped {
         };
         let array = |name: &'static str| get(name).object();
         let nested = |name| -> Vec<ObjectIndex> {
-            // `dead` is null until the agent's thread runs.
+            // The agent's field `dead` is null until the agent's thread runs.
             let Some(outer) = array(name) else {
                 return Vec::new();
             };
@@ -235,7 +235,7 @@ impl Dumped {
         self.samples.iter().filter(matching).collect()
     }
 
-    /// Returns the number of samples since the start whose stack contains a method.
+    /// Returns the number of samples that were taken since the agent's start and whose stack contains a method.
     pub(crate) fn taken(&self, method: &str) -> i64 {
         let below = self
             .totals

@@ -146,7 +146,8 @@ const EXCEPT: [&str; 9] = [
     "java.lang.StringConcatHelper",
     "int[]",
 ];
-/// More such classes for JDKs before 17: the JVM's native code creates objects of them while it runs the commands.
+/// More classes that the comparison leaves out for JDKs before 17: the JVM's native code creates objects of them while
+/// it runs the commands.
 const EXCEPT_BEFORE: [&str; 5] = [
     "java.lang.Object[]",
     "java.lang.ref.ReferenceQueue",

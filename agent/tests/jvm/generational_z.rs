@@ -14,8 +14,8 @@ use crate::{CHECKED, jdks, launch, library};
 const KEPT: f64 = 100_000.0;
 /// Size of each object in bytes: the header and ten numbers.
 const SIZE: u64 = 96;
-/// Maximum number of unproven samples in a heap of 64 MB. They may take 1/200 of the heap, and each sample takes the
-/// object's size plus 160 bytes.
+/// Maximum number of unproven samples in a heap of 64 MB (samples of which no GC has shown yet whether they are live or
+/// dead). They may take 1/200 of the heap. Each sample counts with the object's size plus 160 bytes.
 const MOST: usize = (64 << 20) / 200 / (SIZE as usize + 160);
 
 /// Returns the flags of generational ZGC, or `None` if the JDK does not have it.

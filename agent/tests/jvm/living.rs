@@ -57,7 +57,7 @@ fn all_samples_are_tracked_with_every_collector() {
                 );
                 let most = second.counter(Counter::Uids);
                 assert!(uids.iter().all(|uid| (1..=most).contains(uid)));
-                // The agent finds out that dropped objects were collected.
+                // The agent notices that the objects which the program dropped were collected.
                 assert!(second.counter(Counter::Collected) >= 2500, "{context}");
                 assert_eq!(
                     (second.recent.len(), second.reservoir.len()),

@@ -208,8 +208,9 @@ fn totals_equal_those_of_the_mx_beans() {
                     "SELECT {column} FROM tick ORDER BY id DESC LIMIT 1"
                 ))
             };
-            // Try again if the values differ, which happens on a busy machine. The trace's thread may see several GCs
-            // at once and not know the cause of each. Or the JVM may load classes or run a GC between the two readings.
+            // Try again if the agent's values differ from the JVM's, which happens on a busy machine. The trace's
+            // thread may see several GCs at once and not know the cause of each. Or the JVM may load classes or run a
+            // GC between the two readings.
             let mut phase = 1;
             loop {
                 let (counts, used) = beans(&mut target);

@@ -14,7 +14,8 @@ use crate::{jdks, launch};
 
 const KILLS: usize = 50;
 const TICK: i64 = 500;
-/// Two delays of a tick on a busy machine, in milliseconds: the maximum, and a delay that most ticks do not exceed.
+/// Limits for the delay of a tick on a busy machine, in milliseconds. No tick may exceed the first one. Most ticks must
+/// not exceed the second one.
 const LATE: i64 = 3000;
 const MOSTLY_LATE: i64 = 400;
 
@@ -242,7 +243,7 @@ impl Drop for Disk {
     }
 }
 
-/// A JVM whose trace is on a small disk.
+/// A JVM that writes its trace to a small disk.
 struct Recorded<'a> {
     target: Target,
     disk: &'a Disk,
@@ -449,7 +450,8 @@ fn a_folder_that_is_read_only_costs_one_warning() {
     assert!(std::fs::read_dir(&mount).unwrap().next().is_none());
 }
 
-/// The clock of the other process is days ahead, and for that process the file is too large.
+/// Another process deletes the JVM's run from the trace. The clock of this process is days ahead, so the run seems to
+/// have ended. The trace is larger than the limit of this process.
 #[test]
 fn a_run_deleted_by_another_process_is_restored() {
     let traced = Traced::new();

@@ -18,11 +18,11 @@ use crate::names;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// A bound is ignored if it is larger than the number of held objects multiplied by this factor.
+/// A bound is ignored if it is more than this many times the number of objects that the collection holds.
 const FAR: u64 = 64;
 /// Minimum value of a bound. Smaller numbers are rarely bounds of a collection that grows.
 const LEAST: u64 = 16;
-/// Maximum number of objects of one trie node whose fields are read in search of a bound.
+/// Maximum number of objects of one trie node whose fields are searched for a bound.
 const LOOKED_AT: usize = 4;
 
 /// How strong the evidence is that a collection has a bound, which is a limit of its size.
@@ -607,7 +607,8 @@ fn bound_from_fields(
         let runtime = names::is_runtime(context.snapshot, c);
         let fields = classes[c].fields.iter();
         let own = move |name: &str| {
-            // JDK classes are skipped, except for blocking queues: only these enforce a capacity.
+            // In JDK classes, only the field `capacity` of blocking queues counts as a bound, because only these
+            // classes enforce a capacity.
             if runtime {
                 name == "capacity" && classes[c].name.contains("Blocking")
             } else {

@@ -50,7 +50,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) survival: Option<Survival>,
     /// How the growing collections are used.
     pub(crate) usage: Option<Usage>,
-    /// Number of objects added. `None` unless they are few and retain little of the heap.
+    /// Number of objects added, if they are few and retain little of the heap. Otherwise `None`.
     pub(crate) few: Option<u64>,
     /// The intervals between two dumps in which the number of objects at this place grew, although the number of all
     /// objects of their class did not.
@@ -62,7 +62,7 @@ pub(crate) struct Evidence<'a> {
 pub(crate) enum Moved {
     Nowhere,
     InSomeSteps,
-    /// In every interval in which the suspect's content grew.
+    /// In every interval in which the suspect's content grew, its objects may only have moved here.
     InEachStep,
 }
 
@@ -76,7 +76,8 @@ impl Evidence<'_> {
     ///    no growth.
     /// 2. Warm-up or cache: the growth stopped while the program went on working, unless samples show that it goes on.
     /// 3. Leak: a certain cause.
-    /// 4. Cache: an enforced bound, or a reached one, unless samples show that the growth goes on.
+    /// 4. Cache: the program enforces a bound of the size, or the size has reached a bound, unless samples show that
+    ///    the growth goes on.
     /// 5. Warm-up: the growth belongs to start-up.
     /// 6. Leak: growth at each of several steps, or almost no sample is collected, or a collection is only filled.
     /// 7. Growth: everything else.
@@ -610,8 +611,8 @@ mod tests {
         // 300 objects were added, and 6,700 were replaced.
         assert_eq!(with(45, levels).verdict(), None);
         assert_eq!(with(45, &[12_100, 12_400]).verdict(), None);
-        // 300 objects were added, and 1,200 were replaced. This growth can be random variation, but nothing proves that
-        // it is.
+        // 300 objects were added, and 1,200 were replaced. The growth may be random variation, but there is no evidence
+        // for this, so the suspect is reported.
         assert_eq!(with(90, levels).verdict(), Some(Verdict::Growth));
         // Without enough samples, the number of replaced objects is unknown.
         assert_eq!(evidence(levels).verdict(), Some(Verdict::Growth));
@@ -623,8 +624,8 @@ mod tests {
             ..evidence(levels)
         };
         assert_eq!(few.verdict(), Some(Verdict::Growth));
-        // If the size rises from each of five dumps to the next, that is not random variation. Nor is the growth of a
-        // queue, which is a known leak pattern.
+        // Growth is not random variation if the size rises from each of five dumps to the next, or if the content is in
+        // a queue (a growing queue is a known leak pattern).
         let rises = &[12_100, 12_200, 12_300, 12_400, 12_500];
         assert_eq!(with(45, rises).verdict(), Some(Verdict::Growth));
         let queue = Evidence {
@@ -730,7 +731,7 @@ mod tests {
             bound: bound(Strength::Enforced),
             ..evidence(figures)
         };
-        // If the cause is certain, the bound is not mentioned.
+        // If the cause of the leak is certain, the reasons do not mention the bound.
         assert_eq!(with(true, &[100, 200]).reasons(), [THREAD_LOCAL]);
         assert_eq!(with(false, &[100, 200]).reasons(), [THREAD_LOCAL, WEAK_MAP]);
         // The hint to take a third dump appears only for two dumps, if no other evidence decided.

@@ -196,8 +196,8 @@ fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     Some(trie.names.text(trie[most].class))
 }
 
-/// Returns the wanted trie nodes, sorted by retained bytes, descending. Nodes that retain the same are sorted by their
-/// numbers.
+/// Returns the trie nodes for which `wanted` returns true, sorted by retained bytes, descending. Nodes with equal
+/// retained bytes are sorted by their numbers.
 fn largest_first(trie: &Trie, wanted: impl Fn(usize) -> bool) -> Vec<StepId> {
     let steps = (1..trie.len() as u32).map(StepId);
     let mut steps: Vec<StepId> = steps.filter(|s| wanted(s.0 as usize)).collect();

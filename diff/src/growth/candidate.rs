@@ -17,8 +17,8 @@ pub(crate) struct Candidate {
     /// Other growing trie nodes that belong to the candidate. They are at other places of the trie, but the same field
     /// holds their objects.
     pub(crate) beside: Vec<StepId>,
-    /// The trie nodes whose objects are counted in `objects`: `named`, and the corresponding trie nodes at other
-    /// places.
+    /// The trie nodes whose objects are counted in `objects`: `named`, and the named trie nodes of candidates of the
+    /// same class that were merged into this one.
     pub(super) counted: Vec<StepId>,
     /// The trie node that the report names: a node of the candidate's content, or a node below it.
     pub(crate) named: StepId,
@@ -37,8 +37,8 @@ pub(crate) struct Candidate {
     pub(crate) series: Vec<u64>,
     /// The trend of `series`.
     pub(crate) trend: Trend,
-    /// Indices of dumps in which other paths led to the candidate's content. In these dumps, the figures are computed
-    /// from the total number of instances of the class.
+    /// Indices of dumps in which the candidate's content was on other paths of the trie. In these dumps, the figures
+    /// are computed from the total number of instances of the class.
     pub(crate) by_class: Vec<usize>,
     /// Indices of dumps between the first and the last for which the figures are unknown, even from the total of the
     /// class. They are interpolated.

@@ -29,8 +29,8 @@ const BELOW: usize = 64;
 /// If there are at least this number of threads of an application class, they are not a pool: the program keeps
 /// creating threads.
 const POOL: u64 = 64;
-/// Limits of the search for a chain among dominated objects: the maximum number of levels, and the maximum number of
-/// objects on each level.
+/// Limits of the search that tests if objects that dominate each other form a chain: at most `LINKS` levels, and at
+/// most `LOOKED_AT` objects on each level.
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 
@@ -44,7 +44,8 @@ struct Fan {
 impl Fan {
     const NONE: Self = Self { parts: 1, of: 1 };
 
-    /// True if the trie node has at least twice as many parts (see the top of this file) as the trie node above.
+    /// True if the trie node has at least twice as many parts as the trie node above. Parts are defined at the top of
+    /// this file.
     const fn is_fan_out(self) -> bool {
         self.parts >= self.of.saturating_mul(2)
     }
@@ -173,9 +174,12 @@ impl Aligned<'_> {
         large.any(|s| trie[s].class == of.class)
     }
 
-    /// True if the objects of a trie node are the ones that accumulate. This trie node has at least twice as many parts
-    /// (see the top of this file) as the trie node above. The trie nodes below it that hold most of its retained size
-    /// multiply the number of parts by no larger factor.
+    /// True if the objects of a trie node are the ones that accumulate. Two conditions must be true (for parts, see the
+    /// top of this file):
+    ///
+    /// - The trie node has at least twice as many parts as the trie node above.
+    /// - No trie node on the chain below it, which has most of its retained size, multiplies the number of parts by a
+    ///   larger factor.
     fn is_accumulation(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let own = self.fan_out(parts, step);

@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn the_larger_of_both_shares_decides() {
         for (objects, bytes, expected) in [
-            // A single object is not a population, and the other objects did not grow in number.
+            // In the first case there is only one object. In the next two, the number of objects did not grow.
             ([0, 1], [0, 100], false),
             ([5, 5], [1000, 2000], false),
             ([5, 4], [1000, 2000], false),

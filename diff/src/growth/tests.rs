@@ -171,8 +171,8 @@ fn figures_between_two_dumps_are_interpolated() {
     );
 }
 
-/// Returns dumps with the registry's list. Each dump has a number of entries of one class, and a total number of
-/// instances of this class. In dumps without entries, other paths hold the instances.
+/// Returns dumps in which a registry's list has entries of one class. For each dump, `dumps` has the number of entries
+/// and the total number of instances of the class. If the first number is 0, other paths lead to the instances.
 fn elsewhere(class: &'static str, dumps: &[(u64, u64)]) -> Vec<Summary> {
     let dump = |&(entries, instances): &(u64, u64)| {
         let mut steps = registry(entries);
@@ -365,7 +365,7 @@ fn buffers_of_a_too_small_step_belong_to_the_step_above() {
     };
     let first = |at| candidates(&[small(at), buffers(20, 2 << 20)])[0].off_heap[0].bytes;
     assert_eq!(first(3), 1 << 20);
-    // It is unknown to which trie node the buffers below the root belong, so they do not count.
+    // Buffers directly below the trie's root do not count, because it is unknown to which trie node they belong.
     assert_eq!(first(0), 0);
     let nothing = {
         let mut summary = small(0);

@@ -225,8 +225,8 @@ impl Samples {
         classes.iter().map(|c| self.name(c.0)).collect()
     }
 
-    /// Corrects the intervals of stacks, because stacks without a sample are missing in the list. Stacks that allocate
-    /// one class in about one size are corrected as a group.
+    /// Corrects the intervals of stacks, because stacks that allocate without a sample are missing in the list. Stacks
+    /// that allocate one class in about one size are corrected as a group.
     fn correct_intervals(&self, figures: &mut [Figures], remembered: &[Remembered]) {
         let mut groups: BTreeMap<(Option<&str>, u32), BTreeMap<usize, Estimate>> = BTreeMap::new();
         for of in figures.iter() {

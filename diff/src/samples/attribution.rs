@@ -239,7 +239,8 @@ impl Samples {
         self.divided_within(key, None, Keys::Groups)
     }
 
-    /// Divides the objects among stacks and classes. Exact counts of allocations limit the result.
+    /// Divides the objects among stacks and classes. If allocations were counted, no stack gets more objects than the
+    /// counts allow.
     pub(crate) fn divided_by_stack(&self) -> Division<SiteAndClass> {
         self.divided_within(|s| (s.site, s.class), self.counting.as_ref(), Keys::Stacks)
     }
@@ -533,7 +534,8 @@ impl Attribution {
             .saturating_sub(whole(net.direct))
             .saturating_add(gone)
             .min(self.samples.lost_bytes());
-        // Samples that the agent lost are missing at one stack, so the shares of all other stacks are too large.
+        // In the worst case, the agent lost samples of only one stack. Then the shares of all other stacks are too
+        // large.
         let unseen = Unseen {
             there,
             gone: if is_estimated { gone.max(there) } else { gone },
@@ -648,7 +650,8 @@ mod tests {
             assert_eq!(sample.weight.bytes, 4000.0);
             assert!(coarse.would_take(&finest, sample.uid, sample.size));
         }
-        // Definitions of classes are never dropped. If the two samplings are equal, no sample is dropped.
+        // A sample that is the definition of a class is never dropped. If both dumps were sampled alike, no sample is
+        // dropped.
         for uid in 0..100 {
             let definition = downsampled(&sample(uid, true), &coarse, &finest).unwrap();
             assert_eq!(definition.weight.bytes, 100.0);

@@ -99,11 +99,11 @@ impl Counting {
         }
     }
 
-    /// Adds a sample to `counts`, which are the counts of its class. Only samples with a uid above `after` are covered
-    /// by these counts. `size` is the size class if the sample is an array.
+    /// Adds a sample to `counts`, the counts of its class. These counts contain only samples with a uid above `after`.
+    /// `size` is the size class if the sample is an array.
     ///
-    /// If a place allocates arrays of different size classes, samples do not show which part of its allocations is
-    /// alive. The number of samples taken then becomes unknown.
+    /// If a place allocates arrays of different size classes, its number of samples is set to unknown. The reason: the
+    /// samples of a size class do not show which part of the place's allocations is alive.
     pub(crate) fn add_sample<K: Ord>(
         &self,
         counts: &mut Counts<K>,

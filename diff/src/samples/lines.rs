@@ -26,9 +26,9 @@ pub(super) struct Sampled {
     pub(super) variance: f64,
     /// Factor by which the JVM may have taken too few samples.
     pub(super) shortfall: f64,
-    /// Mean number of bytes that one sample represents. `late` is the number of samples taken after the agent copied
-    /// the count.
+    /// Mean number of bytes that one sample represents.
     pub(super) each: f64,
+    /// Number of samples that were taken after the agent copied the count of the line.
     pub(super) late: u64,
 }
 
@@ -53,7 +53,7 @@ impl Sampled {
         (self.variance > 0.0).then_some(is_within)
     }
 
-    /// Returns an estimate of the bytes that were allocated after the count was copied.
+    /// Returns an estimate of the bytes that were allocated after the agent copied the count of the line.
     fn after(&self) -> Interval {
         let late = float(self.late);
         let middle = late + Z95 * Z95 / 2.0;

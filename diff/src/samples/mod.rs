@@ -137,8 +137,10 @@ impl Agent {
         self.counter(Counter::DroppedBytes)
     }
 
-    /// Returns how many of the bytes of lost samples may be missing in the totals of stacks. If the agent tracks only
-    /// some samples, the totals also count samples that were lost because the agent's table was full.
+    /// Returns how many bytes of lost samples may be missing in the totals of stacks.
+    ///
+    /// If the agent tracks only some samples, the totals also count the samples that were lost because the agent's
+    /// table was full. So the result is 0 if samples were lost for no other reason.
     pub(crate) fn uncounted_bytes(&self) -> u64 {
         let uncounted = [Counter::DroppedFailed, Counter::DroppedPending];
         let counts_full = self.counter(Counter::FewFollowed) > 0;

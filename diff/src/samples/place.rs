@@ -45,7 +45,7 @@ pub(crate) struct Place<'a> {
     /// Samples of the dump that is being processed, which is the first or the last dump.
     of: &'a Samples,
     strata: Strata<String, usize>,
-    /// Samples that are in no stratum: definitions of classes. If every object has a sample, no sample is in a stratum.
+    /// Samples that are in no stratum: definitions of classes, or all samples if every object has a sample.
     direct: Stratum<usize>,
     /// Maps the text of each stack to a number. The numbers of stacks in a dump are not used, because each dump numbers
     /// its stacks differently.
@@ -83,14 +83,14 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Adds to the place the objects of some trie nodes of the last dump.
+    /// Adds the objects of some trie nodes of the last dump to the counts of the place.
     pub(crate) fn add_last_dump(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).after.add(known);
         }
     }
 
-    /// Adds to the place the objects of some trie nodes of the first dump.
+    /// Adds the objects of some trie nodes of the first dump to the counts of the place.
     pub(crate) fn add_first_dump(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).before.add(known);

@@ -70,8 +70,8 @@ impl SizeClasses {
         }
     }
 
-    /// Returns the counts of arrays by size class. A class of instances has one size, so the result has `known` as its
-    /// only entry.
+    /// Returns the number of arrays in each size class. If the class is not an array class, all its objects have one
+    /// size, so the only entry is `known`.
     pub(crate) fn by_size_class(&self, known: Known) -> BTreeMap<u32, Known> {
         if self.0.is_empty() {
             [(ONE_SIZE, known)].into()

@@ -78,7 +78,7 @@ pub(crate) enum Evidence {
         class: String,
     },
 
-    /// The metaspace of the classes that accumulate.
+    /// A note that each of the accumulating classes also takes metaspace.
     Metaspace,
     /// Stacks of platform threads. `states` are the numbers of threads in each state. Empty if the states of some
     /// threads are unknown.
@@ -111,7 +111,7 @@ pub(crate) enum Evidence {
         used: u64,
         pinned: u64,
     },
-    /// Different keys of a hash table have equal fields.
+    /// Keys of a hash table that seem to lack the method `equals`: different keys have the same fields.
     HashKeys {
         checked: u64,
         alike: u64,

@@ -10,7 +10,7 @@ pub const SITES_LEFT_OUT: &str = "; allocation sites are left out";
 /// A statement about allocation samples, or about the stacks in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Samples {
-    /// The sampling rate, and how it compares with the rate at the start.
+    /// The current sampling rate, and the rate at the start if it was another one.
     Rate { rate: Rate, first: First },
     /// Sampled objects that were freed. `median_ms` is the median of their lifetimes in milliseconds.
     Freed {
@@ -81,7 +81,7 @@ pub enum Samples {
     MoreThan(Whole),
     /// The part of the bytes that was allocated by stacks without a sample.
     OtherStacks { size: Size },
-    /// Samples of a suspect that the agent lost.
+    /// The samples of a suspect that the agent lost. They represent at most `size`.
     Lost { size: Size },
     /// Numbers of lost samples with the reasons for the loss. `size` is an upper bound of the bytes that these samples
     /// represent.
@@ -131,7 +131,7 @@ pub enum Rate {
     Objects(u64),
 }
 
-/// The rate when sampling began, compared with the current rate.
+/// The sampling rate at the start. It may be the same as the current rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
     /// The rate was the same.

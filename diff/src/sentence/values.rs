@@ -11,7 +11,7 @@ pub(crate) struct Change {
     /// The number of things in the first dump; `None` if there is only one dump.
     pub(crate) first: Option<u64>,
     pub(crate) last: u64,
-    /// The word for the things, in the plural.
+    /// The plural noun for what is counted, such as "objects".
     pub(crate) things: String,
 }
 

@@ -21,7 +21,7 @@ pub enum Verdict {
     Slowing { rises: usize, steps: usize },
     /// The size grew only between the last two dumps.
     Late,
-    /// The size grew, and then stayed level.
+    /// The size grew at first, and then stayed level.
     Plateau,
     /// The size grew from each dump to the next, each time by less. The last interval has `percent` per cent of the
     /// whole growth.

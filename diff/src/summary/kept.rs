@@ -74,7 +74,7 @@ impl Summary {
     ///
     /// # Errors
     /// Returns an error if the file has another version or kind of [`Refs`], is damaged, or cannot be read. Also
-    /// returns an error if the file has unmapped names although there is a mapping.
+    /// returns an error if `options` has a ProGuard mapping, but the names in the file were not mapped.
     pub fn from_file(file: &Path, options: &Options, path: String) -> Result<Self, IndexFault> {
         let content = cache_kind(None, options.refs).read(file, MOST_ALONE)?;
         let mut summary = Self::decoded(&content, None).ok_or(IndexFault::Damaged(

@@ -40,7 +40,8 @@ pub(super) fn path_without(
     for _ in 0..DOMINATORS {
         let node = tree.dominator(below)?;
         let Some(above) = tree.object(node) else {
-            // Paths from the GC roots to the uppermost dominator are not searched.
+            // `below` has no dominator except the root. Paths from the GC roots to this uppermost object are not
+            // searched.
             return other;
         };
         match search.between(node, below)? {
@@ -112,7 +113,7 @@ impl<'a> Search<'a> {
     }
 
     /// Searches for paths from the object of `node` to `below`, an object that `node` dominates directly. Returns
-    /// `None` if the limit is reached.
+    /// `None` if the limit of read references is reached.
     fn between(&mut self, node: Node, below: ObjectIndex) -> Option<Between> {
         let above = self.snapshot.tree().object(node)?;
         let mut through_field = Vec::new();
@@ -163,8 +164,7 @@ impl<'a> Search<'a> {
         let mut seen: FxHashSet<ObjectIndex> = starts.iter().copied().collect();
         let mut found = None;
         let mut at = 0;
-        // All starting objects are read, even if a path is already found: another of their fields may be the field to
-        // clear.
+        // Read all starting objects, even if a path is already found: another one of them may have the searched field.
         while at < reached.len() && (found.is_none() || at < starts.len()) {
             let object = reached[at].0;
             let record = snapshot.read(object).ok()?;

@@ -634,7 +634,8 @@ pub(crate) mod tests {
         let one = [("A.queue".to_owned(), told.to_owned())];
         assert_eq!(folded(vec![waiting(), nodes(5001)]), one);
         assert_eq!(folded(vec![nodes(5001), waiting()]), one);
-        // If the number of objects differs, or the class is not a JDK class, the suspect has grown independently.
+        // If the number of objects differs, or if the class is not a JDK class, the suspect has grown independently, so
+        // both suspects stay in the report.
         assert_eq!(folded(vec![nodes(9000), waiting()]).len(), 2);
         let own = suspect("B.all", "b.Entry", &[], (5000, 160_000));
         assert_eq!(folded(vec![own, waiting()]).len(), 2);

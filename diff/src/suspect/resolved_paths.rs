@@ -12,8 +12,8 @@ use crate::names::{self, Label, LabelKind};
 use crate::suspect::shared_paths::{self, SharedPath, Wanted};
 use crate::trie::StepId;
 
-/// The paths of references that replace shared trie nodes. No single reference holds the objects of a shared trie node,
-/// so the trie does not show how they are reached.
+/// Paths of references to the objects of shared trie nodes. Several references hold the objects of a shared trie node,
+/// so the trie does not show how these objects are reached.
 pub(crate) struct ResolvedPaths {
     /// The labels of the references that replace each shared trie node on a path. The key is the index of the trie node
     /// in the path.
@@ -72,8 +72,8 @@ impl ResolvedPaths {
                 None => continue,
             };
             let mut paths = shared_paths::find(context.snapshot, wanted);
-            // If no path leads to these objects, the search may have missed them among many elements. So search for
-            // paths to all objects of the trie node.
+            // The search reads a limited number of elements, so it may miss a path to these few objects. Then search
+            // for paths to all objects of the trie node.
             if paths.is_empty() && above.len() == step.samples.len() {
                 paths = shared_paths::find(context.snapshot, all);
             }
@@ -167,7 +167,8 @@ fn content_dominators(
     let above = |&object: &ObjectIndex| {
         let chain = std::iter::successors(Some(object), |&o| tree.object(tree.dominator(o)?));
         let chain = chain.skip(1).take(MOST_ABOVE);
-        // Several dominators of the suspect's content may be of this class. The uppermost one belongs to the trie node.
+        // Several dominators of the suspect's content may be of this class. The trie node stands for the uppermost of
+        // them.
         let of_class = chain.filter(|&o| names::name_of(snapshot, o) == class);
         of_class.last()
     };

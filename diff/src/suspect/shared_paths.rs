@@ -192,12 +192,14 @@ pub(crate) struct SharedPath {
 }
 
 /// Returns paths from the dominator of the wanted objects to one of them, if possible to one of the samples. The
-/// samples are the largest of the `of` wanted objects. There is one path for each holder and each reference that leaves
-/// the dominator, in the order of [`Ways::best`]. If no path has a field that a programmer wrote, paths that begin at
-/// objects of application classes come first.
+/// samples are the largest of the `of` wanted objects.
 ///
-/// Paths are ranked by the bytes that their objects retain. If there are few objects, a path to a small one would
-/// mislead (a database has a map for each table). If there are many, a path to few of them would mislead.
+/// There is one path for each holder and each first reference of a path, in the order of [`Ways::best`]. If no path has
+/// a field that a programmer wrote, paths that begin at objects of application classes come first.
+///
+/// Paths are ranked by the bytes that their objects retain. If there are few wanted objects, a path to a small one
+/// would mislead: for example, a database has a map for each table. If there are many, a path to only a few of them
+/// would mislead.
 ///
 /// Cost: reads at most some ten thousand objects on each of eight levels, or sixteen if there are few objects.
 pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
@@ -430,7 +432,8 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     all
 }
 
-/// Returns those objects of a thread's local variables that the thread dominates. Empty if the object is not a thread.
+/// Returns the objects that the local variables of `thread` hold and that the thread dominates. Empty if `thread` is
+/// not a thread.
 fn local_variables(snapshot: &Snapshot, thread: ObjectIndex, node: Node) -> Vec<ObjectIndex> {
     let threads = snapshot.threads();
     let found = threads.iter().filter(|t| t.object == Some(thread));

@@ -19,7 +19,7 @@ const VAR_ROOT: &str = "clojure.lang.Var.root";
 pub(super) const LOCAL: &str = "<local variable>";
 /// Number of class objects to read in one batch.
 const BATCH: usize = 1 << 12;
-/// If a trie node has at most this number of objects, the thread local that holds them is looked up.
+/// Maximum number of objects of a trie node for which the thread local that holds them is looked up.
 const ASKED: usize = 4;
 
 /// The name of a holder, and the class that declares the holder.

@@ -53,7 +53,7 @@ pub(crate) struct Step {
     pub(crate) objects: u64,
     /// Sum of the objects' shallow sizes.
     pub(crate) shallow_bytes: u64,
-    /// Bytes that the objects retain together, as a set.
+    /// Bytes that the objects retain together. If one of them retains another one, its bytes count once.
     pub(crate) retained_bytes: u64,
     /// The nodes directly below. Small nodes are left out.
     pub(crate) children: Vec<StepId>,
@@ -165,13 +165,15 @@ impl Trie {
     /// Returns the trie node into which objects of a class are folded, because they continue a chain. It is one of
     /// these:
     ///
-    /// - the trie node above, if it has the same class (a linked list, a tree);
-    /// - or a trie node at most a few levels up that has the same class and is held in the same way. The class is an
-    ///   application class, or a JDK class with only JDK fields in between (chained `CompletableFuture`s). JDK
-    ///   collections are excluded, because collections inside collections are not a chain.
+    /// - the trie node above, if it has the same class (as in a linked list or a tree);
+    /// - a trie node at most a few levels up, if it has the same class and the same reference holds its objects.
     ///
-    /// `via` is the reference that holds the objects. It is `None` for a label that no trie node has. Then only the
-    /// trie node above can match.
+    /// The second case is possible for application classes, and for JDK classes if all fields in between are JDK fields
+    /// (chained `CompletableFuture`s). It excludes JDK collections, because a collection inside a collection is not a
+    /// chain.
+    ///
+    /// `via` is the reference that holds the objects. If it is `None`, no trie node has this reference as its label,
+    /// and only the trie node above can match.
     pub(crate) fn folds_into(
         &self,
         above: StepId,
@@ -499,7 +501,8 @@ impl Builder<'_> {
         named
     }
 
-    /// Adds a group to the child node with the group's label, or folds the group into a trie node above.
+    /// Adds a group of objects to the child node with the group's label. If the objects continue a chain, adds them to
+    /// a trie node above instead (see `folds_into`).
     fn place(&mut self, above: StepId, (via, class): (Name, Name), group: Group, nested: bool) {
         let Some(&(_, sample)) = group.samples.0.first() else {
             return;
@@ -529,8 +532,8 @@ impl Builder<'_> {
         step.objects += group.objects;
         step.shallow_bytes += group.shallow;
         step.sizes.merge(&group.sizes);
-        // If the group is further down in a chain of several classes, the retained bytes of this trie node already
-        // include it.
+        // If the group belongs to a later part of a chain of several classes, this trie node's retained bytes already
+        // include the group.
         let inside = nested && step.cyclic;
         if !inside {
             step.retained_bytes += group.retained;
@@ -579,7 +582,7 @@ pub(crate) fn label(
     if above == StepId::ROOT {
         return match tree.root_kind(object) {
             None => names::hold_label(snapshot, hprof::answers::Hold::Shared, None),
-            // A class object has only one label. It does not depend on the kind of root that holds it.
+            // A class object has the same label for all kinds of roots that hold it.
             Some(_) if snapshot.represents(object).is_some() => (
                 RootKind::StickyClass.name().to_owned(),
                 LabelKind::Structure,

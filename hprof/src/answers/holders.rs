@@ -80,7 +80,9 @@ impl Snapshot {
         Ok(Holders { slots })
     }
 
-    /// Stores the codes of references that are not in any record. This is done last, so that fields take precedence.
+    /// Stores the codes of references that no record contains: references from a thread to its local variables, and
+    /// from a loader to its classes. Call this last: if a field's code is already stored for an object, the field's
+    /// code stays.
     fn record_implicit(&self, shared: &[AtomicU16]) {
         let threads: std::collections::HashMap<u32, ObjectIndex> = self
             .roots
@@ -100,8 +102,8 @@ impl Snapshot {
         }
     }
 
-    /// Stores the codes of classes whose dominator is one of their instances. The graph's adjacency lists do not
-    /// contain the reference from an instance to its class.
+    /// Stores, for each class object whose dominator is an instance of the class, the code of the reference from the
+    /// instance to its class. The graph's adjacency lists do not contain this reference.
     fn instances_hold_classes(&self, slots: &[AtomicU16]) {
         for class in (0..self.split.classes).map(ClassIndex) {
             let node = self.tree().dominator(ObjectIndex(class.0));
@@ -262,7 +264,7 @@ const BATCH: usize = 256;
 #[derive(Clone, Copy)]
 struct FoundReference {
     from: Node,
-    /// First the id of the target, later its object number.
+    /// The target of the reference: first its id, later its object number.
     id: u64,
     code: u16,
 }

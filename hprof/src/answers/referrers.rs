@@ -30,7 +30,7 @@ pub struct Referrer {
 /// The references to one object. See [`Snapshot::referrers`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Referrers {
-    /// The first references, sorted by the number of the referring object.
+    /// The first references to the object, sorted by the number of the referring object.
     pub list: Vec<Referrer>,
     /// Total number of references.
     pub total: u64,

@@ -140,7 +140,8 @@ impl Snapshot {
 
 /// Maximum number of objects to read one by one.
 const LOOKS: usize = 1 << 15;
-/// Maximum number of leaves (objects without references) whose class is looked up. One look-up is fast.
+/// Maximum number of leaves (objects without references) whose class is looked up. It is higher than `LOOKS`, because
+/// one look-up is fast.
 const LEAVES: usize = LOOKS * 64;
 
 impl Snapshot {
@@ -278,7 +279,8 @@ impl Snapshot {
 struct Levels {
     /// All objects that are reached.
     all: Bits,
-    /// For each level, the objects that stronger references reach. Empty for level 0.
+    /// For each level, the objects that references of stronger levels reach. Empty for level 0, because no level is
+    /// stronger.
     before: Vec<Bits>,
     /// For each level, the pairs of reference object and referent that are followed at this level, sorted. Level 1 has
     /// the soft references, and level 2 has the soft and the final references.

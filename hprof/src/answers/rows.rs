@@ -22,7 +22,8 @@ pub(crate) struct Rows<'a> {
     pinned: Vec<bool>,
     /// References that are not in any record, sorted. Each pair is the source and the target.
     extra: Vec<(u32, u32)>,
-    /// The references in `extra` and the references of class objects, sorted. Each pair is the target and the source.
+    /// The references in `extra` and the references of class objects, sorted by target. Each pair is the target and the
+    /// source.
     back: Vec<(u32, u32)>,
 }
 
@@ -191,8 +192,8 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Returns the class object to which a leaf refers, if this reference may keep the class alive. `None` if the class is
-/// certainly a GC root.
+/// Returns the class object of a leaf if the leaf's reference to it may keep the class alive. Returns `None` if the
+/// class is certainly a GC root.
 pub(crate) fn class_of_leaf(snapshot: &Snapshot, pinned: &[bool], object: u32) -> Option<u32> {
     let there = u64::from(object) < snapshot.object_count();
     let leaf = Some(ObjectIndex(object)).filter(|_| object >= snapshot.split.inner && there)?;

@@ -65,7 +65,7 @@ pub struct Place {
     at: usize,
 }
 
-/// The result of one call of [`Parts::links`].
+/// References that one call of [`Parts::links`] found.
 #[derive(Debug, Default)]
 pub struct Links {
     /// The references for which `wanted` returned true, in the order of the file.
@@ -135,7 +135,8 @@ impl<'a> Parts<'a> {
     ///
     /// Cost: two passes over the objects, and four bytes for each object, within the memory limit.
     ///
-    /// # Errors If there is not enough memory.
+    /// # Errors
+    /// If there is not enough memory.
     pub fn sorted_by_class(self, ranks: &[u32]) -> Result<Numbers> {
         let last = ranks.iter().max().map_or(0, |&r| r as usize + 1);
         let own = self.0.class_class();
@@ -303,8 +304,8 @@ impl<'a> Parts<'a> {
         Some(self.0.record(place.object, &self.0.raw_of(place)?))
     }
 
-    /// Returns the text of the string whose record is at `place`. `place_of` returns the location of another object.
-    /// See [`Snapshot::string`].
+    /// Returns the text of the string whose record is at `place`. `place_of` must return the location of the object
+    /// that it gets, which is the string's array. See [`Snapshot::string`].
     ///
     /// Cost: reads two records.
     #[must_use]

@@ -53,8 +53,9 @@ impl Store {
         })
     }
 
-    /// Runs `work`, which keeps one core busy. Meanwhile another thread takes up to `bytes` of memory from the system
-    /// for the next arrays, because the first access to a new page takes longer than all later work on it.
+    /// Runs `work`, which uses one core. Meanwhile, another thread takes up to `bytes` of memory from the system for
+    /// the arrays that will be created next. The reason: the first access to a new page takes longer than all later
+    /// work on it.
     pub(crate) fn preparing<R>(&self, bytes: u64, work: impl FnOnce() -> R) -> R {
         let used = self.0.used.load(Ordering::Relaxed);
         if used.saturating_add(bytes) > self.0.limit || rayon::current_num_threads() < 2 {
@@ -87,7 +88,7 @@ impl Store {
         }
     }
 
-    /// Keeps dropped memory from now on, because another analysis starts.
+    /// From now on, memory that is dropped is kept for reuse, because another analysis starts.
     pub(crate) fn start_keeping(&self) {
         self.lock_kept().get_or_insert_default();
     }
@@ -131,8 +132,8 @@ impl Store {
         })
     }
 
-    /// Replaces fresh pages behind the offset `from` with kept pages, which it clears. Replaces only large pages that
-    /// lie completely within the first `bytes` bytes.
+    /// Replaces new pages of the array, behind the offset `from`, with memory pages that were kept for reuse. Clears
+    /// the reused pages. Replaces only large pages that lie completely within the first `bytes` bytes.
     ///
     /// # Errors
     /// Returns an error if pages cannot be moved and there is no memory to copy them to. The pages before the offset

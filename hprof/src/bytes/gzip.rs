@@ -22,8 +22,8 @@ use crate::error::Warning;
 use crate::flaw::Flaw;
 
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
-/// Maximum number of members that are decompressed at once. If there are several, `BATCH_BYTES` is the maximum total of
-/// their sizes.
+/// Maximum number of gzip members that are decompressed at once. If there are several, `BATCH_BYTES` is the maximum
+/// total of their sizes.
 const BATCH: usize = 16;
 const BATCH_BYTES: usize = 32 << 20;
 /// If more than this number of bytes, plus a quarter of the useful bytes, was decompressed at places that only look

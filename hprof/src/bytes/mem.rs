@@ -478,7 +478,8 @@ mod pages {
             true
         }
 
-        /// Returns true if the memory that stands for the other thread's memory is unchanged. Unmaps it.
+        /// Unmaps the memory that represents another thread's memory in a test. Returns true if this memory was not
+        /// changed.
         pub(crate) fn is_foreign_memory_unchanged() -> bool {
             let Some((at, len)) = FOREIGN.take() else {
                 return true;

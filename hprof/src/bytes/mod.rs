@@ -1,7 +1,8 @@
 //! The bytes of a dump and the memory of its analysis: files, gzip streams, mapped arrays, disks.
 //!
 //! [`Source`](crate::Source) has the bytes of a dump, independent of their origin. A file is mapped. A gzip file is
-//! decompressed, in parallel if it consists of blocks. A source can be used without the other layers:
+//! decompressed, in parallel if it consists of blocks. A source can be used without the other layers, as in this
+//! example:
 //!
 //! ```
 //! use hprof::Source;

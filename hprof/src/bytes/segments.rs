@@ -31,7 +31,8 @@ use crate::records::record::{self, tag};
 const MOST: usize = 512;
 /// Maximum number of names in a message.
 const NAMED: usize = 8;
-/// HotSpot writes the base in multiples of this size until all segments are complete. Then it writes the rest.
+/// Until all segments are complete, HotSpot writes the base (the dump's main file) in multiples of this number of
+/// bytes. Then it writes the rest.
 const FLUSHED: usize = 64 << 10;
 /// The comparison of this number of bytes at each record boundary is free. Only further bytes count against the budget.
 const SHORT: usize = 64;
@@ -142,7 +143,8 @@ impl Beside {
         }
     }
 
-    /// Lists the segments like [`Beside::find`] if the dump has no end record. Otherwise lists none.
+    /// Lists the segments beside the dump (see [`Beside::find`]) if the dump has no end record. Otherwise lists none,
+    /// because a dump with an end record needs no segments.
     pub(crate) fn find_if_unfinished(dump: &Path, last: &[u8]) -> Self {
         if has_end(last) {
             Self::default()
@@ -368,7 +370,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Tests whether a record boundary before the end of the base is a merge point.
+    /// Tests whether a record boundary before the end of the base is the merge point (see [`MergePoint`]).
     fn test_boundary(&mut self, at: usize, has_heap: bool) -> Result<(), NoPoint> {
         let merged = self.base.len() - at;
         if self.found.is_some() && merged < COMMON || !self.matches_segments(at)? {
@@ -422,7 +424,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns the merge point of an uncompressed dump.
+/// Returns the merge point of an uncompressed dump (see [`MergePoint`]).
 pub(crate) fn merge_point(base: &[u8], segments: &[&[u8]]) -> Result<MergePoint, NoPoint> {
     let header = record::header(base).map_err(|_| NoPoint::None)?;
     let mut search = Search::new(base, segments);

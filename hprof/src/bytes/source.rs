@@ -285,7 +285,7 @@ impl Source {
         self.stamp = None;
     }
 
-    /// Moves on to the next heap under the same header.
+    /// Moves on to the next heap of the file. The heaps share one header.
     pub(crate) const fn advance_under_header(&mut self) {
         self.heap += 1;
         self.number += 1;

@@ -159,7 +159,7 @@ impl GraphView<'_> {
     }
 }
 
-/// The starts of the lists and the notes of an [`AnnotatedGraph`], shared between threads.
+/// The starts of the adjacency lists, and the per-object words ("notes"), of an [`AnnotatedGraph`]. Threads share them.
 #[derive(Clone, Copy)]
 pub(crate) struct Cells<'a>(&'a [AtomicU32]);
 
@@ -235,7 +235,7 @@ impl MappedBits {
         self.0[object as usize / 64] & 1 << (object % 64) != 0
     }
 
-    /// Returns the bits as a slice, for loops that test many.
+    /// Returns the bitmap as a slice, for loops that test many bits.
     #[inline(always)]
     pub(crate) fn view(&self) -> BitsView<'_> {
         BitsView(&self.0)

@@ -240,7 +240,8 @@ fn find_sinks(
     Ok(above)
 }
 
-/// Returns true if enough merge nodes are terminal to save time by their separate handling.
+/// Returns true if so many merge nodes are terminal (they lead to no other, see the top of this file) that handling
+/// them separately saves time.
 fn are_sinks_worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
     let joins = joins.count().saturating_sub(u64::from(classes));
     // A note of at least 2^31 belongs to a terminal merge node. Other notes are numbers of objects, so these numbers
@@ -348,7 +349,7 @@ struct Choice<'a, F> {
     thresholds: Thresholds,
 }
 
-/// Sets of objects, found in one pass over the adjacency lists.
+/// Sets of objects from which the core is computed. One pass over the adjacency lists finds them.
 struct Marks {
     /// Objects that are always in the core, whatever objects they refer to: witnesses, and objects with a long
     /// adjacency list.

@@ -45,7 +45,7 @@ fn merge_nodes_and_their_ancestors_are_the_core() {
         (15, 11),
         (11, 10),
         (10, 3),
-        // Merge node 3 refers back to a root, so it is not terminal.
+        // Merge node 3 refers back to object 0, which is a root and therefore also a merge node. So 3 is not terminal.
         (3, 0),
         (3, 4),
         (4, 5),
@@ -127,9 +127,9 @@ fn terminal_merge_nodes_are_not_members() {
 
 #[test]
 fn back_edges_make_no_merge_nodes() {
-    // The objects below 1 form a tree in which children refer back to their parents. Object 3, at the top, refers to 4
-    // twice. The objects below 2 form a list in which nodes refer back to the previous node. The last node, 8, has a
-    // second referrer: 9.
+    // Below object 1 is a tree in which children refer back to their parents. At its top is object 3, which refers to 4
+    // twice. Below object 2 is a list in which each node refers back to the previous node. Its last node is object 8,
+    // to which object 9 refers, too.
     let tree = [
         (1, 3),
         (3, 4),
@@ -226,7 +226,7 @@ fn witnesses_are_few() {
         members_of(&core.witnesses)
     };
     // The witnesses are: the class objects; all objects of class 1, which has few referrers; and, for each other class,
-    // one object in each group of neighbouring objects.
+    // the first referrer in each group of `every` neighbouring objects.
     assert_eq!(
         witnesses(64, &[]),
         [0, 1, 2, 10, 30, 31, 32, 40, 70, 90, 140]
@@ -261,8 +261,8 @@ fn objects_near_to_roots_are_witnesses() {
         let core = Core::find(&mut graph, &|_| NONE, &[], thresholds, &store).unwrap();
         members_of(&core.witnesses)
     };
-    // Class objects 0 and 1 are always witnesses. Object 9 is one because it is the first that refers to a class
-    // object.
+    // Class objects 0 and 1 are always witnesses. Object 9 is one because it is the first object that refers to class
+    // object 1.
     assert_eq!(near(0), [0, 1, 9]);
     assert_eq!(near(1), [0, 1, 5, 9]);
     assert_eq!(near(5), [0, 1, 5, 6, 7, 8, 9]);

@@ -31,8 +31,8 @@ const CHUNK: usize = 1 << 14;
 /// Maximum number of referrers that are recorded in addition to [`Thresholds::noted`]. Each takes 8 bytes. If there are
 /// more, a second pass reads the adjacency lists again.
 const MOST_NOTED: usize = 1 << 20;
-/// The span of a leaf for which no referrer was found yet. A span consists of the first and the last referrer in
-/// preorder.
+/// The initial span of a leaf, for which no referrer was found yet. A span consists of the first and the last referrer
+/// in preorder.
 pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
 /// Returns the immediate dominator of each leaf, or [`NONE`] for unreachable leaves. Also returns the leaves that only
@@ -239,7 +239,7 @@ fn weakly(
 ) -> Result<WeaklyReached> {
     let mut reached: WeaklyReached = [store.zeroed(0)?, store.zeroed(0)?];
     let leaves = hung.len() as u32;
-    // If only finalizers reach the source of a soft reference, the reference counts as a final reference.
+    // If only finalizers reach a soft reference object, its reference counts as a final reference.
     let is_last = |from: u32| usize::from(weak[1].binary_search(&from).is_ok());
     for (level, of_level) in weak.iter().enumerate() {
         let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);

@@ -117,9 +117,9 @@ impl Predecessors {
 
 /// Calls `visit` for each reference to a merge node, with the number of the source and the number of the target.
 ///
-/// `out` is an array indexed by target number, to which `visit` writes. First the data of later objects is prefetched,
-/// then the elements of `out`. Without this, an atomic operation that misses the cache would delay all operations after
-/// it.
+/// `out` is an array indexed by target number, to which `visit` writes. The data of later objects is prefetched first.
+/// Then the elements of `out` are prefetched to which `visit` will write. Without this, an atomic operation that misses
+/// the cache would delay all operations after it.
 fn for_each_edge<T: Sync>(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -294,14 +294,16 @@ struct Unprocessed<'a> {
     sources: &'a [u32],
 }
 
-/// The link-eval forest. The vertices above a limit are linked to their parents. The limit decreases.
+/// The link-eval forest of the Lengauer-Tarjan algorithm. Vertices with numbers above a limit are linked to their
+/// parents. The limit decreases while the algorithm runs.
 struct LinkEvalForest<'a> {
     vertices: &'a mut [Vertex],
     path: Vec<u32>,
 }
 
 impl LinkEvalForest<'_> {
-    /// Processes the vertices from `last` down to `first`. All vertices after `last` must be processed already.
+    /// Computes the semidominators of the vertices from `last` down to `first`, and links the vertices. All vertices
+    /// after `last` must be processed already.
     fn process(&mut self, first: u32, last: u32, known: Unprocessed<'_>) {
         let Unprocessed {
             parent,
@@ -362,7 +364,8 @@ impl LinkEvalForest<'_> {
         self.vertices[label as usize].semi
     }
 
-    /// Returns the vertex with the smallest semidominator on this path (see [`Self::eval`]), and compresses the path.
+    /// Returns the vertex with the smallest semidominator on the path from `v` up to the root of its tree in the
+    /// forest, and compresses the path. Vertices above `limit` are linked.
     #[inline]
     fn eval_vertex(&mut self, v: u32, limit: u32) -> u32 {
         let vertices = &mut *self.vertices;

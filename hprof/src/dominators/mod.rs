@@ -3,8 +3,8 @@
 //!
 //! An object dominates another object if every path from a GC root to the other object leads through it. If it were
 //! removed, the other object would become unreachable. An object retains the objects that it dominates, including
-//! itself. [`DominatorTree`] is built from a [`HeapGraph`](crate::graph::HeapGraph), which is that of a dump or drawn
-//! by hand:
+//! itself. [`DominatorTree`] is built from a [`HeapGraph`](crate::graph::HeapGraph). The graph is that of a dump, or
+//! its edges are listed by hand as in this example:
 //!
 //! ```
 //! use hprof::dominators::{DominatorTree, Node};

@@ -52,8 +52,8 @@ pub(super) enum Outcome {
     Missing(Vec<u32>),
 }
 
-/// Lays the tree out. Overwrites the notes. Afterwards, the note of an object is its position, or [`NONE`] if the
-/// object is unreachable.
+/// Lays the dominator tree out: assigns each reached object its position in preorder. Overwrites the per-object words
+/// ("notes") of the graph. Afterwards, the note of an object is its position, or [`NONE`] if the object is unreachable.
 ///
 /// Cost: one visit of each reference.
 pub(super) fn lay_out(
@@ -78,8 +78,8 @@ pub(super) fn lay_out(
         .map(|number| members.place[number as usize])
         .collect();
     long.sort_unstable();
-    // Indexed by the position of a member among all members. At first, each element is the object of the member. When
-    // the member is laid out, it becomes the member's position in the whole tree.
+    // `place` is indexed by the position of a core member among all members. At first, an element is the object number
+    // of the member. When a task has laid the member out, the element becomes the member's position in the whole tree.
     let mut place = objects(graph, &core, &members.place, store)?;
     let mut level: Array<u8> = store.zeroed(0)?;
     if levels[0] != levels[2] {
@@ -236,8 +236,9 @@ pub(super) fn lay_out(
     }
 }
 
-/// Converts a position that is relative to a task's start. `base` is the position of the task's start. [`NONE`] is
-/// converted to `above`, the position of the member that the task belongs to.
+/// Converts a position that is relative to a task's start to a position in the whole preorder. `base` is the position
+/// of the task's start. [`NONE`] is converted to `above`, the position of the core member whose references the task
+/// follows.
 #[inline(always)]
 fn absolute_position(at: u32, base: u32, above: u32) -> u32 {
     match at {
@@ -246,7 +247,8 @@ fn absolute_position(at: u32, base: u32, above: u32) -> u32 {
     }
 }
 
-/// The data needed to follow the references of terminal merge nodes after all other nodes are laid out.
+/// The data needed to follow the references of terminal merge nodes (merge nodes that lead to no other). This is done
+/// after all other nodes have positions.
 struct Hanging<'a> {
     /// Number of nodes so far.
     nodes: u32,
@@ -315,7 +317,7 @@ impl Hanging<'_> {
     }
 }
 
-/// Sets the notes of objects to consecutive positions, from `first` on.
+/// Stores consecutive positions, from `first` on, in the per-object words ("notes") of `objects`.
 fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
     const AHEAD: usize = 32;
     for (i, (&object, place)) in objects.iter().zip(first..).enumerate() {
@@ -374,9 +376,11 @@ fn objects_at(
     found.list(store)
 }
 
-/// Finds objects that the dominator of their class does not dominate. Returns one of them for each class in each part
-/// of the heap. `dominated` has, for each class object, its reachability level and the positions of the nodes that its
-/// dominator dominates.
+/// Finds objects that the dominator of their class does not dominate, although they refer to the class. They show that
+/// the dominator is wrong. Returns one of them for each class in each part of the heap.
+///
+/// `dominated` has, for each class object, its reachability level and the positions of the nodes that its dominator
+/// dominates.
 fn misplaced_classes(
     graph: &AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -433,7 +437,8 @@ struct Places {
 impl Places {
     /// Computes positions from `idom`. Each dominator has a smaller number than the members that it dominates.
     ///
-    /// # Panics Panics if a dominator has a larger number. The order of the search rules this out.
+    /// # Panics
+    /// Panics if a dominator has a larger number. The order of the search rules this out.
     fn new(idom: &[u32], store: &Store) -> Result<Self> {
         let nodes = idom.len();
         // First the size of each member's subtree, then the position of the member.
@@ -563,7 +568,8 @@ fn objects(
 /// For each class object, the range of positions in which an object that refers to it must lie. If an object lies
 /// elsewhere, the computed dominator of the class object is wrong.
 pub(super) struct Checks {
-    /// For each class object, its reachability level and the positions of the members that its dominator dominates.
+    /// For each class object, its reachability level, and the range of positions of the core members that its dominator
+    /// dominates.
     of_class: Vec<(usize, Range<u32>)>,
     /// For each reachability level of a referring object, and for each class object: a range of positions, as its start
     /// and its length. The referring object must be a core member in this range, or lie below such a member.

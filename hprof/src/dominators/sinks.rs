@@ -161,7 +161,7 @@ fn references<'a>(
 ) -> impl Iterator<Item = (u32, u32)> + 'a {
     let place = graph.note(object);
     let others = graph.split.classes..graph.split.inner;
-    // The note of a member that is not reached is 0, the position of the super-root.
+    // A core member that is not reached has the note 0, which is the position of the super-root.
     let row = if place == 0 { &[] } else { graph.row(object) };
     row.iter()
         .filter(move |target| others.contains(target) && !placed.contains(**target))
@@ -169,7 +169,7 @@ fn references<'a>(
         .filter(move |&(sink, _)| sink < sinks)
 }
 
-/// The spans of [`Referrers`], shared between threads.
+/// The array `spans` of [`Referrers`], shared between threads.
 #[derive(Clone, Copy)]
 pub(super) struct Spans<'a>(&'a [AtomicU64]);
 
@@ -215,7 +215,7 @@ impl Ranks {
         Ok(Self { words, before })
     }
 
-    /// Returns the number of marks before a position.
+    /// Returns the number of marked positions before a position.
     #[inline(always)]
     fn before(&self, place: u32) -> u32 {
         let (word, bit) = (place as usize / 64, place % 64);

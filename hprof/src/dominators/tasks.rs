@@ -1,4 +1,5 @@
-//! The tasks that lay the tree out. Each task walks over the objects below some members of the core.
+//! The tasks that lay the dominator tree out, that is, put its nodes in preorder (see `preorder.rs`). Each task walks
+//! over the objects below some members of the core.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -122,8 +123,8 @@ pub(super) struct TaskOutput {
     pub(super) to_sinks: Vec<(u32, u32)>,
     /// True if the task found more references to terminal merge nodes than it may record.
     pub(super) more_to_sinks: bool,
-    /// For each object above the current one, the part of its adjacency list that is still to be read: start, end, the
-    /// object, and the object's position.
+    /// The stack of the walk. For each object above the current one, it has the part of the object's adjacency list
+    /// that is still to be read, as four numbers: start, end, the object, and the object's position.
     stack: List<[u32; 4]>,
 }
 
@@ -243,7 +244,7 @@ impl Walk<'_> {
         part.make_contiguous()
     }
 
-    /// Lays out terminal merge nodes and the objects below them.
+    /// Assigns positions to terminal merge nodes and to the objects below them.
     pub(super) fn place_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) -> Result<()> {
         part.clear();
         for (i, sink) in sinks.iter().enumerate() {
@@ -260,7 +261,8 @@ impl Walk<'_> {
         part.make_contiguous()
     }
 
-    /// Returns true if a target has to be laid out: it is no class object, has references, and has no position yet.
+    /// Returns true if an object still needs a position in the tree: it is no class object, has references, and has no
+    /// position yet.
     #[inline(always)]
     fn needs_position(&self, target: u32) -> bool {
         let placed = |target: u32| {
@@ -371,7 +373,7 @@ mod tests {
         let all = |long: &[u32], nodes| ends(long, nodes).collect::<Vec<_>>();
         assert_eq!(all(&[], 10), [9]);
         assert_eq!(all(&[3, 5], 10), [3, 5, 9]);
-        // The last member can also have a long adjacency list.
+        // The last member may itself have a long adjacency list. Then it is listed once.
         assert_eq!(all(&[3, 9], 10), [3, 9]);
     }
 }

@@ -12,14 +12,14 @@ pub struct Thresholds {
     /// In each group of this many consecutive objects, the first object that refers to a class object is a witness for
     /// the dominator of that class object.
     pub every: usize,
-    /// Number of witnesses that are chosen because they are closest to GC roots. The reason: the other instances of a
-    /// class that a thread is using are often in another part of the heap.
+    /// Number of witnesses (see `core.rs`) that are chosen because they are closest to GC roots. The reason: if a
+    /// thread is using an instance of a class, the other instances of the class are often in another part of the heap.
     pub near: usize,
-    /// Minimum length of a long adjacency list. An object with a long list is in the core, so that the work below it
-    /// can be split.
+    /// Minimum length of a long adjacency list. An object with a long list is always in the core (see `core.rs`), so
+    /// that the work below it can be split.
     pub long: usize,
     /// If an object has more referrers than this, it is a merge node, even if all references to it but one are back
-    /// edges.
+    /// edges (see `ways_back.rs`).
     pub popular: u32,
     /// Maximum number of references that are recorded. It applies to the references that one task finds to terminal
     /// merge nodes (merge nodes that lead to no other, see `core.rs`), and to all references to leaves with several

@@ -76,7 +76,8 @@ impl DominatorTree {
     /// all threads of the current rayon pool. The graph's memory is reused. The tree takes about 21 bytes for each
     /// object with references, and 8 for each other object.
     ///
-    /// # Errors Returns an error if there is not enough memory.
+    /// # Errors
+    /// Returns an error if there is not enough memory.
     pub fn build(
         graph: HeapGraph,
         size: impl Fn(ObjectIndex) -> u64 + Sync,
@@ -384,8 +385,8 @@ impl<'a> TreeView<'a> {
         self.leaf_start.before(node) as usize
     }
 
-    /// Returns two things for a range of nodes: the number of leaves that the nodes before the range dominate
-    /// immediately, and the leaves that the nodes of the range dominate immediately.
+    /// Returns the number of leaves that all nodes before a range dominate immediately, and the leaves that the nodes
+    /// of the range dominate immediately.
     pub(crate) fn leaves_of(self, nodes: Range<u32>) -> (usize, &'a [u32]) {
         let begin = self.leaves_before(nodes.start);
         (begin, &self.leaves[begin..self.leaves_before(nodes.end)])
@@ -481,7 +482,7 @@ fn count(nodes: &[u32], counts: &mut [u32]) {
     let counts = mem::as_atomic_u32(counts);
     nodes.par_chunks(CHUNK).for_each(|nodes| {
         let mut at = 0;
-        // Leaves with neighbouring numbers often have the same parent.
+        // Leaves with neighbouring numbers often have the same parent, so count all leaves of such a run at once.
         for same in nodes.chunk_by(|a, b| a == b) {
             at += same.len();
             if let Some(&later) = nodes.get(at + AHEAD) {

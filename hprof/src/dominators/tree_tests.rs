@@ -9,7 +9,7 @@ use testdata::deadline::Deadline;
 use super::*;
 use crate::progress::Silent;
 
-/// Time limit for one small graph. With a wrong dominator, a search may never end.
+/// Time limit for one small graph. If a computed dominator is wrong, a search may never end.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Thresholds that choose too few witnesses (see `core.rs`) in some cases.
@@ -312,7 +312,8 @@ fn terminal_merge_nodes_are_inserted_into_large_trees() {
             rows.extend([n(OBJECTS + far), n(OBJECTS + near)].map(|shared| (n(object), shared)));
         }
         for shared in OBJECTS..3 * OBJECTS {
-            // Some of the shared objects have a subtree.
+            // Every fourth shared object (an object with several referrers) also refers to the next object, so that
+            // some of them have a subtree.
             if shared % 4 == 0 && shared + 1 < 3 * OBJECTS {
                 rows.push((n(shared), n(shared + 1)));
             }
@@ -405,8 +406,9 @@ fn a_leaf_dominates_the_class_that_only_it_keeps() {
     // The other holder refers to the loader. So a path without the leaf leads to the class, and the reference from the
     // leaf to the class changes the class's dominator.
     assert_eq!(case(&[(3, 1)]).found_with(usual, &[0]), None);
-    // The dominator also changes if one holder refers to both the leaf and the loader. It does not change if this
-    // holder refers to the class, too.
+    // If the first holder refers to both the leaf and the loader, the reference from the leaf to the class changes the
+    // class's dominator, too. It does not if this holder also refers to the class, because then the holder is the
+    // dominator anyway.
     assert_eq!(case(&[(2, 1)]).found_with(usual, &[0]), None);
     let found = case(&[(2, 0), (2, 1)]).found_with(usual, &[0]);
     assert_eq!(found.unwrap()[..2], [Some(2), Some(2)]);

@@ -30,8 +30,8 @@ use crate::ids::NONE;
 pub(crate) const GRAIN: u32 = 3;
 /// Number of bitmap words for 64 slots: one word for objects with references, and one for leaves.
 const PAIR: usize = 2;
-/// Number of pairs of words in a line. The words of a line take 64 bytes, a cache line. Each line has two counts, from
-/// which ranks are computed: one for objects with references, and one for leaves.
+/// Number of pairs of bitmap words in a line. The words of a line take 64 bytes, a cache line. A line also has two
+/// counts from which ranks are computed: one for objects with references, and one for leaves.
 pub(crate) const PAIRS_IN_LINE: usize = 4;
 
 /// A range of addresses.
@@ -42,7 +42,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Ranges begin and end at multiples of this number.
+    /// The addresses at which a range begins and ends are multiples of this number.
     pub(crate) const ALIGN: u64 = 64;
 
     pub(crate) fn slots(self) -> u64 {
@@ -199,8 +199,8 @@ impl Marks {
                         sum[1] += pair[1].count_ones();
                         both |= pair[0] & pair[1];
                     }
-                    // Only marked slots are looked up, so lines without marks need no counts. Memory pages that are
-                    // never written take no physical memory.
+                    // Only marked slots are looked up, so a line without marks needs no counts. Its counts are not
+                    // written, because memory pages that are never written take no physical memory.
                     if sum != before {
                         count.copy_from_slice(&before);
                     }
@@ -433,8 +433,8 @@ impl Ranks {
         self.bits.len() / (PAIR * PAIRS_IN_LINE)
     }
 
-    /// Calls `visit` for each marked address in these lines, with the address, the rank of its object, and true if the
-    /// object is a leaf.
+    /// Calls `visit` for each marked address in these lines of the bitmap, with the address, the rank of its object,
+    /// and true if the object is a leaf.
     fn for_each_in_order(
         &self,
         lines: std::ops::Range<usize>,

@@ -17,8 +17,8 @@ const RANGE: Range = Range {
     end: BASE + 8 * (PART * 2 + STRETCH * 3 + 3 * 256 + 128),
 };
 
-/// Returns the slots to mark. They are at the start and the end of some stretches, shares and chunks. Most stretches
-/// have no marks.
+/// Returns the slots at which objects start. They are at the start and the end of some stretches, shares and chunks
+/// (see above). Most stretches have no objects.
 fn slots() -> Vec<u64> {
     let mut slots = vec![0, 1, 2, 63, 64, 65, 255, 256, 1000];
     for edge in [STRETCH, 5 * STRETCH, SHARE, 2 * SHARE, PART, 2 * PART] {

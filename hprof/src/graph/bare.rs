@@ -29,7 +29,8 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 /// The rule that selects which bare objects are treated as objects with references, not as leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// Number of bare objects of each class that stay in each piece of the file (about a megabyte): the first ones.
+    /// In each piece of the file (about a megabyte), the first bare objects of each class are treated as objects with
+    /// references. This is their number.
     first: u32,
     /// After the first ones, every n-th bare object of a class in the piece stays. This is n.
     every: u32,
@@ -82,7 +83,7 @@ impl Sifter {
         is_leaf
     }
 
-    /// Returns the classes of the leaves so far.
+    /// Returns the classes of the objects that were treated as leaves so far.
     pub(crate) fn classes(&self) -> impl Iterator<Item = u32> {
         let classes = (0..).zip(&self.seen);
         classes.filter(|(_, seen)| seen.2).map(|(class, _)| class)
@@ -156,7 +157,7 @@ impl LeafClasses {
         self.classes.len()
     }
 
-    /// Returns the number of leaves up to the last one that refers to its class.
+    /// Returns the number of the last leaf that refers to its class, plus one. Returns 0 if there is no such leaf.
     pub(crate) fn rows(&self) -> u32 {
         let mut words = self.words.iter().enumerate().rev();
         let last = words.find(|(_, (word, _))| *word != 0);
@@ -322,7 +323,8 @@ mod tests {
         assert!((0..1000).all(|_| none.is_leaf(0)));
     }
 
-    /// A heap in which class objects come first, then the other objects in `rows`, then leaves.
+    /// A test heap. Class objects have the lowest numbers, then come the other objects with an adjacency list in
+    /// `rows`, then leaves.
     struct Drawn {
         classes: u32,
         rows: Vec<Vec<u32>>,
@@ -372,7 +374,7 @@ mod tests {
 
     #[test]
     fn references_to_classes_through_leaves_are_found() {
-        // The only leaf is an instance of class 1.
+        // The only leaf (object 5) is an instance of class 1.
         let rows = || vec![vec![5], vec![5, 5], vec![]];
         let drawn = Drawn::new(2, &[], rows());
         assert_eq!(drawn.shortcuts_around_leaves([1, 2]), [(2, 1)]);

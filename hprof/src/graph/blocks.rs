@@ -64,7 +64,7 @@ impl Blocks {
         Self::shift(range).is_some()
     }
 
-    /// Creates the table of a range, with no block numbered; `None` if the range is too large.
+    /// Creates the table for a range of addresses. No block has a number yet. Returns `None` if the range is too large.
     pub(crate) fn new(range: Range, store: &Store) -> Result<Option<Self>> {
         let Some(shift) = Self::shift(range) else {
             return Ok(None);
@@ -177,7 +177,7 @@ fn slot_in(number: u32, shift: u32, grain: u64) -> Option<u64> {
     Some(number << shift | grain & ((1 << shift) - 1))
 }
 
-/// The blocks of [`Blocks`], shared by the scanning threads.
+/// Assigns numbers to the blocks of [`Blocks`]. The scanning threads share it.
 #[derive(Debug)]
 pub(crate) struct BlockWriter<'a> {
     range: Range,
@@ -288,7 +288,7 @@ mod tests {
             assert_eq!((blocks.slots_of(3), blocks.slots()), (3 << shift, 0));
             let of_slots = [(3 << shift) - 1, 3 << shift].map(|slots| blocks.whole_blocks(slots));
             assert_eq!(of_slots, [2, 3]);
-            // The last block of the range, and an address after it.
+            // Test the last address of the range, and the first address after it.
             let writer = blocks.writer(1);
             let last = (slots - 1) & ((1 << shift) - 1);
             assert_eq!(writer.slot(range.end - 8), Some(last));
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(of(4 * TB, 4 * TB + 64), (3 * TB, 5 * TB + 64));
         assert_eq!(of(4 * TB, 6 * TB), (2 * TB, 8 * TB));
         assert_eq!(of(64, 128), (0, TB + 128));
-        // The range stays aligned to whole words and covers the old range.
+        // The extended range is aligned to whole bitmap words and covers the old range.
         assert_eq!(of(4 * TB + 8, 4 * TB + 72), (3 * TB, 5 * TB + 64));
         assert_eq!(of(4 * TB, u64::MAX), (0, u64::MAX));
     }

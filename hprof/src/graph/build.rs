@@ -29,7 +29,7 @@ use crate::records::walk::{Root, RootKind};
 use crate::sizes::gaps;
 use crate::sizes::shape::{self, ShapeClasses};
 
-/// All results of the passes, including the graph.
+/// The results of all passes over the dump: the heap graph, and data about its objects.
 pub(crate) struct Built {
     pub(crate) graph: HeapGraph,
     pub(crate) map: AddressMap,
@@ -248,7 +248,7 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     })
 }
 
-/// The results of the pass whose plan turned out to be complete.
+/// The results of the last pass over the objects. Its plan was complete, so the objects need not be read again.
 struct Pass {
     /// For each class, true if it is certainly a GC root.
     pinned: Vec<bool>,

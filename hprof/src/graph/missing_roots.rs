@@ -39,7 +39,7 @@ pub enum MissingRoots {
 }
 
 impl MissingRoots {
-    /// Returns the kind of the objects that count as GC roots in place of the missing ones.
+    /// Returns the root kind of the objects that count as GC roots in place of the roots that the dump lacks.
     #[must_use]
     pub const fn root_kind(self) -> RootKind {
         match self {
@@ -127,8 +127,8 @@ struct Parked {
     version: String,
 }
 
-/// Returns the parked virtual threads; `None` if another JDK wrote the dump, or if the dump has the frames of all
-/// virtual threads.
+/// Returns the virtual threads that were parked, if the dump lacks their frames. Returns `None` if the dump is of a JDK
+/// that writes such frames, or if the dump has the frames of all virtual threads.
 fn parked_threads(parts: &Parts<'_>) -> Option<Parked> {
     const THREAD: &str = "java.lang.VirtualThread";
     const STACK: &str = "jdk.internal.vm.StackChunk";

@@ -27,7 +27,8 @@ impl From<ObjectIndex> for GraphNode {
 pub struct GraphEdge {
     source: GraphNode,
     target: GraphNode,
-    /// Position among the references of the source, dangling ones included.
+    /// Index of the reference among all references of the source. References to objects that are not in the dump count,
+    /// too.
     place: u32,
 }
 

@@ -192,7 +192,7 @@ fn class_objects_far_from_all_objects_are_referred_to() {
 fn classes_that_are_certain_roots_are_recognized() {
     for (sticky, passes, pinned) in [
         (true, 1, [true, true, false, false]),
-        // Only after a pass is it known that no GC root refers to `Plain`, so another pass is needed.
+        // Only the first pass finds out that no GC root refers to `Plain`, so a second pass is needed.
         (false, 2, [true, false, false, false]),
     ] {
         let mut heap = HeapBuilder::new(writer::Options {

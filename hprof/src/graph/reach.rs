@@ -7,7 +7,7 @@ use crate::graph::address::{GRAIN, Marks, Range};
 use crate::graph::blocks::{self, Blocks};
 use crate::ids::NONE;
 
-/// Number of slots that even the smallest file may have. Their bitmaps take 8 MiB.
+/// Number of slots (see `address.rs`) that even the smallest file may have. Their bitmaps take 8 MiB.
 const FREE: u64 = 32 << 20;
 
 /// The range of addresses of a dump, and whether its bitmaps cover all of it.

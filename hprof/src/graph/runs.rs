@@ -107,8 +107,8 @@ impl Runs {
         (apart && !self.scattered).then_some(runs)
     }
 
-    /// Returns true if no address ranges of runs overlap. Then objects that follow each other in a run are also
-    /// neighbours in the heap.
+    /// Returns true if the address ranges of the runs (parts of the file with ascending addresses) do not overlap. Then
+    /// objects that follow each other in a run are also neighbours in the heap.
     pub(crate) fn are_disjoint(&self) -> bool {
         self.by_address().is_some()
     }
@@ -238,9 +238,9 @@ impl RunTable {
         rank.wrapping_add(self.offsets[self.row_of(slot)][usize::from(leaf)])
     }
 
-    /// Returns the rank of the object with this number. Objects with references and leaves are numbered separately.
-    /// Also returns the slot at which [`Ranks::address`] can start to count: `near` if it is in the same run, otherwise
-    /// the start of the run.
+    /// Returns the rank of an object. `number` is its number among the leaves if `leaf` is true, otherwise among the
+    /// objects with references. Also returns the slot from which [`Ranks::address`] can count marks: `near` if it is in
+    /// the same run, otherwise the start of the run.
     pub(crate) fn rank(&self, number: u32, leaf: bool, near: u64) -> Option<(u32, u64)> {
         let kind = usize::from(leaf);
         let numbers = |&row: &u32| self.rows[row as usize].numbers[kind];
@@ -256,13 +256,15 @@ impl RunTable {
     }
 }
 
-/// Returns the lowest address at which objects are expected: the lowest sampled address minus a margin. A piece of the
-/// file may begin in one run and continue in a run at lower addresses, so its objects may lie below all samples.
+/// Returns the lowest address at which objects are expected: the lowest sampled address minus a margin. Objects may lie
+/// below all samples: a piece of the file may begin in one run (a part of the file with ascending addresses) and
+/// continue in a run at lower addresses.
 pub(crate) const fn lower_by_margin(low: u64, margin: u64) -> u64 {
     low.saturating_sub(margin) & !(Range::ALIGN - 1)
 }
 
-/// Returns true if a file may consist of a few runs. `firsts` are the addresses of the first objects of its pieces.
+/// Returns true if a file may consist of a few runs (parts with ascending addresses). `firsts` has the address of the
+/// first object of each piece of the file.
 pub(crate) fn may_have_few_runs(firsts: &[u64]) -> bool {
     /// Maximum number of pieces that start at a lower address than the piece before. A heap has few spaces, and HotSpot
     /// writes one after the other.
@@ -278,8 +280,8 @@ mod tests {
 
     const BASE: u64 = 0x1_0000;
 
-    /// Returns the ranks and runs of a file with objects at these slots, in this order. Each piece of the file has
-    /// `piece` objects. Objects at multiples of 3 are leaves.
+    /// Returns the ranks and runs of a file whose objects are at these slots, in the order of the file. Each piece of
+    /// the file has `piece` objects. Objects at slots that are multiples of 3 are leaves.
     fn of(slots: &[u64], piece: usize) -> (Ranks, Runs) {
         let store = Store::new(None);
         let end = BASE + 8 * (slots.iter().max().unwrap() + 1);

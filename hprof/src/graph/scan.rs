@@ -483,8 +483,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         false
     }
 
-    /// Returns the shape of an instance with a variable size, which is a stack chunk. In a damaged dump, it can also be
-    /// an instance of an array class.
+    /// Returns the shape of an instance with a variable size. Such an instance is a stack chunk. In a damaged dump, the
+    /// class of the instance may also be an array class.
     #[cold]
     fn stack_chunk_shape(&mut self, class: u32, array: u32, body: &[u8]) -> u32 {
         let classes = self.job.classes;
@@ -688,7 +688,8 @@ impl Scanned {
         let (mut target_base, mut long_base) = (self.targets.len(), self.shapes.longs.len());
         let (mut inner_base, mut leaf_base) = (self.inner_shapes.len(), self.leaf_shapes.len());
         let first_long = self.shapes.first_long();
-        // Object numbers and offsets of a piece start at 0. Add the totals of all pieces before it.
+        // In each piece, object numbers and offsets start at 0. The final values are larger by the totals of all pieces
+        // before the piece.
         let mut bases = Vec::with_capacity(parts.len());
         for (part, &segment) in parts.iter_mut().zip(batch) {
             bases.push((target_base as u32, long_base as u32));

@@ -108,7 +108,8 @@ fn a_class_without_a_record_is_not_referred_to() {
     for odd in [0, 1] {
         let mut heap = heap();
         let known = class(&mut heap, "Known", 2);
-        // Classes of primitive arrays have lower numbers than classes without a record.
+        // Add the classes of primitive arrays. They have lower numbers than classes without a record, such as
+        // `unknown`.
         for kind in PRIMITIVES {
             heap.primitive_array_class(kind);
         }

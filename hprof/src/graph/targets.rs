@@ -1,4 +1,5 @@
-//! Ways to record the targets of references in the pass over the objects.
+//! Ways to record the target of each reference during the pass over the objects: as a slot, as an object number, or not
+//! at all.
 
 use crate::graph::address::{AddressMap, MarkWriter, Range, Split};
 use crate::graph::blocks::BlockWriter;

@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(all.before(false, 2), Some(100));
         assert_eq!(all.before(false, 8), Some(100));
         assert_eq!(all.before(false, 9), Some(200));
-        // Two waypoints come before leaf 5. The last one is returned.
+        // Two waypoints come before leaf 5. The result is the last one of them.
         assert_eq!(all.before(true, 5), Some(200));
         assert_eq!(all.before(true, 6), Some(300));
         assert_eq!(all.before(false, 14), Some(300));

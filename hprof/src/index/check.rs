@@ -28,7 +28,7 @@ pub(super) fn within(range: Range<u32>) -> impl Fn(&[u32], Range<usize>) -> bool
     }
 }
 
-/// Checks that every number is below a limit, or [`NONE`].
+/// Returns a check that every number of an array is below a limit, or is [`NONE`].
 pub(super) fn below_or_none(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         // Adding one turns [`NONE`] into zero, the smallest number.
@@ -85,8 +85,8 @@ pub(super) fn ranks(bits: &[u64], counts: &[u32], line: usize) -> Option<[u64; 2
     if !bits.len().is_multiple_of(line) || counts.len() != bits.len() / line * 2 {
         return None;
     }
-    // For a chunk and each kind of object: the stored count before the first mark of the chunk, and the number of marks
-    // in the chunk.
+    // Returns two numbers for each kind of object in a chunk of lines: the stored count of the first line that has
+    // marks, and the number of marks in the chunk.
     let chunk = |(bits, counts): (&[u64], &[u32])| -> Option<([u32; 2], [u32; 2])> {
         let mut first = None;
         let mut sum = [0_u32; 2];

@@ -19,8 +19,8 @@ use crate::options::Refs;
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 /// The version of the format. It must be incremented if one of these changes: the sections; the field `bare` in
-/// [`Thresholds::USUAL`]; the way in which the file is split into pieces. `bare` and the pieces matter because they
-/// determine the numbers of objects that refer only to their class.
+/// [`Thresholds::USUAL`]; the way in which the file is split into pieces. `bare` and the pieces matter because the
+/// object numbers of objects that refer only to their class depend on them.
 ///
 /// [`Thresholds::USUAL`]: crate::dominators::thresholds::Thresholds::USUAL
 const VERSION: u32 = 10;

@@ -34,7 +34,7 @@ pub(crate) struct Inbound {
     /// The start of each group in `near`. The last element is the end.
     groups: Column<u64>,
     near: Lazy,
-    /// For each bucket, the start of its long lists in `far`.
+    /// For each bucket of objects, the offset in `far` at which the bucket's long lists begin.
     bases: Column<u64>,
     far: Lazy,
 }
@@ -69,7 +69,7 @@ impl Inbound {
         self.near.is_damaged() || self.far.is_damaged()
     }
 
-    /// Returns the number of references to an object, and its list.
+    /// Returns the number of references to an object, and the encoded list of its referrers.
     fn list(&self, target: u32) -> Option<(usize, &[u8])> {
         let group = target as usize / GROUP;
         let begin = usize::try_from(*self.groups.get(group)?).ok()?;

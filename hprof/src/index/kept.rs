@@ -20,8 +20,8 @@ pub(super) const MAGIC: &[u8] = b"heapdiff summary\r\n";
 /// Size of the header in bytes. It consists of the magic bytes, two words of four bytes, and eight words of eight bytes
 /// (see [`Kept::header`]).
 const HEADER: usize = MAGIC.len() + 2 * 4 + 8 * 8;
-/// The range of the header that holds the version of the program. Its bytes are zero if the file is independent of a
-/// dump.
+/// The bytes of the header that hold the version of the program. They are zero if the file does not depend on a dump
+/// (see [`Kept::stamp`]).
 const PROGRAM: std::ops::Range<usize> = 26..34;
 
 /// A stamp that distinguishes a dump's file from other files and from its earlier content. Works for compressed files,

@@ -47,7 +47,7 @@ pub use {
     kept::{FileStamp, Kept},
 };
 
-/// Returns true if a file that starts with these bytes is an index, or a small file of `kept.rs`.
+/// Returns true if a file that starts with these bytes is an index, or a summary file (see `kept.rs`).
 #[must_use]
 pub fn is_index(first: &[u8]) -> bool {
     first.starts_with(format::MAGIC) || first.starts_with(kept::MAGIC)

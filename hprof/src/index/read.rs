@@ -394,7 +394,7 @@ impl Covered {
         })
     }
 
-    /// Returns true if bitmaps over these addresses are not too large for a file of this size.
+    /// Returns true if bitmaps for the address range of the index are small enough for a file of this size.
     fn fits_bitmap(&self, file: usize) -> bool {
         let slots = match &self.blocks {
             None => Some(self.range.slots()),

@@ -177,7 +177,7 @@ pub struct Classes {
     /// Number of fields that layouts may still contain. This is limited because many classes of a damaged dump can
     /// inherit many fields.
     spare_fields: u64,
-    /// Number of classes whose fields exceeded this limit.
+    /// Number of classes whose fields exceeded the limit `spare_fields`.
     pub(crate) oversized: u64,
     loaders: Loaders,
     /// `java.lang.Class`.
@@ -613,7 +613,9 @@ impl std::ops::Index<ClassIndex> for Classes {
     }
 }
 
-/// Returns true if the JDK uses the option STRONG for hidden classes with this name. A dump does not show the option.
+/// Returns true if the JDK uses the option STRONG for hidden classes with this name. With this option, a hidden class
+/// lives as long as its class loader. A dump does not show the option.
+///
 /// The JDK defines several kinds of hidden classes in application class loaders. The classes of lambdas have the
 /// option.
 fn is_strong(name: &str) -> bool {

@@ -10,7 +10,7 @@ use crate::records::record::{Kind, LoadClass};
 
 /// Prefix of the text in which the child records the layout of its JVM. The text is the first name of the dump.
 const RECORDED: &str = "heapdiff forked dump: ids are sums of object sizes, ";
-/// The id of the first class in dumps of agents that recorded no layout.
+/// The id of the first class in forked dumps without a recorded layout. Earlier agents wrote such dumps.
 const FIRST_ID: u64 = 0x7_0000_0000;
 /// Minimum number of class objects that have ascending ids, close to each other, in a forked dump without a recorded
 /// layout. A JVM loads at least 400 classes.

@@ -41,7 +41,8 @@ pub enum RootKind {
     Unknown,
     /// A class of an incomplete dump. All classes count as roots then, because GC roots may be missing.
     LoadedClass,
-    /// An object without referrers in a dump without the frames of parked virtual threads.
+    /// An object without referrers in a dump that lacks the frames of parked virtual threads. It counts as a root
+    /// because such a frame may hold it.
     ParkedThreads,
     /// An object without referrers in a dump without Java frames.
     NoReferrer,

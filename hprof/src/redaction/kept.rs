@@ -25,7 +25,7 @@ const VALUE: usize = 256;
 pub(super) struct Kept {
     /// Arrays that are kept unchanged.
     pub(super) whole: HashSet<u64>,
-    /// Arrays that are kept with changed content, and this content.
+    /// Arrays that the redacted dump contains with changed content, and this content.
     pub(super) anew: HashMap<u64, Vec<u8>>,
     /// The ids of all arrays in `whole` and `anew`. Each array of the dump is looked up in this set by its id.
     ids: IdTable,
@@ -184,7 +184,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Returns the id in a static field of a boot loader class.
+    /// Returns the id of the object to which a static field of a boot loader class refers. Returns `None` if the field
+    /// does not exist or is null.
     fn static_value(&self, class: &str, field: &str) -> Option<u64> {
         let classes = &self.survey.classes;
         let mut named = classes.by_name(class).iter().map(|&c| &classes[c]);

@@ -117,7 +117,8 @@ impl<'a> Rewriter<'a> {
     pub(super) fn record(&self, record: &TopRecord) -> Rewritten<'a> {
         let whole = record.at..record.end;
         let mut out = Output::new(self.bytes, &whole);
-        // Keep the kind and the length. Zero the time between them, which no reader needs.
+        // Keep the kind and the length of the record. Zero the time, which is between the two and which no reader
+        // needs.
         out.copy_to(record.at + 1);
         out.write_zeros_to(record.at + 5);
         out.copy_to(record.at + RECORD_HEAD);
@@ -435,7 +436,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads the fields whose count is at this offset.
+    /// Creates an iterator over the fields or constants in a class's record. Their number is at the offset `at`.
     fn new(bytes: &'a [u8], at: usize, key: usize, id_size: usize) -> Self {
         let count = bytes.get(at..).and_then(<[u8]>::first_chunk::<2>);
         Self {

@@ -18,7 +18,7 @@ use crate::redaction::rules::{Number, Rules};
 
 /// Minimum size of a block in bytes. A block ends at the first object after this size.
 const BLOCK: usize = 256 << 10;
-/// Number of segments between two checks for cancellation.
+/// Number of heap segments of the dump that are read between two checks for cancellation.
 const BATCH: usize = 1 << 10;
 /// Maximum number of consecutive records with an implausible kind or length. If there are more, the file is damaged.
 const UNKNOWN_KINDS: usize = 64;
@@ -44,8 +44,8 @@ pub(super) struct BodyPlan {
     /// The fields whose values are replaced. These are all fields except references and the fields whose values are
     /// kept.
     pub(super) blanks: Vec<Blank>,
-    /// The fields whose numbers are kept: offset, type, and true if the user requested to keep the number. They are
-    /// listed so that the numbers can be counted.
+    /// The numeric fields whose values are kept: offset, type, and true if the user requested to keep the value. The
+    /// list is used to count the kept numbers.
     pub(super) numbers: Vec<(u32, Kind, bool)>,
     /// True if a field refers to an object that contains a hash.
     pub(super) has_boxed_hash: bool,
@@ -222,7 +222,8 @@ fn frame_names(body: &[u8], id_size: usize) -> impl Iterator<Item = u64> {
     ids.map(|id| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
 }
 
-/// The records outside of the heap, up to the first damage among them.
+/// The records at the top level of the file: heap records, and stack frames. The list ends at the first damage outside
+/// of the heap records.
 #[derive(Default)]
 struct TopRecords {
     heap: Vec<TopRecord>,

@@ -52,7 +52,7 @@ pub struct Left {
     pub kept_tables: Amount,
     /// Kept: numbers in fields.
     pub kept_numbers: Amount,
-    /// Kept: numbers in the fields that the user requested.
+    /// Kept: numbers in fields that the user requested to keep.
     pub requested_numbers: Amount,
 }
 

@@ -579,7 +579,7 @@ fn array_header(stats: &Stats, header: u32, wide: bool) -> u32 {
         8 => 12,
         12 => 16,
         _ => {
-            // Since JDK 22, elements of up to four bytes directly follow the length.
+            // Since JDK 22, elements of up to four bytes directly follow the field with the array's length.
             let small = [
                 Kind::Byte,
                 Kind::Char,

@@ -226,8 +226,8 @@ fn stack_chunks_have_a_stack_and_its_bitmap() {
     let mut sizes = world.infer();
     let own = sizes.instance(class);
     assert_eq!(sizes.arrays[class.index()], (own as u32, STACK));
-    // The bitmap has one bit for each half word of the stack. A stack of 10 words needs one bitmap word, and a stack of
-    // 100 words needs four.
+    // The bitmap has one bit for each half word (4 bytes) of the stack. A stack of 10 words needs a bitmap of one word
+    // (64 bits), and a stack of 100 words needs one of four words.
     assert_eq!(sizes.array(class, 10), own + 11 * 8);
     assert_eq!(sizes.array(class, 100), own + 104 * 8);
     let all = (5, 5 * own + (3 * 11 + 2 * 104) * 8);

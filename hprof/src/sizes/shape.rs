@@ -6,7 +6,7 @@ use crate::ids::{ClassIndex, NONE};
 use crate::records::classes::Classes;
 use crate::sizes::layout::Sizes;
 
-/// The shape contains the length of arrays with fewer elements than this.
+/// If an array has fewer elements than this, its shape contains its length.
 const SHORT: u32 = 256;
 
 /// Flag in shapes of instances with null references. These shapes exist only while a graph is built whose adjacency
@@ -22,7 +22,7 @@ const CLASS_BITS: u32 = 17;
 const MASK_BITS: u32 = 13;
 const DAMAGED: u32 = 1 << (CLASS_BITS + MASK_BITS);
 
-/// Returns the shape without the bits for null references.
+/// Returns the shape without the bits that show which references are null (see [`MASKED`]).
 #[inline(always)]
 pub(crate) const fn plain(shape: u32) -> u32 {
     if shape & MASKED == 0 {
@@ -69,7 +69,8 @@ pub(crate) enum InRow {
     FieldsBut(u32),
     /// Only the values of the first reference fields. The number is how many.
     First(u32),
-    /// Elements of an array, although the shape is not that of an array.
+    /// Elements of an array. Only in damaged dumps: the object's record is an array, although its class is not an array
+    /// class.
     Elements,
 }
 
@@ -92,7 +93,7 @@ pub(crate) const fn row_layout(shape: u32) -> InRow {
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     classes: u32,
-    /// The first shape of a long array.
+    /// The first shape that belongs to a long array (see `longs`).
     long: u32,
     arrays: Vec<ClassIndex>,
     /// Class and length of each long array, that is, of each array with at least [`SHORT`] elements.
@@ -122,7 +123,7 @@ impl Shapes {
         }
     }
 
-    /// True if there are enough shapes for this number of long arrays.
+    /// True if there are enough shapes left for `longs` long arrays. Each long array has a shape of its own.
     pub(crate) fn has_room(&self, longs: usize) -> bool {
         u64::from(self.long) + longs as u64 + 1 < u64::from(MASKED)
     }
@@ -143,7 +144,7 @@ impl Shapes {
         (len < SHORT).then(|| self.classes * 2 + array * SHORT + len)
     }
 
-    /// Returns the shape of the long array with this number.
+    /// Returns the shape of a long array. Each long array has a shape of its own, and `number` is its index among them.
     pub(crate) const fn long_array(&self, number: u32) -> u32 {
         self.long + number
     }
@@ -190,8 +191,8 @@ pub(crate) const IN_TABLES: u32 = 1 << 20;
 /// Table of classes and shallow sizes by shape. It is small, because most shapes belong to thousands of objects.
 #[derive(Debug)]
 pub(crate) struct ShapeSizes {
-    /// For the first [`IN_TABLES`] shapes, except long arrays: the class ([`NONE`] for class objects), and the size
-    /// ([`u32::MAX`] if it does not fit).
+    /// For each of the first [`IN_TABLES`] shapes, except those of long arrays: the class ([`NONE`] for class objects),
+    /// and the size ([`u32::MAX`] if it does not fit).
     short: Vec<(u32, u32)>,
 }
 
@@ -253,7 +254,7 @@ fn size_of_shape_object(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
     }
 }
 
-/// For each shape, the class object to which the graph has references from the objects with this shape.
+/// Maps each shape to the class object to which all objects of this shape refer, if the graph has these references.
 #[derive(Debug)]
 pub(crate) struct ShapeClasses {
     /// The class object of each shape, for the first [`IN_TABLES`] shapes except those of long arrays. [`NONE`] if the

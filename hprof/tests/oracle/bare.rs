@@ -80,8 +80,8 @@ impl Heap {
     }
 }
 
-/// Returns thresholds with which, in each piece of the file, the first `first` objects of each class that refer only to
-/// their class are not leaves.
+/// Returns thresholds for objects that refer only to their class. In each piece of the file, the first `first` such
+/// objects of each class are not treated as leaves.
 fn kept(first: u32) -> Thresholds {
     Thresholds {
         bare: [first, u32::MAX],
@@ -229,7 +229,8 @@ fn a_loader_without_other_references_keeps_its_classes() {
     heap.heap.set_loader(bare, heap.loader);
     let loader = heap.heap.add_instance(bare, &[]);
     heap.heap.set_loader(heap.class, loader);
-    // The array holds both loaders. One of them, `heap.loader`, keeps the class of the other one alive.
+    // The array holds both loaders. The class of `loader` was defined by `heap.loader`, so `heap.loader` keeps this
+    // class alive.
     heap.holder(vec![Ref::Object(loader), Ref::Object(heap.loader)]);
     assert_eq!(heap.check(), 0);
     let both = both_by(heap.heap.try_build().unwrap().bytes, Refs::Soft, kept(0));

@@ -54,8 +54,8 @@ impl Both {
                 .zip(self.snapshot.retained_objects(object));
             assert_eq!(found, expected, "{what:?}: {}", self.snapshot.name(object));
         }
-        // The root retains all reachable objects. Each of them is retained by one of its child nodes, or is one of its
-        // leaves.
+        // The root retains all reachable objects. Each of them is in the subtree of one of the root's child nodes, or
+        // is a leaf that the root dominates immediately.
         let tree = self.snapshot.tree();
         let total: u64 = (0..reached.len()).filter(|&n| reached[n]).map(size).sum();
         let nodes: u64 = tree
@@ -101,7 +101,8 @@ impl Both {
     }
 }
 
-/// Returns thresholds. For two of three seeds, they make the analysis treat the heap like a large one.
+/// Returns thresholds that depend on the seed. With two of three seeds, the analysis treats the small heap like a large
+/// one.
 fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
     match (seed / 2) % 3 {
         0 => Thresholds::USUAL,
@@ -109,7 +110,8 @@ fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
             tally,
             ..Thresholds::LOW
         },
-        // These thresholds choose as few witnesses as possible. The other thresholds are the usual ones.
+        // These thresholds choose as few witnesses as possible (see `dominators/core.rs`). The thresholds that are not
+        // listed are the usual ones.
         _ => Thresholds {
             rare: 0,
             every: 1 << 20,

@@ -146,7 +146,8 @@ fn referrers_equal_those_of_the_dump() {
         }
         let all = both.snapshot.referrers(&both.numbers, usize::MAX, &[]);
         for (node, found) in all.iter().enumerate() {
-            // The naive reader has no classes for primitive arrays.
+            // The naive reader, whose results are compared with those of the snapshot, has no classes for primitive
+            // arrays.
             let class = both.snapshot.represents(both.numbers[node]);
             if class.is_some_and(|c| both.snapshot.classes()[c].element.is_some()) {
                 continue;

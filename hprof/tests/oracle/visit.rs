@@ -37,7 +37,8 @@ fn algorithms_run_on_the_heap_graph_as_on_a_copy() {
         assert_eq!(copy.edge_count(), graph.edge_count());
         let top = NodeIndex::new(root.0 as usize);
 
-        // Depth-first and breadth-first searches reach exactly the objects that are reachable according to the tree.
+        // Depth-first and breadth-first searches of the graph reach exactly the objects that are reachable according to
+        // the dominator tree.
         let mut reached = BTreeSet::new();
         let mut dfs = Dfs::new(&graph, root);
         while let Some(node) = dfs.next(&graph) {

@@ -105,7 +105,7 @@ fn share(heap: &mut HeapBuilder, rng: &mut Rng) {
 
 struct World {
     objects: Vec<Obj>,
-    /// Number of references that each object can hold.
+    /// Maximum number of references from each object.
     slots: Vec<usize>,
     classes: Vec<ClassId>,
     /// For each application class, the number of fields, including those of its superclasses, and the number of static
@@ -257,7 +257,7 @@ impl World {
     }
 
     fn link(&self, heap: &mut HeapBuilder, rng: &mut Rng) {
-        // Heaps range from trees to dense graphs.
+        // The random heaps range from trees to dense graphs.
         let density = 1 + rng.below(6);
         for (&object, &room) in self.objects.iter().zip(&self.slots) {
             if room == 100 {

@@ -76,7 +76,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
             }
         }
         None if context.is_alone() => return None,
-        // One or two additional loaders may belong to start-up.
+        // One or two additional loaders may belong to start-up, so they are no evidence of a leak.
         None if last - first < SEVERAL => return None,
         None => {
             let loaders = context.changed(first, last, format!("of class {class}"));

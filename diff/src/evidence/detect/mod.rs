@@ -89,10 +89,11 @@ fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
     is_pile.then_some((first, last))
 }
 
-/// Returns the number of elements of a collection that has `below` elements below it in the dominator tree. The last
-/// element can be missing there: if another field or a thread also refers to it, it has another dominator. Therefore,
-/// in a single dump, the size that a JDK collection stores in a field is returned instead if it is larger than `below`
-/// by at most [`BESIDE`].
+/// Returns the number of elements of a collection that has `below` elements below it in the dominator tree.
+///
+/// The last element can be missing in the dominator tree below the collection: if another field or a thread also refers
+/// to this element, the element has another dominator. In a single dump, a JDK collection's size is therefore read from
+/// its field. This size is returned if it is larger than `below` by at most [`BESIDE`].
 fn counted(context: &SuspectContext<'_>, collection: StepId, below: u64) -> u64 {
     let step = &context.trie()[collection];
     let is_one = context.is_alone() && step.objects == 1;

@@ -123,7 +123,7 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     let work = context.first_via(|v| v == "java.util.concurrent.ThreadPoolExecutor.workQueue");
     let steps = context.trie().path(context.candidate.at);
     let mut near = steps.into_iter().rev();
-    // Skip a queue if one of its elements holds the growing objects: the queue itself did not grow.
+    // Skip a queue if the growing objects are below one of its elements: then the element grew, not the queue.
     let queue = work
         .or_else(|| near.find(|&s| is_queue(context, s)))
         .filter(|&queue| bounds::grows_by_elements(context, queue))?;

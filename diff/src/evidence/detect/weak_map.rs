@@ -52,7 +52,7 @@ fn count_self_holding(
     context: &SuspectContext<'_>,
     pairs: &BTreeMap<ObjectIndex, ObjectIndex>,
 ) -> usize {
-    // The searches from all values run together, level by level, so that objects that are adjacent in the file are read
+    // The search from all values of the map runs level by level, so that objects that are adjacent in the file are read
     // together.
     let mut seen: BTreeSet<(ObjectIndex, ObjectIndex)> = BTreeSet::new();
     let mut level: Vec<(ObjectIndex, ObjectIndex)> = pairs.iter().map(|(&v, _)| (v, v)).collect();

@@ -105,7 +105,7 @@ impl Contents {
         }
     }
 
-    /// Sets the size, which was read from a field.
+    /// Sets the collection's size, which was read from a field of the collection.
     fn with_size(mut self, size: Option<i64>) -> Self {
         self.size = size.and_then(|s| u64::try_from(s).ok());
         self.whole &= self.size.is_some();

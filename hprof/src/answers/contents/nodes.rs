@@ -63,7 +63,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Returns the node's entry and the next node. `None` if the node does not have the fields.
+    /// Returns the entry in a node (key and value, or a single element) and the reference to the next node. Returns
+    /// `None` if the node does not have the fields.
     fn read(&self, fields: [Option<Value>; 3]) -> Option<(Option<Entry>, Value)> {
         let [key, value, next] = fields;
         let value = value?;

@@ -109,7 +109,7 @@ pub struct DeepSize {
 /// Rules for which references are followed.
 #[derive(Debug)]
 struct Rules {
-    /// For each class, true if references of its instances are not followed.
+    /// For each class, true if the search does not follow the references of the class's instances.
     ends: Vec<bool>,
     /// Objects to ignore.
     left_out: Bits,
@@ -162,8 +162,8 @@ impl Rules {
         }
     }
 
-    /// Calls `f` for each reference in a record that the rules allow to follow. References to class objects are
-    /// included, because recognizing them takes a look-up of the target's class. Callers have to filter them out.
+    /// Calls `f` for each reference in a record that the rules allow to follow. This includes references to class
+    /// objects: to recognize them, each target's class would have to be looked up. Callers have to filter them out.
     #[inline(always)]
     fn each(
         &self,
@@ -214,7 +214,8 @@ impl Snapshot {
     /// Cost: if the snapshot comes from an index, one read of each object that `starts` reach, unless there are too
     /// many. Otherwise as [`Snapshot::deep`].
     ///
-    /// # Errors As [`Snapshot::deep`].
+    /// # Errors
+    /// As [`Snapshot::deep`].
     pub fn deep_from(
         &self,
         starts: &[ObjectIndex],
@@ -260,8 +261,8 @@ impl Snapshot {
                     let Segment { start, end } = piece.segment;
                     self.source().advise_sequential(start, end - start);
                     let id_size = self.header().id_size;
-                    // Errors of the walk are ignored, because this damage was already reported when the dump was
-                    // opened.
+                    // Ignore errors of the walk over the records, because this damage was already reported when the
+                    // dump was opened.
                     let _ = walk::walk(self.source(), start, end, id_size, &mut rows);
                     progress.advance((end - start) as u64);
                     rows

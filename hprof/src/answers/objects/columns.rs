@@ -71,7 +71,8 @@ impl Snapshot {
         self.place_declared_by(class, name, |_| true)
     }
 
-    /// Like [`Snapshot::place_of`], but considers only fields of classes for which `declares` returns true.
+    /// Like [`Snapshot::place_of`], but considers only fields that are declared by a class for which `declares` returns
+    /// true.
     fn place_declared_by(
         &self,
         class: ObjectId,

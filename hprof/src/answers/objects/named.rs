@@ -183,7 +183,7 @@ impl Snapshot {
         let classes = self.classes();
         let mut error = None;
         for &class in named {
-            // Subclasses see the static fields of their superclasses.
+            // A class inherits the static fields of its superclasses, so search these, too.
             let value = classes
                 .chain(class)
                 .find_map(|c| self.static_value(c, field));

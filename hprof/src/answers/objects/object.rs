@@ -234,7 +234,7 @@ impl<V: Bodies> Visitor for V {
     }
 }
 
-/// Assigns numbers to records while a piece is walked in order.
+/// Assigns object numbers to the records of a piece of the file while the piece is walked in order.
 pub(crate) struct Numbering<'a> {
     snapshot: &'a Snapshot,
     /// The numbers of the next object with references and of the next leaf.
@@ -407,8 +407,8 @@ impl Snapshot {
             let (piece, begin, _) = group[0];
             self.find_in_piece(&self.pieces[piece as usize], begin, &numbers)
         };
-        // A few groups are read on this thread, because waking another thread takes longer than reading a few hundred
-        // records.
+        // If only a few groups of records are needed, this thread reads them, because waking another thread takes
+        // longer than reading a few hundred records.
         let alone = match (&self.positions, self.waypoints.is_empty()) {
             (Some(_), _) => 64,
             (None, false) => 4,
@@ -428,8 +428,8 @@ impl Snapshot {
         objects.iter().map(look_up).collect()
     }
 
-    /// Returns the record of an object that a visitor got. The visitor's `body` is valid only during the call, so the
-    /// same bytes are taken from the file.
+    /// Returns the record of an object that a walk passes to its visitor. The visitor's `body` is valid only during the
+    /// call, so the returned record refers to the same bytes in the file instead.
     pub(crate) fn record_at(&self, object: Object, body: Body<'_>) -> Raw<'_> {
         let id_size = self.header().id_size;
         let again = |bytes: &[u8], head: usize| {
@@ -555,8 +555,8 @@ impl Snapshot {
                 (class, refers)
             }
         };
-        // If instances of a class keep the class alive, they are not leaves. Then `next` is an instance of another
-        // class.
+        // An object that keeps its class alive is not a leaf. Then the object with the number `next` is another one, of
+        // another class.
         !refers
             && u64::from(next.0) < self.object_count()
             && self.class_of(next) == self.classes().by_id(ObjectId(id))

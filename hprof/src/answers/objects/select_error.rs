@@ -60,7 +60,7 @@ pub enum SelectError {
         /// The reference fields of the class whose names are similar to `field`.
         similar: Vec<String>,
     },
-    /// The field is null in every instance.
+    /// The named field is null in every instance of its class.
     #[error("{class}.{field} is null in each of the {instances} instances of the class")]
     NullInAll {
         /// The class.

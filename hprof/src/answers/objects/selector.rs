@@ -57,7 +57,7 @@ pub enum ParseSelectorError {
     Pattern {
         /// The regular expression.
         pattern: String,
-        /// The reason why it cannot be used.
+        /// The reason why the regular expression cannot be used.
         reason: String,
     },
 }

@@ -73,8 +73,8 @@ impl Snapshot {
             }
             Kind::Char => {
                 let units = bytes.chunks_exact(2);
-                // Up to JDK 6, strings share arrays, so a string has an offset and a count. Android's strings have a
-                // count without an offset. That count has another meaning, so it is not used.
+                // Up to JDK 6, strings share arrays, so a string has the fields `offset` and `count`. Android's strings
+                // have a `count` but no `offset`. Their `count` has another meaning, so it is not used as the length.
                 let (skip, take) = number("offset")
                     .zip(number("count"))
                     .unwrap_or((0, usize::MAX));

@@ -3,10 +3,10 @@
 //! One search goes forwards from the objects at which paths begin, level by level. The other goes backwards from the
 //! target. In each step, the search whose next level costs less continues, until the two meet.
 //!
-//! If there are several shortest paths, the result is the one that a breadth-first search of the whole graph finds.
-//! That search visits objects in a certain order, and the forward search visits them in the same order. So the path
-//! goes through the first object of the last level that the backward search has reached, too. From there, it follows in
-//! each adjacency list the first reference that leads nearer to the target.
+//! If there are several shortest paths, the result is the one that a breadth-first search of the whole graph finds. To
+//! get it, the forward search visits objects in the same order as that search. When the two searches meet, several
+//! objects of the forward search's last level may be reached by both. The path goes through the first of them. From
+//! there, it follows in each adjacency list the first reference that leads nearer to the target.
 
 use rustc_hash::FxHashMap;
 
@@ -229,8 +229,8 @@ impl<'a> Bidirectional<'a> {
                 self.advance(forward, statics);
                 let new = forward.last_level();
                 if new.is_empty() {
-                    // The forward search has reached everything that it can reach. The backward search continues alone,
-                    // and will not find a path.
+                    // The forward search has reached everything that it can reach, so there is no path. The backward
+                    // search continues alone, because the result contains the objects that it reaches.
                     forward.cost = u64::MAX;
                     continue;
                 }
@@ -265,7 +265,7 @@ impl<'a> Bidirectional<'a> {
         forward.cost = self.cost_of_rows(&forward.queue[level.end..]);
     }
 
-    /// Returns the next level of the backward search.
+    /// Returns the next level of the backward search: objects that refer to objects of `level`.
     fn previous_level(
         &self,
         level: &[u32],

@@ -65,8 +65,8 @@ const OFFSET: u32 = 3;
 
 /// The state of a search.
 struct BreadthFirst {
-    /// For each object: 0 if not reached, [`SEED`], [`EXCEPT`], or the object from which it was reached plus
-    /// [`OFFSET`].
+    /// For each object: 0 if it was not reached, [`SEED`] if the search starts from it, [`EXCEPT`] if the search leaves
+    /// it out, otherwise the object from which it was reached plus [`OFFSET`].
     parent: Array<u32>,
     /// Objects in the order in which they were reached.
     queue: Array<u32>,
@@ -192,7 +192,7 @@ impl WholeGraph<'_> {
     }
 }
 
-/// Reduces the result of a search to the paths that lead to targets.
+/// Reduces the result of a search to the paths that lead to `targets`.
 fn forest(search: BreadthFirst, targets: &[ObjectIndex]) -> Searched {
     let BreadthFirst {
         mut parent,
@@ -219,7 +219,7 @@ fn forest(search: BreadthFirst, targets: &[ObjectIndex]) -> Searched {
         }
         forest.strong += usize::from(at < strong);
         let from = parent[object as usize];
-        // Reuse the array: for an object that is in the forest, it now has the index in the forest.
+        // Reuse the array `parent`: for an object in the forest, the element is now the object's index in the forest.
         parent[object as usize] = forest.objects.len() as u32;
         let up = if from < OFFSET {
             NONE

@@ -18,7 +18,7 @@ pub struct Step {
     pub strength: Reference,
 }
 
-/// The objects on paths. Each object comes after the object from which it is reached.
+/// The objects on the paths that a search found. Each object comes after the object from which it is reached.
 #[derive(Debug, Default)]
 pub(crate) struct PathForest {
     pub(crate) objects: Vec<u32>,

@@ -56,8 +56,8 @@ pub struct PathNode {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PathTree {
-    /// The lines. Each line is followed by the lines below it. Of these, the lines that lead to the most targets come
-    /// first.
+    /// The lines of the tree. Each line is followed by the lines below it. If a line has several lines below it, those
+    /// that lead to the most targets come first.
     pub nodes: Vec<PathNode>,
     /// What the limit left out: lines at depth 0, together with all lines below them. The first number counts these
     /// lines, the second the targets to which they lead.

@@ -53,8 +53,8 @@ impl Default for PathOptions<'_> {
 /// A shortest path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Path {
-    /// The kind of GC root that holds the first object. `None` if the followed references do not reach the class at
-    /// which the path begins.
+    /// The kind of GC root that holds the first object. `None` if the path begins at a class that the followed
+    /// references do not reach.
     pub root: Option<RootKind>,
     /// The objects, from the GC root to the target.
     pub steps: Vec<Step>,
@@ -139,7 +139,8 @@ impl Snapshot {
     /// object in addition to the graph. If the snapshot comes from an index and there are few objects, a search from
     /// both ends is tried first. It usually visits a few thousand objects.
     ///
-    /// # Errors If there is not enough memory for the graph.
+    /// # Errors
+    /// If there is not enough memory for the graph.
     pub fn paths(
         &self,
         targets: &[ObjectIndex],

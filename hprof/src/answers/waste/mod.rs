@@ -139,7 +139,8 @@ impl std::ops::AddAssign for WasteTotal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WasteGroup {
-    /// The first of the equal objects. For other kinds, the object with the largest savings.
+    /// An example of the group: for equal objects, the first of them; for other kinds, the object with the largest
+    /// savings.
     pub example: ObjectIndex,
     /// The totals of the group.
     pub total: WasteTotal,
@@ -359,7 +360,7 @@ impl<'a> WasteFinder<'a> {
         filled.for_each(|(key, &[string, array, wide])| {
             let leaf = array.checked_sub(first);
             let hash = leaf.map_or(0, |leaf| scanned.hashes[leaf as usize]);
-            // The same bytes are another text if each character takes two bytes. So `wide` changes the key.
+            // The same bytes are another text if each character takes two bytes. So the key depends on `wide`, too.
             *key = [
                 hash.rotate_left(wide),
                 u64::from(array) << 32 | u64::from(string),
@@ -400,12 +401,12 @@ impl<'a> WasteFinder<'a> {
         let mut largest = Largest::new(self.options.groups);
         let mut costs = Vec::new();
         let (cached, mut boxed) = (self.snapshot.cached_boxes(), ByClass::default());
-        // Each box is two words: its value, then a word with its class (upper half) and object number (lower half).
-        // Boxes with the same value and class form a group.
+        // An entry for a box (such as an `Integer`) has two words: its value, then a word with its class (upper half)
+        // and object number (lower half). Boxes with the same value and class form a group.
         for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
             self.count_equal_group(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
-            // As duplicates, all boxes of the group except the first were counted. The first counts if an array of
-            // primitives could replace it.
+            // All boxes of the group except the first were counted as duplicates. The first one also counts as waste if
+            // an array of primitives could replace it.
             let first = group.first().map_or(NONE, |key| key[1] as u32);
             if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_held_as_content(first)
             {

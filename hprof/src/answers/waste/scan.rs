@@ -36,8 +36,8 @@ pub(super) struct Collection {
 
 /// The findings of the pass. Each list is in the order of the file.
 pub(super) struct WasteScan {
-    /// For each object without references: the hash of its type, length and content. 0 if it is not an array of
-    /// primitives.
+    /// For each object without references: if it is an array of primitives, the hash of its type, length and content;
+    /// otherwise 0.
     pub(super) hashes: Array<u64>,
     /// For each string: the string, its array, and 1 if its characters take two bytes, otherwise 0.
     pub(super) strings: Array<[u32; 3]>,

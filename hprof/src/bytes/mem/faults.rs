@@ -36,7 +36,7 @@ mod unix {
     use crate::bytes::mapped::Place;
     use crate::error::Error;
 
-    /// The signal handler waits until the process ends, for at most this number of steps.
+    /// Maximum number of steps for which the signal handler waits until the process ends.
     const STEPS: usize = 1000;
     /// Length of a step in nanoseconds.
     const STEP: i64 = 10_000_000;
