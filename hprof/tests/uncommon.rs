@@ -97,7 +97,7 @@ fn the_first_of_two_dumps_in_a_file_is_read_and_the_other_named() {
     assert!(alone.warnings().is_empty());
     let error = open(2).unwrap_err().to_string();
     assert!(
-        error.contains("--dump 3") && error.ends_with("in this file is 2"),
+        error.contains("--dump 3") && error.ends_with("(it contains 2 in total)"),
         "{error}"
     );
 }
