@@ -54,7 +54,7 @@
 //! assert_eq!(stack.frames[0], "Orders$Order.<init>(Orders.java:22)");
 //!
 //! let gates = Gates { growth: Some(1 << 20), suspect: true };
-//! assert!(gates.grave(&report, &[]).is_some());
+//! assert!(gates.failing_suspects(&report, &[]).is_some());
 //! let rules = IgnoreRules::parse("holder Orders.open  # the orders of a day are meant to stay")?;
 //! let sorted = rules.sort(std::mem::take(&mut report.suspects));
 //! assert_eq!(sorted.known.len(), 1);
