@@ -1,8 +1,7 @@
 //! Loads, starts and stops the agent. Contains the agent's global state.
 //!
-//! Each attach with new options creates a new [`Agent`]. The agents of earlier attaches keep only their options and
-//! monitors. The sampling state of an agent is dropped when the agent is detached and the last of its callbacks has
-//! returned.
+//! Each attach with new options creates a new [`Agent`]. Earlier agents keep only their options and monitors. Their
+//! sampling state is dropped when they are detached and their last callback has returned.
 
 use std::ops::Deref;
 use std::process;

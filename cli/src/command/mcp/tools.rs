@@ -103,7 +103,7 @@ impl Tool {
         Self::of::<Sites>(
             "sites",
             "Where live objects were allocated",
-            "Sampled bytes by allocating stack or class, from a dump taken with the agent, or from a JFR recording \
+            "Sampled bytes by allocating frame, stack or class, from a dump taken with the agent, or from a JFR recording \
              (heapdiff.sites/1, heapdiff.allocated/1, heapdiff.recording/1).",
         ),
     ];
