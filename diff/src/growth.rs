@@ -716,8 +716,8 @@ pub(crate) fn is_application(kind: LabelKind) -> bool {
 }
 
 /// Returns the field whose content grows, chosen among the references on the path to the candidate's content. It is the
-/// nearest field of an application class. If there is none, it is the nearest static field, else the nearest field that
-/// is not internal to a collection, else the nearest field.
+/// nearest field of an application class. If the path has no such field, it is the nearest static field, else the
+/// nearest field that is not internal to a collection, else the nearest field.
 pub(crate) fn holder(path: &[Label]) -> Option<String> {
     let nearest = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
         path.iter()

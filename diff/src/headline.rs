@@ -124,8 +124,8 @@ fn is_covered(suspect: &Suspect) -> bool {
     coverage.sampled_bytes.saturating_mul(2) >= coverage.growth_bytes
 }
 
-/// Returns the stack that allocated the most bytes of the class that accumulates. If there is none, returns the stack
-/// that allocated the most bytes of any class.
+/// Returns the stack that allocated the most bytes of the class that accumulates. If no stack allocated this class,
+/// returns the stack that allocated the most bytes of any class.
 fn main_stack<'a>(stacks: &'a [Stack], class: &str) -> Option<&'a Stack> {
     let of_class = stacks.iter().find(|stack| stack.class == class);
     of_class.or(stacks.first())

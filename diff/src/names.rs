@@ -14,7 +14,7 @@ pub(crate) use heapdiff_sites::types::stable;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Name(pub(crate) u32);
 
-/// What a label names: a reference of some kind, or a class.
+/// The kinds of labels. A label names a reference of some kind, or a class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum LabelKind {
     /// An instance field of an application class.

@@ -4,8 +4,8 @@ use heapdiff_model::diff::{Suspect, Verdict};
 
 use crate::names;
 
-/// Returns the likely fix for a suspect in one sentence. It depends on the known leak pattern or, if there is none, on
-/// the holder. Returns `None` if neither suggests a fix.
+/// Returns the likely fix for a suspect in one sentence. It depends on the known leak pattern. If the suspect shows no
+/// known pattern, it depends on the holder. Returns `None` if neither suggests a fix.
 pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
     let holder = &*suspect.holder;
     let detector = suspect.detector.as_deref();

@@ -37,8 +37,8 @@ pub(crate) struct Origin {
 /// The difference between the origins of two dumps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Apart {
-    /// Two programs. `common` is the number of classes that are in both dumps, `from_snapshot` the number of classes in
-    /// the dump with fewer.
+    /// Two programs. `common` is the number of classes that are in both dumps, `of` the number of classes in the dump
+    /// with fewer.
     Programs { common: usize, of: usize },
     /// The dumps are of two JVMs. The text is the property in which they differ.
     Jvms(String),

@@ -408,8 +408,9 @@ impl Snapshot {
                     progress.phase("reading the dump again", 0);
                     plan.late_classes.by_loader = found;
                 }
-                // Leaves may keep classes alive. So read the dump again. This time, an object that refers only to its
-                // class is a leaf only if the class is certainly a GC root.
+                // Leaves may keep classes alive, or hold objects by references that no record contains. So read the
+                // dump again. This time, an object that refers only to its class is a leaf only if the class is
+                // certainly a GC root.
                 None => {
                     progress.phase(
                         "reading the dump again, because individual objects may keep classes alive",

@@ -3,8 +3,8 @@
 //!
 //! A bound counts only if it belongs to the collection that grows, not to one above it. If a known library stores the
 //! bound in a field of this instance, the bound is enforced. A number in any other field counts as a bound if the name
-//! of the field suggests it, and if the collection has reached the number and then stayed within 2 % of it. Before
-//! that, it is only a hint.
+//! of the field suggests it, and if the collection has reached the number: it holds at most 2 % fewer elements, and the
+//! elements added since the previous dump are at most 2 % of the number. Before that, it is only a hint.
 
 use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;

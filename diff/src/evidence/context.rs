@@ -281,7 +281,7 @@ impl<'a> SuspectContext<'a> {
             .collect()
     }
 
-    /// Returns for each object the reference in a field, or `None` if there is none.
+    /// Returns for each object the reference in a field, or `None` if the object has no such reference.
     pub(crate) fn field(&self, objects: &[ObjectIndex], name: &str) -> Vec<Option<ObjectIndex>> {
         let values = self.snapshot.field_values(objects, [name]);
         values

@@ -35,8 +35,8 @@ pub(crate) struct Survival {
     /// Numbers of samples added since the first dump. The time between the dumps is divided into quarters, and there is
     /// one number for the samples allocated in each.
     pub(crate) quarters: [u64; 4],
-    /// Part of the samples that is alive, in thousandths. Counts all samples ever taken at the stacks that allocated
-    /// the growth.
+    /// Part of the samples that is known to be alive, in thousandths. Counts all samples taken at the stacks that
+    /// allocated the growth. If too few samples of a stack are tracked, none of its samples counts as alive.
     pub(crate) permille: u64,
     /// Part of the samples that was collected, in thousandths. Counts the stacks that allocated the growth, except
     /// those with too few tracked samples.

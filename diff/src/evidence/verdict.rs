@@ -76,8 +76,8 @@ impl Evidence<'_> {
     ///    no growth.
     /// 2. Warm-up or cache: the growth stopped while the program went on working, unless samples show that it goes on.
     /// 3. Leak: a certain cause.
-    /// 4. Cache: the program enforces a bound of the size, or the size has reached a bound, unless samples show that
-    ///    the growth goes on.
+    /// 4. Cache: a bound of the size is enforced, or the size has reached a bound while no samples show that the growth
+    ///    goes on.
     /// 5. Warm-up: the growth belongs to start-up.
     /// 6. Leak: growth at each of several steps, or almost no sample is collected, or a collection is only filled.
     /// 7. Growth: everything else.
@@ -249,7 +249,7 @@ impl Evidence<'_> {
     fn doubts(&self) -> Vec<sentence::Verdict> {
         let course = &self.course;
         let is_steady = course.trend.is_steady();
-        // For a known leak pattern, two dumps are enough, because a cache does not show such a pattern.
+        // Two dumps cannot distinguish a leak from a cache. But a cache does not show a known leak pattern.
         let has_two = self.figures.len() == 2 && self.finding.is_none();
         let span = |ms| (ms > 0).then(|| Span(Duration::from_millis(ms)));
         let short = course.short_end;

@@ -124,7 +124,8 @@ impl<'a> Pairs<'a> {
     }
 
     /// True if two trie nodes at different places may be aligned. This is so if their objects are of an application
-    /// class or hold one. It is also so if no single reference of the program holds the objects in one of the dumps.
+    /// class or hold objects of one. It is also so if no single reference of the program holds the objects in one of
+    /// the dumps.
     fn may_be_aligned(&self, last: StepId, earlier: StepId) -> bool {
         let anywhere = |trie: &Trie, step: StepId| {
             let kind = trie.names.kind(trie[step].via);
@@ -177,8 +178,8 @@ impl<'a> Pairs<'a> {
 /// Maximum number of levels below a trie node to search for an application class.
 const DEPTH: usize = 6;
 
-/// Returns the application class that retains most below a trie node of JDK classes. Returns `None` if there is none,
-/// or if the trie node's own class is an application class.
+/// Returns the application class that retains most below a trie node of JDK classes. Returns `None` if no application
+/// class is found there, or if the trie node's own class is an application class.
 fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     let own = |s: StepId| names::is_application_class_name(trie.names.text(trie[s].class));
     if own(step) {

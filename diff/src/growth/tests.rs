@@ -203,7 +203,8 @@ fn class_totals_give_the_objects_on_other_paths() {
         (&*found[0].objects, &*found[0].by_class),
         (&[50, 100, 3150][..], &[0][..])
     );
-    // The first dump has only 90 instances. None of them can have been in the list, so the list is new.
+    // The first dump has only 90 instances, fewer than these 100. So the estimate assumes that none of them was in the
+    // list, and the list is new.
     let found = candidates(&elsewhere(ENTRY, &[(0, 90), (3150, 3250)]));
     assert_eq!(
         (&*found[0].objects, &*found[0].by_class),
@@ -365,7 +366,7 @@ fn buffers_of_a_too_small_step_belong_to_the_step_above() {
     };
     let first = |at| candidates(&[small(at), buffers(20, 2 << 20)])[0].off_heap[0].bytes;
     assert_eq!(first(3), 1 << 20);
-    // Buffers directly below the trie's root do not count, because it is unknown to which trie node they belong.
+    // Buffers that only the trie's root contains do not count, because it is unknown to which trie node they belong.
     assert_eq!(first(0), 0);
     let nothing = {
         let mut summary = small(0);
@@ -427,8 +428,8 @@ fn objects_that_only_moved_are_no_candidate() {
         let step = (0, SHARED, "com.acme.Entry", [entries, 0, 1000 * entries]);
         summary(&[step], &[("com.acme.Entry", instances)])
     };
-    // The path now leads to 100 more objects, which may only have moved here from other paths. So the growth of the
-    // class as a whole decides.
+    // Several paths now lead to 100 more objects. Before, a single path may have led to each of them, so they are not
+    // necessarily new. So the growth of the class as a whole decides.
     for (more, count) in [(0, 0), (49, 0), (50, 1), (100, 1)] {
         let found = candidates(&[shared(100, 200), shared(200, 200 + more)]);
         assert_eq!(found.len(), count, "{more}");

@@ -79,16 +79,16 @@ pub fn is_jdk_frame(frame: &str) -> bool {
     frame_kind(frame) == FrameKind::Jdk
 }
 
-/// Returns the most informative frames of a stack: the application's frames or, if there are none, the frames of
-/// frameworks.
+/// Returns the most informative frames of a stack: the application's frames, or the frames of frameworks if no frame is
+/// of the application.
 pub(crate) fn informative_frames(frames: &[String]) -> impl Iterator<Item = &str> {
     let wanted = informative_kind(frames);
     let frames = frames.iter().map(String::as_str);
     frames.filter(move |frame| wanted == Some(frame_kind(frame)))
 }
 
-/// Returns the frame that identifies a stack: the innermost frame of the application. If there is none, returns the
-/// innermost frame of a framework, or else the leaf.
+/// Returns the frame that identifies a stack: the innermost frame of the application. If no frame is of the
+/// application, returns the innermost frame of a framework, or else the leaf.
 #[must_use]
 pub fn allocating_frame(frames: &[String]) -> Option<&str> {
     let leaf = frames.first().map(String::as_str);
@@ -130,7 +130,7 @@ impl fmt::Display for Folded {
 pub enum Frames {
     /// Each frame.
     All,
-    /// Frames of the application only. If there are none, the frames of frameworks, or else all frames.
+    /// Frames of the application only. If no frame is of the application, the frames of frameworks, or else all frames.
     Application,
     /// Each group of frames of the JDK and of frameworks is one line (`… 46 framework frames`). The report shows at
     /// most this number of lines.

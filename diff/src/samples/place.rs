@@ -10,7 +10,7 @@ use crate::samples::counting::Counting;
 use crate::samples::{Sample, Samples};
 use crate::trie::{StepId, Trie};
 
-/// What became of a sample between two dumps.
+/// The change of a sample between two dumps.
 #[derive(Clone, Copy)]
 enum Fate {
     Kept,

@@ -110,8 +110,8 @@ fn files(folder: &Path, extensions: &[&str], found: &mut Vec<String>) {
     }
 }
 
-/// Returns the part of a source file that contains its tests, which are golden cases. The rest of the file is no golden
-/// case, and the examples of this test are none either.
+/// Returns the part of a source file that contains its tests, which are golden cases. The rest of the file has no
+/// golden cases. The examples of this test are not golden cases.
 fn unit_tests(code: &str) -> &str {
     let tests = code.find("mod tests {").map(|at| &code[at..]);
     let is_test_file = !code.contains("#[cfg(test)]") && code.contains("#[test]\n");

@@ -94,7 +94,7 @@ impl Summary {
     }
 
     /// Reads the cached summary of the dump `dump` from `file`. `path` is the name that the report gives the dump.
-    /// `read` is the open dump, or `None` if it is not open.
+    /// `of` is the open dump, or `None` if it is not open.
     ///
     /// Cost: reads the file, and both ends of the dump.
     ///

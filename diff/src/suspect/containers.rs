@@ -3,7 +3,7 @@
 //!
 //! A container is recognized by structure, not by name:
 //!
-//! - The growing objects are held by an array of any type, or by nodes nested in the class.
+//! - The growing objects are held by an array of any objects (`Object[]`), or by nodes nested in the class.
 //! - The objects in it are of other classes.
 //! - It serves several purposes: fields of other classes hold several instances of it, or a class of another loader
 //!   holds one.
@@ -65,8 +65,8 @@ fn is_of(class: &str, outer: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('$') || rest.starts_with("[]"))
 }
 
-/// True if the field of the class at `step` holds an array of any type, or nodes that are nested in the class. The
-/// array or the nodes must hold objects of other classes.
+/// True if the field of the class at `step` holds an array of any objects (`Object[]` or `Comparable[]`), or nodes that
+/// are nested in the class. The array or the nodes must hold objects of other classes.
 fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
     let trie = aligned.last();
     let text = |s: StepId| trie.names.text(trie[s].class);

@@ -333,8 +333,7 @@ fn grown(suspect: &Suspect) -> Size {
     Size(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
 }
 
-/// True if a suspect is only a collection around the objects of the suspect `from_points`, which must be at least as
-/// large.
+/// True if a suspect is only a collection around the objects of the suspect `of`, which must be at least as large.
 fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let (own, all) = (suspect.growth.objects, of.growth.objects);
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
@@ -529,7 +528,7 @@ fn spreading_step(context: &SuspectContext<'_>) -> StepId {
 const MANY: u64 = 8;
 
 /// Returns the class of a trie node's objects. If the objects are the arrays of lists, returns the class of the lists,
-/// which tells readers more.
+/// which is more informative.
 fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
     let mut above = context.trie().above(at);
     let of = above
@@ -558,7 +557,7 @@ fn dominant_holder_sentence(
 fn spread_sentence(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     let at = spreading_step(context);
     // The holders are maps of thread locals. Each has entries for several thread locals, so the mean size of a map
-    // tells little.
+    // means little.
     if context
         .class(at)
         .starts_with("java.lang.ThreadLocal$ThreadLocalMap")

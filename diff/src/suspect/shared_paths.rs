@@ -55,7 +55,7 @@ struct Reached {
 
 /// If at most this number of objects is wanted, the search goes deeper: until it reaches the largest of these objects.
 pub(crate) const FEW: u64 = 1000;
-/// If another path leads to at least twice as many bytes, a path is usually dropped. But a path that leads to at least
+/// If another path leads to more than twice as many bytes, a path is usually dropped. But a path that leads to at least
 /// this number of objects is returned. The number is small, because the search follows only a few links of a chain, so
 /// a path through a chain reaches few objects.
 const SEVERAL: usize = 8;
@@ -99,8 +99,9 @@ impl Ways {
     /// only the path to the most bytes is returned.
     ///
     /// First come the paths that lead to at least half as many bytes as the best path. Other paths to at least
-    /// [`SEVERAL`] objects follow. In both groups, the best path of each first reference precedes the other paths, and
-    /// short paths precede long ones.
+    /// [`SEVERAL`] objects follow. In both groups, the best path of each first reference precedes the other paths.
+    /// Apart from that, the first references are in the order in which the search found them, and the paths with the
+    /// same first reference are in descending order of bytes.
     fn best(self) -> Vec<Way> {
         let mut beginnings: Vec<FxHashSet<ObjectIndex>> = Vec::new();
         let mut index: FxHashMap<Option<Label>, usize> = FxHashMap::default();
@@ -192,7 +193,7 @@ pub(crate) struct SharedPath {
 }
 
 /// Returns paths from the dominator of the wanted objects to one of them, if possible to one of the samples. The
-/// samples are the largest of the `of` wanted objects.
+/// samples are the largest of the wanted objects.
 ///
 /// There is one path for each holder and each first reference of a path, in the order of [`Ways::best`]. If no path has
 /// a field that a programmer wrote, paths that begin at objects of application classes come first.

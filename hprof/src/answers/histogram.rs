@@ -182,8 +182,8 @@ impl Snapshot {
         let (first, end) = (range.start as u32, range.end as u32);
         let mut totals = vec![ClassTotal::default(); classes];
         // A top ancestor is an instance that no other instance of its class dominates. The elements are, for each
-        // class, the end of the subtree of its last top ancestor so far, or 0 if there is none. Instances in this
-        // subtree are not top ancestors.
+        // class, the end of the subtree of its last top ancestor so far, or 0 if no top ancestor was found. Instances
+        // in this subtree are not top ancestors.
         let mut open = vec![0_u32; classes];
         let mut above = Node(first);
         while above != Node::ROOT {

@@ -413,7 +413,7 @@ mod pages {
         use std::cell::Cell;
         use std::io::{ErrorKind, Result};
 
-        /// What is mapped at the target address after the system has refused to move memory there.
+        /// The mapping at the target address after the system has refused to move memory there.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Target {
             Kept,

@@ -291,8 +291,8 @@ fn weaker_references_count_without_a_stronger_path() {
 
 #[test]
 fn terminal_merge_nodes_are_inserted_into_large_trees() {
-    // The first 30,000 objects form a tree. Each of them also refers to two of the other 60,000 objects. Most of these
-    // have several referrers.
+    // The first 30,000 objects form a tree, in which some objects have a second referrer. Each of them also refers to
+    // two of the other 60,000 objects, many of which have several referrers.
     const OBJECTS: u32 = 30_000;
     let mut random = Random(13);
     for classes in [0, 3] {
@@ -312,8 +312,7 @@ fn terminal_merge_nodes_are_inserted_into_large_trees() {
             rows.extend([n(OBJECTS + far), n(OBJECTS + near)].map(|shared| (n(object), shared)));
         }
         for shared in OBJECTS..3 * OBJECTS {
-            // Every fourth shared object (an object with several referrers) also refers to the next object, so that
-            // some of them have a subtree.
+            // Every fourth of these 60,000 objects also refers to the next one, so that some of them have a subtree.
             if shared % 4 == 0 && shared + 1 < 3 * OBJECTS {
                 rows.push((n(shared), n(shared + 1)));
             }

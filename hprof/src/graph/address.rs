@@ -120,7 +120,7 @@ impl Marks {
     }
 
     /// Creates bitmaps for at most `slots` slots. The pass assigns the slots to those blocks of the range in which it
-    /// finds objects.
+    /// finds objects, or to which it finds references.
     pub(crate) fn in_blocks(
         range: Range,
         blocks: Blocks,

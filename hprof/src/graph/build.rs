@@ -248,7 +248,7 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     })
 }
 
-/// The results of the last pass over the objects. Its plan was complete, so the objects need not be read again.
+/// The results of the last pass of [`read_objects`]. The plan of this pass was complete.
 struct Pass {
     /// For each class, true if it is certainly a GC root.
     pinned: Vec<bool>,

@@ -34,8 +34,8 @@ impl Waypoints {
         }));
     }
 
-    /// Returns the offset of the last waypoint that precedes an object in the file; `None` if there is none. The object
-    /// is the `nth` leaf if `leaf` is true, otherwise the `nth` object with references.
+    /// Returns the offset of the last waypoint that precedes an object in the file; `None` if no waypoint precedes it.
+    /// The object is the `nth` leaf if `leaf` is true, otherwise the `nth` object with references.
     pub(crate) fn before(&self, leaf: bool, nth: u32) -> Option<usize> {
         let kind = usize::from(leaf);
         let after = self.0.partition_point(|w| w.before[kind] <= nth);

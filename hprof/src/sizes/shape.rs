@@ -254,19 +254,19 @@ fn size_of_shape_object(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
     }
 }
 
-/// Maps each shape to the class object to which all objects of this shape refer, if the graph has these references.
+/// Maps each shape to the class object to which all objects of this shape refer. Contains only classes that these
+/// references might keep alive.
 #[derive(Debug)]
 pub(crate) struct ShapeClasses {
-    /// The class object of each shape, for the first [`IN_TABLES`] shapes except those of long arrays. [`NONE`] if the
-    /// graph has no references from objects with this shape to their class.
+    /// The class object of each shape, for the first [`IN_TABLES`] shapes except those of long arrays. [`NONE`] if
+    /// objects with this shape cannot keep their class alive.
     short: Vec<u32>,
-    /// For each class, true if the graph has references from its instances to its class object.
+    /// For each class, true if its instances might keep its class object alive.
     counts: Vec<bool>,
 }
 
 impl ShapeClasses {
-    /// Creates the table. `counts` returns true for a class if the graph has references from the class's instances to
-    /// its class object.
+    /// Creates the table. `counts` returns true for a class if the class's instances might keep its class object alive.
     pub(crate) fn new(shapes: &Shapes, counts: impl Fn(ClassIndex) -> bool) -> Self {
         let counts: Vec<bool> = (0..shapes.classes).map(|c| counts(ClassIndex(c))).collect();
         let known = |shape| class_referred_to(shapes, &counts, shape);

@@ -37,8 +37,8 @@ pub(super) fn direct(context: &SuspectContext<'_>) -> Option<Finding> {
 
 /// Detects views (slices) that keep a large buffer alive although they use only a small part of it.
 pub(super) fn slice(context: &SuspectContext<'_>) -> Option<Finding> {
-    // Check the trie nodes on the path from the suspect's content down to the named trie node. The first one whose
-    // objects have a field for an array and a field for a length is used.
+    // Check the trie nodes on the path from the suspect's content down to the named trie node. Use the first one at
+    // which at least half of the objects read are small views, but not fewer than eight.
     let content = context.candidate.content.first().copied()?;
     let from = context.steps.iter().position(|&s| s == content)?;
     let views = context.steps[from..].iter().copied();

@@ -116,7 +116,7 @@ impl Snapshot {
             .ok_or_else(|| self.no_class(name, std::iter::empty()))
     }
 
-    /// Returns the classes with this name in the dump. If there is none, returns the classes that reports print with
+    /// Returns the classes with this name in the dump. If no class has it, returns the classes that reports print with
     /// this name.
     pub(super) fn classes_named(
         &self,

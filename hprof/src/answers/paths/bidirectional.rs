@@ -294,8 +294,8 @@ impl<'a> Bidirectional<'a> {
         let mut places: FxHashMap<u32, u32> = FxHashMap::default();
         let deepest = paths.iter().map(Vec::len).max().unwrap_or(0);
         for depth in 0..deepest {
-            // Each element has three numbers: the index of the path's previous object in the forest, the rank of the
-            // object in a breadth-first search, and the object.
+            // Each element has three numbers: the index of the path's previous object in the forest, a rank, and the
+            // object. A breadth-first search visits objects with the same previous object in the order of their ranks.
             let mut level: Vec<(u32, u32, u32)> = Vec::new();
             for path in paths {
                 let Some(&object) = path.get(depth) else {

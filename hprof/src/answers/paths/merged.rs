@@ -59,8 +59,8 @@ pub struct PathTree {
     /// The lines of the tree. Each line is followed by the lines below it. If a line has several lines below it, those
     /// that lead to the most targets come first.
     pub nodes: Vec<PathNode>,
-    /// What the limit left out: lines at depth 0, together with all lines below them. The first number counts these
-    /// lines, the second the targets to which they lead.
+    /// The first number counts the lines at depth 0 that the limit left out, together with all lines below them. The
+    /// second number counts the targets to which these lines lead.
     pub hidden: (u64, u64),
 }
 
