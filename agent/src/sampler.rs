@@ -335,8 +335,8 @@ impl Sampler {
     /// Returns the next uid.
     ///
     /// If all samples are tracked, skips the uids that the current interval or rate would discard after downsampling.
-    /// So the next downsampling would_take each returned uid with the same probability (see `Sampling::would_take`). If
-    /// only some samples are tracked, skips no uid, because the uid decides later whether its sample is tracked.
+    /// So the next downsampling keeps each returned uid with the same probability (see `Sampling::would_take`). If only
+    /// some samples are tracked, skips no uid, because the uid decides later whether its sample is tracked.
     fn uid(&self, bytes: u64) -> u64 {
         let sampling = self.strategy.sampling();
         loop {

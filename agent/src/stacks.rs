@@ -119,8 +119,8 @@ impl Stacks {
         }
     }
 
-    /// Returns the site of the current thread's stack, or 0 if the thread has no stack. Before this function returns,
-    /// the site is in the heap.
+    /// Returns the site of the current thread's stack. Before this function returns, the site is in the heap. Returns 0
+    /// if the thread has no stack, or if there is no room for the site in the table or in the heap.
     pub(crate) fn site(&self, env: &Env<'_>, counters: &Counters) -> u32 {
         // Read one frame more than requested, to see whether the stack is deeper.
         let mut shallow = [RawFrame::EMPTY; SHALLOW + 1];

@@ -8,7 +8,7 @@ use heapdiff_trace::Stacks;
 use heapdiff_trace::read::{Frame, Site};
 use regex::Regex;
 
-/// What each line of a ranking stands for.
+/// The unit that each line of a ranking describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Merged {
     /// A class and the frame in application code that allocates it.

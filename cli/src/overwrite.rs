@@ -134,7 +134,7 @@ fn rule() -> &'static Rule {
 
 impl Rule {
     /// Returns the reason why `output` must not be written; `None` if it may be written. Links in `output` are already
-    /// resolved. `owning_file` is the file that `output` is a part of, such as the dump of a segment.
+    /// resolved. `whole` is the file that `output` is a part of, such as the dump of a segment.
     fn refusal(&self, output: &Path, whole: Option<&Path>) -> Option<Refusal> {
         if is_special(output) {
             return None;

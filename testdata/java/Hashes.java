@@ -65,7 +65,7 @@ public class Hashes {
         OUT.append("HASH ").append(hash).append('\n');
     }
 
-    /** Creates an object that stores its hash code, keeps the object alive, and adds the hash code to the output. Does nothing if this JDK lacks the class. */
+    /** Creates an object that stores its hash code, keeps the object, and outputs the hash code. Does nothing if this JDK lacks the class. */
     static void keep(String secret, Source source) {
         try {
             Object made = source.make(secret);

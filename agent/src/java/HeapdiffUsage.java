@@ -32,7 +32,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final int PUT = 0;
     static final int REMOVED = 1;
     static final int READ = 2;
-    /** Number of longs in a stripe. LAST, MARK and BEFORE are indexes of other counters than PUT, REMOVED and READ. */
+    /** Number of longs in a stripe. PUT, REMOVED and READ are counters, LAST is a time, MARK and BEFORE are marks. */
     static final int STRIPE = 8;
     static final int LAST = 3;
     static final int MARK = 4;

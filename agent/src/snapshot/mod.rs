@@ -156,7 +156,7 @@ fn snapshot(
 
 /// Runs a child. If the child hangs because it waits for a lock, runs another one. Runs at most [`TRIES`] children, and
 /// no further child after one that has sent part of the dump. `child` runs one child and returns how it ended.
-/// `truncate_to` discards what the child wrote.
+/// `begin_anew` discards what the child wrote.
 fn first_unlocked<T>(
     mut target: T,
     mut child: impl FnMut(T) -> Result<(T, watch::Ended, Progress), (i32, String)>,

@@ -25,9 +25,9 @@ use super::threads::LateThreads;
 
 /// Target size of a heap dump segment, in bytes.
 const SEGMENT: u64 = 1 << 20;
-/// The largest object alignment that a JVM supports, in bytes. The writer adds arrays that do not exist in the heap,
-/// for the string constants of classes. The size of the id range of such an array is a multiple of this alignment, so
-/// that the next ids are aligned in every object layout.
+/// The largest object alignment that a JVM supports, in bytes. For the string constants of classes, the writer adds
+/// arrays that the heap walk does not report. The size of the id range of such an array is a multiple of this
+/// alignment, so that the next ids are aligned in every object layout.
 const LARGEST_ALIGNMENT: u64 = 256;
 /// Size of a segment's header in bytes: tag, time, length.
 const HEADER: usize = 9;
@@ -643,8 +643,8 @@ impl<O: Output> Writer<O> {
         }
     }
 
-    /// Writes the string constants of the current class as an array that is not in the heap. The JVM has such an array,
-    /// too, but the heap walk does not report it.
+    /// Writes the string constants of the current class as an array. The JVM has such an array in the heap, but the
+    /// heap walk does not report it. So the writer creates the array itself.
     fn close_class(&mut self, layout: Option<usize>) -> io::Result<()> {
         let constants = std::mem::take(&mut self.constants);
         let resolved = layout.and_then(|layout| self.image.layouts[layout].resolved);

@@ -63,8 +63,7 @@ pub(super) enum State {
     NotLoaded,
     /// The agent is loaded, but its version does not report its state.
     Unknown,
-    /// What the agent does: the sum of the flags [`attach::SAMPLES`], [`attach::COUNTS`] and [`attach::TRACES`] that
-    /// apply.
+    /// The sum of the flags of the agent's activities: [`attach::SAMPLES`], [`attach::COUNTS`] and [`attach::TRACES`].
     Does(i32),
 }
 

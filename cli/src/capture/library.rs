@@ -32,8 +32,8 @@ const CARRIED: Option<&[u8]> = Some(include_bytes!(env!("HEAPDIFF_CARRIED_AGENT"
 #[cfg(not(carries_agent))]
 const CARRIED: Option<&[u8]> = None;
 
-/// Finds the agent library. Searches in this order: the value of `--agent` (`told`), the environment variable
-/// `HEAPDIFF_AGENT`, the folder of this program, and the program itself.
+/// Finds the agent library. Searches in this order: the value of `--agent`, the environment variable `HEAPDIFF_AGENT`,
+/// the folder of this program, and the program itself.
 ///
 /// If the program embeds a library, a different library beside the program is from another version and is ignored.
 pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {

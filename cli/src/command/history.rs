@@ -98,7 +98,7 @@ fn has_growth_ended(samples: u64, live_bytes: &[u64]) -> bool {
 }
 
 /// Uses the trace to decide questions that the dumps left open, because the trace has more points in time. This is done
-/// only if samples cover at least half of the growth. `has_growth_ended` is true if the growth has ended.
+/// only if samples cover at least half of the growth. `is_over` is true if the growth has ended.
 fn refine_verdict(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool) {
     let coverage = &suspect.coverage;
     if coverage.sampled_bytes.saturating_mul(2) < coverage.growth_bytes {

@@ -331,8 +331,8 @@ fn parse_named_dump(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// Returns default names for `dumps` dumps without a name. `parse_named_dump` is the number of dumps that have a name
-/// from the user. If there is only one dump in total, it needs no name.
+/// Returns default names for `dumps` dumps without a name. `named` is the number of dumps that have a name from the
+/// user. If there is only one dump in total, it needs no name.
 pub(crate) fn default_names(dumps: usize, named: usize) -> Vec<String> {
     match (dumps, named) {
         (1, 0) => Vec::new(),

@@ -120,9 +120,9 @@ pub(crate) fn called<'a>(
 }
 
 impl<'a> After<'a> {
-    /// Returns the hook `told` with the class of the object that a call returns. Returns `None` if the call does not
-    /// return a reference. Also returns `None` if the hook is [`Told::Array`], but neither the call's return type nor
-    /// its owner is an array class.
+    /// Combines a hook with the class of the object that a call returns. Returns `None` if the call does not return a
+    /// reference. Also returns `None` if the hook is [`Told::Array`], but neither the call's return type nor its owner
+    /// is an array class.
     pub(crate) fn for_call(told: Told, call: &Call<'a>, class: u16) -> Option<Self> {
         let returned = returned(call.descriptor.0)?;
         let (class, cast) = match told {

@@ -71,7 +71,7 @@ impl<'h> Constants<'h> {
         Before(self.named, self.added.mark())
     }
 
-    /// Removes all constants that were added since `checkpoint`.
+    /// Removes all constants that were added since [`Constants::checkpoint`] returned `before`.
     pub(crate) fn rollback(&mut self, before: Before) {
         self.named = before.0;
         self.added.rollback(before.1);

@@ -1,6 +1,6 @@
 //! Measures how often reports are right. Three kinds of programs run on each JDK with the agent loaded: each leak
-//! scenario, its fixed twin (the same program without the leak), and each control (a program that looks like a leak but
-//! is none). Their heaps are dumped and compared with the commands that a user would type.
+//! scenario, its fixed twin (the same program without the leak), and each control (a program that seems to leak but
+//! does not). Their heaps are dumped and compared with the commands that a user would type.
 //!
 //! A report on a leak is right if its first suspect has the expected holder, and if the first stack of that suspect
 //! contains the method that allocates the leaking objects. The report on two dumps and the report on three dumps must

@@ -35,10 +35,10 @@ pub struct Options {
     /// Test only this collector, such as G1; may be repeated
     #[arg(long, value_name = "NAME")]
     collector: Vec<String>,
-    /// Dumps of each JVM and collector, for `dump_repeatedly`
+    /// Dumps of each JVM and collector, for `many`
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
-    /// Kill a process during every Nth dump, for `dump_repeatedly`
+    /// Kill a process during every Nth dump, for `many`
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..))]
     kill_every: u32,
     /// Megabytes of live objects, for `pauses`; may be repeated

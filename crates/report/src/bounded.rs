@@ -10,8 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::printable::shorten_middle;
 use crate::report::Report;
 
-/// The JSON key of an object that contains, for each shorten_middle list, the number of elements that were removed from
-/// it.
+/// The JSON key of an object that contains, for each cut list, the number of elements that were removed from it.
 const LEFT_OUT: &str = "left_out";
 
 /// The limits to which a report is cut.

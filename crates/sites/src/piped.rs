@@ -1,8 +1,8 @@
 //! The protocol that sends a snapshot through a pipe from a JVM's forked child to the process that requested it.
 //!
 //! 1. The requester sends a token ([`crate::attach::SNAPSHOT_PIPE`]).
-//! 2. The agent creates a pipe, and a file in memory with the name [`memory_file_name`]. The file contains the number of the
-//!    descriptor to read from ([`file_content`]).
+//! 2. The agent creates a pipe, and a file in memory with the name [`memory_file_name`]. The file contains the number
+//!    of the descriptor to read from ([`file_content`]).
 //! 3. The requester finds the file among the open files of the process and opens the pipe through the process.
 //! 4. The requester empties the file to confirm that it has the pipe.
 //!

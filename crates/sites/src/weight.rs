@@ -173,8 +173,8 @@ impl Sampling {
         )
     }
 
-    /// Returns the next coarser sampling, which has twice the interval or twice the `rate`. The agent uses it once its
-    /// table of samples is full.
+    /// Returns the next coarser sampling, which has twice the interval or twice the `rate`. An interval of 0 becomes
+    /// 512 bytes. The agent uses the result once its table of samples is full.
     #[must_use]
     pub fn doubled(&self) -> Self {
         let mut next = *self;

@@ -367,13 +367,13 @@ impl Evidence {
     }
 
     /// Returns the verdict for a program that does not work evenly over time. `by_time` is the verdict on the live
-    /// amounts over time. `live_by_work` is the verdict on the live amounts over the work done.
+    /// amounts over time. `by_work` is the verdict on the live amounts over the work done.
     ///
     /// If both verdicts rule out growth, or both do not, returns `by_time`. If only one of them rules out growth,
     /// returns the other one, with [`Verdict::Growth`] in place of [`Verdict::Leak`].
     ///
-    /// There is one exception: if only `live_by_work` rules out growth, and the slope in the last third of the work is
-    /// certainly small, returns `live_by_work`.
+    /// There is one exception: if only `by_work` rules out growth, and the slope in the last third of the work is
+    /// certainly small, returns `by_work`.
     fn combine_verdicts(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
         let acquits = |verdict| verdict > Verdict::Unclear;
         match (acquits(by_time), acquits(by_work)) {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Merging adds up activity, such as allocated bytes. For a state, such as live bytes, it keeps the last value. Data
-//! older than `retain` is deleted. If the file is too large, more is deleted, oldest first. Each of these
-//! steps is a short transaction after a tick.
+//! older than `retain` is deleted. If the file is too large, more is deleted, oldest first. Each of these steps is a
+//! short transaction after a tick.
 //!
 //! The live amount of a site at any time is in the site's last row up to that time. So when old ticks are deleted, the
 //! last of them is kept: it stores the last live amount of each site.

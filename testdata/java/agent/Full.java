@@ -11,7 +11,7 @@ public class Full {
         Link next;
     }
 
-    /** Fills the heap in large steps, then in small ones. Also ends after 5 seconds, because Shenandoah at last runs a GC for nearly every small step. */
+    /** Fills the heap in large steps, then in small ones. Ends after 5 seconds, because Shenandoah at last runs a GC for nearly every step. */
     static void fill() {
         long end = System.nanoTime() + 5_000_000_000L;
         filling = new Object[1 << 14];

@@ -160,7 +160,7 @@ public final class Used {
             this.filler = filler;
         }
 
-        /** Adds a test case that calls a method {@code n} times, with {@code i} from 0 to n - 1. Each call must increase the counts by the given numbers. */
+        /** Adds a test case that calls a method {@code n} times, with {@code i} from 0 to n - 1. Each call must add the given numbers to the counts. */
         Of<C> each(String call, long put, long removed, long read, BiConsumer<C, Integer> made) {
             CASES.add(new Case<>(name + "." + call, make.get(), filler, made, n, new long[] {n * put, n * removed, n * read}));
             return this;
@@ -636,7 +636,7 @@ public final class Used {
         return field.get(outer);
     }
 
-    /** Returns the agent's counts for a collection, or null if the agent does not watch it. If it consists of several collections, adds up their counts. */
+    /** Returns the agent's counts for a collection, or null if it is not watched. If it consists of several collections, adds up their counts. */
     static long[] counted(Object used) throws Exception {
         Object collection = used;
         if (used instanceof HashSet) {

@@ -373,7 +373,7 @@ public class Generated {
         }
     }
 
-    /** Pushes a new object. The constructor's arguments are random expressions. While they are computed, the uninitialized object is on the stack or in a local. */
+    /** Pushes a new object. While the random arguments of its constructor are computed, the uninitialized object is on the stack or in a local. */
     void node(int depth) {
         Label label = new Label();
         mark(label);

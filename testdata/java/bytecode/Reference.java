@@ -225,8 +225,8 @@ public class Reference {
     }
 
     /**
-     * True if the reference replaced a jump that is too far by the inverted condition and a wide jump. This can differ, because the reference's constants
-     * have other numbers, so {@code ldc} is a byte longer or shorter. The following instructions are shifted and not compared. They are still run.
+     * True if the reference replaced a jump that is too far by the inverted condition and a wide jump. This can differ, because the reference's
+     * constants have other numbers, so {@code ldc} is a byte longer or shorter. The next instructions are shifted and not compared, but still run.
      */
     static boolean isWidened(String reference, String is) {
         String[] x = reference.split(" ");

@@ -9,7 +9,7 @@ import java.util.function.IntUnaryOperator;
 
 /**
  * Measures the time of a call of a collection in nanoseconds, as the median of eleven rounds. Large collections live for some seconds
- * before the measurement, so that the agent watches them if it is told to.
+ * before the measurement, so that the agent watches them if an option requests this.
  */
 public final class Uses {
     private static final int TIMES = 4_000_000;

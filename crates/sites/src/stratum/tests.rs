@@ -415,8 +415,9 @@ fn any_size(random: &mut Random, least: f64, most: f64) -> u64 {
 
 #[test]
 fn a_stack_of_large_objects_gets_no_small_objects() {
-    // Stack `a` allocates large objects. Stacks `b` and `c` allocate smaller objects, and are expected to have few
-    // samples each, in most runs none. Their objects must not be attributed to `a`.
+    // Stack `a` allocates large objects, and stacks `b` and `c` smaller objects of many sizes. Together they are
+    // expected to have about two samples, so most of these sizes have none. Their objects must not be attributed to
+    // `a`.
     let [covered, bytes, objects] = among_sizes(100, |random| {
         let mut heap = vec![('a', 3016); 3000];
         heap.extend((0..10_000).map(|_| ('b', any_size(random, 24.0, 200.0))));

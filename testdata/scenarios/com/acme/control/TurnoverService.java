@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Has about 20,000 guests at any time, 3 % more or fewer. No guest stays from one dump to the next. */
+/** Has 20,000 to 21,300 guests at the dumps. No guest stays from one dump to the next. */
 class TurnoverService {
     private static final int[] GUESTS = {20_000, 20_700, 21_300, 20_400};
 

@@ -34,7 +34,8 @@ class SuspectTest {
     void theLastStepMustAddAQuarterOfTheFirst() throws Exception {
         assertEquals(1, growing("leak", "[0,40,50]", "[0,500,1000]", OPTIONS).size());
         assertEquals(0, growing("leak", "[0,50,60]", "[0,500,1000]", OPTIONS).size());
-        // If the last step adds more objects than the first one, the suspect still counts as growth, because the rounds of the last step are measured one by one.
+        // If the last step adds more objects than the first one, the suspect still counts as growth, because the rounds of the last step
+        // are measured one by one.
         assertEquals(1, growing("leak", "[0,10,60]", "[0,500,1000]", OPTIONS).size());
     }
 
