@@ -1,10 +1,12 @@
 //! Stacks from a source outside of the dumps, such as a recording of the same JVM.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use heapdiff_model::diff::{Stack, Suspect};
-use hprof::ObjectIndex;
 use hprof::dominators::Node;
+use hprof::{ClassIndex, ObjectIndex};
+use rustc_hash::FxHashMap;
 
 use crate::evidence::context::SuspectContext;
 use crate::names;
@@ -21,14 +23,20 @@ const VISITS: usize = 1 << 17;
 const STACK_CHUNK: &str = "jdk.internal.vm.StackChunk";
 /// Maximum number of lines of a suspect's content.
 const LINES: usize = 512;
+/// If a class has more lengths than this, they are merged.
+const LENGTHS: usize = 32;
+/// If more than one in this many arrays has a length that no other array has, the arrays that were not read have other
+/// lengths, too (the estimate of Good and Turing), and the lengths are merged.
+const SINGLES: u64 = 50;
 
 /// Objects of one class that a suspect's objects dominate, or these objects themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentLine {
     /// Name of the class.
     pub class: String,
-    /// Number of elements, for arrays.
-    pub length: Option<u32>,
+    /// Numbers of elements, for arrays. If the arrays of a class have many lengths, this is all from one power of two
+    /// to the next.
+    pub lengths: Option<RangeInclusive<u32>>,
     /// Estimated number of objects in the last dump.
     pub objects: u64,
     /// Estimated bytes of these objects.
@@ -89,8 +97,7 @@ fn content(context: &SuspectContext<'_>) -> Vec<ContentLine> {
     };
     let members = context.members(top, MEMBERS);
     let tree = snapshot.tree();
-    let mut lines: BTreeMap<(String, Option<u32>), (u64, u64)> = BTreeMap::new();
-    let mut names: BTreeMap<u32, String> = BTreeMap::new();
+    let mut found: FxHashMap<(ClassIndex, Option<u32>), Figures> = FxHashMap::default();
     let (mut visits, mut read) = (0, 0_u64);
     for &member in &members {
         let mut level: Vec<ObjectIndex> = vec![member];
@@ -104,13 +111,8 @@ fn content(context: &SuspectContext<'_>) -> Vec<ContentLine> {
                 if levels.contains(&depth)
                     && let (Some(class), bytes) = snapshot.class_and_size(object)
                 {
-                    let name = names.entry(class.0).or_insert_with(|| {
-                        names::stable(&snapshot.classes()[class].name).into_owned()
-                    });
-                    let length = snapshot.array_length(object);
-                    let line = lines.entry((name.clone(), length)).or_default();
-                    line.0 += 1;
-                    line.1 += bytes;
+                    let figures = found.entry((class, snapshot.array_length(object)));
+                    figures.or_default().add([1, bytes]);
                 }
                 if depth < *levels.end() && visits + next.len() < VISITS {
                     next.extend(children(tree.node(object), context));
@@ -123,24 +125,68 @@ fn content(context: &SuspectContext<'_>) -> Vec<ContentLine> {
             break;
         }
     }
-    lines.retain(|(class, _), _| class != STACK_CHUNK);
     let all = trie[top].objects.max(read);
-    let scaled = |figure: u64| {
-        let scaled = u128::from(figure) * u128::from(all) / u128::from(read.max(1));
-        u64::try_from(scaled).unwrap_or(u64::MAX)
-    };
-    let mut lines: Vec<ContentLine> = lines
-        .into_iter()
-        .map(|((class, length), (objects, bytes))| ContentLine {
-            class,
-            length,
-            objects: scaled(objects),
-            bytes: scaled(bytes),
-        })
-        .collect();
-    lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+    let mut by_class: BTreeMap<String, BTreeMap<Option<u32>, Figures>> = BTreeMap::new();
+    for ((class, length), figures) in found {
+        let name = names::stable(&snapshot.classes()[class].name);
+        let lengths = by_class.entry(name.into_owned()).or_default();
+        lengths.entry(length).or_default().add(figures.0);
+    }
+    by_class.remove(STACK_CHUNK);
+    let mut lines = Vec::new();
+    for (class, lengths) in by_class {
+        let is_complete = read == all && visits < VISITS;
+        lines.extend(of_class(&class, &lengths, is_complete));
+    }
+    for line in &mut lines {
+        for figure in [&mut line.objects, &mut line.bytes] {
+            let scaled = u128::from(*figure) * u128::from(all) / u128::from(read.max(1));
+            *figure = u64::try_from(scaled).unwrap_or(u64::MAX);
+        }
+    }
+    lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
     lines.truncate(LINES);
     lines
+}
+
+/// Number of objects, and their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Figures([u64; 2]);
+
+impl Figures {
+    const fn add(&mut self, [objects, bytes]: [u64; 2]) {
+        self.0[0] += objects;
+        self.0[1] += bytes;
+    }
+}
+
+/// Returns the lines of a class, one for each length or for each power of two. `is_complete` means that all objects
+/// were read.
+fn of_class(
+    class: &str,
+    lengths: &BTreeMap<Option<u32>, Figures>,
+    is_complete: bool,
+) -> Vec<ContentLine> {
+    let all: u64 = lengths.values().map(|figures| figures.0[0]).sum();
+    let singles = lengths.values().filter(|figures| figures.0[0] == 1).count() as u64;
+    let are_merged = lengths.len() > LENGTHS || (!is_complete && singles * SINGLES > all);
+    let mut lines: BTreeMap<Option<(u32, u32)>, Figures> = BTreeMap::new();
+    for (&length, figures) in lengths {
+        let range = length.map(|length| match length.checked_ilog2() {
+            Some(power) if are_merged => (1 << power, u32::MAX >> (31 - power)),
+            _ => (length, length),
+        });
+        lines.entry(range).or_default().add(figures.0);
+    }
+    let lines = lines.into_iter();
+    lines
+        .map(|(range, Figures([objects, bytes]))| ContentLine {
+            class: class.to_owned(),
+            lengths: range.map(|(from, to)| from..=to),
+            objects,
+            bytes,
+        })
+        .collect()
 }
 
 /// Returns the objects whose immediate dominator is this node of the dominator tree.
@@ -153,4 +199,41 @@ fn children<'a>(
         let inner = tree.children(node).filter_map(|n| tree.object(n));
         inner.chain(tree.leaves(node)).take(VISITS)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(of: &[(u32, u64)], is_complete: bool) -> Vec<RangeInclusive<u32>> {
+        let figures = of
+            .iter()
+            .map(|&(length, objects)| (Some(length), Figures([objects, 0])));
+        let lines = of_class("byte[]", &figures.collect(), is_complete);
+        lines.into_iter().filter_map(|line| line.lengths).collect()
+    }
+
+    #[test]
+    fn a_few_lengths_are_kept() {
+        assert_eq!(lengths(&[(5, 60), (40, 1)], true), [5..=5, 40..=40]);
+        assert_eq!(lengths(&[(5, 60), (40, 1)], false), [5..=5, 40..=40]);
+    }
+
+    #[test]
+    fn lengths_that_occur_once_show_that_others_were_not_read() {
+        assert_eq!(lengths(&[(5, 1), (40, 9)], true), [5..=5, 40..=40]);
+        assert_eq!(
+            lengths(&[(0, 3), (5, 1), (7, 2), (40, 9)], false),
+            [0..=0, 4..=7, 32..=63]
+        );
+    }
+
+    #[test]
+    fn many_lengths_are_merged_by_powers_of_two() {
+        let many: Vec<(u32, u64)> = (100..200).map(|length| (length, 50)).collect();
+        assert_eq!(lengths(&many, true), [64..=127, 128..=255]);
+        let mut many = many;
+        many.push((u32::MAX, 1));
+        assert_eq!(lengths(&many, true).last(), Some(&((1 << 31)..=u32::MAX)));
+    }
 }

@@ -5,15 +5,18 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use heapdiff_jfr::{Event, HeapDump, JfrError, Jvm, MOST_LIVE, Recording, Sample};
+use heapdiff_jfr::{Event, HeapDump, JfrError, Jvm, MANY_OLD, MOST_LIVE, Recording, Sample};
 use heapdiff_sites::Originals;
 use heapdiff_units::{Size, counted};
+use rustc_hash::FxHashMap;
 
 use crate::profile::{self, ProfileError};
-use crate::stacks::{StackId, Stacks, TextId};
+use crate::stacks::{ChainId, StackId, Stacks, TextId};
 
 /// Number of nanoseconds in a millisecond.
 pub(crate) const NS_PER_MS: i64 = 1_000_000;
+/// Default length of the JVM's list of live objects.
+const MOST_OLD: u64 = 256;
 
 /// The reason why a file cannot be used as a recording.
 #[derive(Debug, thiserror::Error)]
@@ -44,12 +47,13 @@ pub(crate) struct Seen {
     pub(crate) size: Option<u64>,
     /// The number of bytes that the sample represents, at least 1.
     pub(crate) weight: u64,
-    /// The number of samples that this entry represents. Profiles have one entry for several samples.
+    /// The number of samples that this entry represents. Profiles have one entry for several samples. 0 if the file
+    /// does not record the number.
     pub(crate) count: u64,
     /// The allocating stack.
     pub(crate) stack: StackId,
-    /// The index of the reference chain in [`Evidence::chains`], if there is one.
-    pub(crate) chain: Option<u32>,
+    /// The reference chain; 0 without one.
+    pub(crate) chain: ChainId,
 }
 
 /// The evidence from a recording or a profile.
@@ -61,14 +65,12 @@ pub struct Evidence {
     pub heap_dumps: Vec<HeapDump>,
     /// Start and end of the recording in nanoseconds since 1970. `None` for profiles without times.
     pub span_ns: Option<(i64, i64)>,
-    /// Sentences about data that the recording lacks.
+    /// Sentences about data that the recording lacks, without the path.
     pub notes: Vec<String>,
     /// The time of the last list of old objects.
     pub(crate) listed_ns: Option<i64>,
     pub(crate) seen: Vec<Seen>,
     pub(crate) stacks: Stacks,
-    /// For each chain, the classes and `class.field` names of its references.
-    pub(crate) chains: Vec<Vec<TextId>>,
 }
 
 impl Evidence {
@@ -120,19 +122,7 @@ impl Evidence {
                 continue;
             }
             let class = names.name(&mut evidence.stacks, sample.class.0);
-            let links = recording.names.chain(sample.chain);
-            let chain = (!links.is_empty()).then(|| {
-                let texts = links.iter().flat_map(|link| {
-                    let (class, field) = (
-                        recording.names.text(link.class),
-                        recording.names.text(link.field),
-                    );
-                    [class.to_string(), format!("{class}.{field}")]
-                });
-                let texts = texts.map(|text| evidence.stacks.texts.id(&text)).collect();
-                evidence.chains.push(texts);
-                u32::try_from(evidence.chains.len() - 1).unwrap_or(u32::MAX)
-            });
+            let chain = names.chain(&mut evidence.stacks, sample.chain);
             let weight = recording.weight(sample).bytes;
             evidence.seen.push(Seen {
                 at_ns: Some(sample.allocated_ns),
@@ -152,9 +142,6 @@ impl Evidence {
             });
         }
         evidence.notes = notes(recording, old, bare);
-        if let Some(prefix) = evidence.jvm.as_ref().and_then(|jvm| package(&jvm.command)) {
-            evidence.stacks.narrow(&prefix);
-        }
         evidence
     }
 
@@ -170,21 +157,6 @@ impl Evidence {
     pub fn is_timed(&self) -> bool {
         self.span_ns.is_some()
     }
-}
-
-/// Returns the first two labels of the package of the main class, such as `com.acme.`. Returns `None` if the program is
-/// a jar, or if the main class is of the JDK or a framework.
-fn package(command: &str) -> Option<String> {
-    let main = command.split(' ').next()?;
-    let main = main.rsplit('/').next()?;
-    let mut labels = main.split('.');
-    let (first, second) = (labels.next()?, labels.next()?);
-    labels.next()?;
-    let prefix = format!("{first}.{second}.");
-    let is_known = heapdiff_sites::packages::is_jdk(main)
-        || heapdiff_sites::packages::is_framework(main)
-        || main.ends_with(".jar");
-    (!is_known).then_some(prefix)
 }
 
 /// Returns sentences about data that the recording lacks. `old` is the number of old objects in the last list, and
@@ -213,6 +185,12 @@ fn notes(recording: &Recording, old: u64, bare: u64) -> Vec<String> {
             counted(old, "live object")
         ));
     }
+    // A longer list (`old-object-queue-size`) was not full if it has more entries than the default length.
+    if (MANY_OLD..=MOST_OLD).contains(&old) {
+        notes.push(format!(
+            "the JVM's list of live objects ({MOST_OLD} entries) may have been full: objects that were allocated late may be missing"
+        ));
+    }
     if recording.lost_bytes > 0 {
         notes.push(format!(
             "the JVM lost {} of events, because it could not write them in time",
@@ -222,7 +200,7 @@ fn notes(recording: &Recording, old: u64, bare: u64) -> Vec<String> {
     match recording.gaps() {
         0 => {}
         gaps => notes.push(format!(
-            "chunks are missing: the recording has {} in its time",
+            "the recording has {}: chunks are missing, or it was stopped in between",
             counted(gaps, "gap")
         )),
     }
@@ -241,9 +219,9 @@ fn notes(recording: &Recording, old: u64, bare: u64) -> Vec<String> {
 /// Maps ids of a recording to ids in [`Stacks`].
 struct Interned<'a> {
     recording: &'a Recording,
-    names: rustc_hash::FxHashMap<u32, TextId>,
-    frames: rustc_hash::FxHashMap<u32, u32>,
-    stacks: rustc_hash::FxHashMap<u32, StackId>,
+    names: FxHashMap<u32, TextId>,
+    frames: FxHashMap<u32, u32>,
+    stacks: FxHashMap<u32, StackId>,
 }
 
 impl<'a> Interned<'a> {
@@ -262,6 +240,18 @@ impl<'a> Interned<'a> {
             .names
             .entry(id)
             .or_insert_with(|| stacks.texts.id(text))
+    }
+
+    /// Adds a chain of references.
+    fn chain(&self, stacks: &mut Stacks, id: heapdiff_jfr::ChainId) -> ChainId {
+        let names = &self.recording.names;
+        let mut texts = Vec::new();
+        for link in names.chain(id) {
+            let (class, field) = (names.text(link.class), names.text(link.field));
+            texts.push(stacks.texts.id(class));
+            texts.push(stacks.texts.id(&format!("{class}.{field}")));
+        }
+        stacks.chain(texts)
     }
 
     fn stack(&mut self, stacks: &mut Stacks, id: heapdiff_jfr::StackId) -> StackId {

@@ -27,7 +27,7 @@ pub fn join(bytes: &[u8]) {
         taken_ms,
         ..Dump::default()
     });
-    let fit = matching::fit(&evidence, &dumps).unwrap_or(Fit::Time);
+    let fit = matching::fit(&evidence, &dumps).unwrap_or(Fit::Unknown);
     let mut classes: Vec<(String, Option<u32>)> = Vec::new();
     for seen in &evidence.seen {
         let class = evidence.stacks.texts.text(seen.class).to_owned();
@@ -39,7 +39,7 @@ pub fn join(bytes: &[u8]) {
         .iter()
         .map(|(class, length)| ContentLine {
             class: class.clone(),
-            length: *length,
+            lengths: length.map(|length| length..=length),
             objects: 5,
             bytes: 1 << 20,
         })

@@ -34,8 +34,13 @@ pub struct Dump {
 pub enum Fit {
     /// By the event of a dump.
     DumpEvent,
-    /// By time, JVM version and command.
-    Time,
+    /// By time, and by at least one of these.
+    Time {
+        /// True if the JVM versions are known, and are equal.
+        version: bool,
+        /// True if the commands are known, and are equal.
+        command: bool,
+    },
     /// Not at all: the file has neither times nor the name of a JVM.
     Unknown,
 }
@@ -46,8 +51,22 @@ impl Fit {
     pub const fn name(self) -> &'static str {
         match self {
             Self::DumpEvent => "dump-event",
-            Self::Time => "time",
+            Self::Time { .. } => "time",
             Self::Unknown => "none",
+        }
+    }
+
+    /// Returns what was compared, if the recording was matched by time.
+    #[must_use]
+    pub const fn note(self) -> Option<&'static str> {
+        match self {
+            Self::Time { version, command } => Some(match (version, command) {
+                (true, true) => "matched by time, JVM version and command",
+                (true, false) => "matched by time and JVM version; the command is unknown",
+                (false, true) => "matched by time and command; the JVM version is unknown",
+                (false, false) => "matched by time; JVM version and command are unknown",
+            }),
+            _ => None,
         }
     }
 }
@@ -75,6 +94,10 @@ pub enum Refusal {
     #[error("the recorded JVM wrote {}, but none with the size and the time of {path}", heapdiff_units::counted(*.count, "heap dump"))]
     OtherDumps { count: u64, path: String },
     #[error(
+        "the recorded JVM wrote a heap dump of {recorded} bytes at the time of {path}, which has another size; a redacted or repaired copy cannot be matched"
+    )]
+    OtherSize { path: String, recorded: String },
+    #[error(
         "neither the JVM version nor the command is known, so nothing shows that recording and dump are of one JVM"
     )]
     Unknown,
@@ -82,95 +105,106 @@ pub enum Refusal {
 
 /// Matches a recording with dumps of one JVM, oldest first.
 ///
+/// The event of the last dump during the recording identifies the JVM. If the recording ran between two dumps, or has
+/// no events of dumps, JVM version and command are compared.
+///
 /// # Errors
 /// Returns the reason why the recording is of another JVM, or of another time.
 pub fn fit(evidence: &Evidence, dumps: &[Dump]) -> Result<Fit, Refusal> {
     let Some((from, to)) = evidence.span_ns else {
         return Ok(Fit::Unknown);
     };
-    let [first, .., last] = dumps else {
-        return match dumps {
-            [only] => fit(evidence, &[only.clone(), only.clone()]),
-            _ => Err(Refusal::NoDumps),
-        };
+    let (Some(first), Some(last)) = (dumps.first(), dumps.last()) else {
+        return Err(Refusal::NoDumps);
     };
     let (from_ms, to_ms) = (from / NS_PER_MS - SLACK_MS, to / NS_PER_MS + SLACK_MS);
-    let during: Vec<&Dump> = dumps
-        .iter()
-        .filter(|dump| (from_ms..=to_ms).contains(&taken(dump)))
-        .collect();
-    let is_own = |dump: &&&Dump| evidence.heap_dumps.iter().any(|e| is_of(e, dump));
-    // The event of the last dump during the recording is enough: it identifies the JVM.
-    if during.last().filter(is_own).is_some() {
-        return Ok(Fit::DumpEvent);
-    }
-    let Some(latest) = during.last() else {
-        let is_before = to_ms < taken(first);
-        let (path, apart) = if is_before {
-            (&first.path, taken(first) - to_ms)
-        } else {
-            (&last.path, from_ms - taken(last))
-        };
-        return Err(Refusal::Apart {
-            path: path.clone(),
-            apart_s: grouped((apart.unsigned_abs() / 1000).max(1)),
-            is_before,
-        });
+    let apart = |dump: &Dump, apart_ms: i64, is_before| Refusal::Apart {
+        path: dump.path.clone(),
+        apart_s: grouped((apart_ms.unsigned_abs() / 1000).max(1)),
+        is_before,
     };
-    if !evidence.heap_dumps.is_empty() {
-        return Err(Refusal::OtherDumps {
-            count: evidence.heap_dumps.len() as u64,
-            path: latest.path.clone(),
-        });
+    if to_ms < taken(first) {
+        return Err(apart(first, taken(first) - to_ms, true));
     }
-    by_time(evidence, first, latest)
+    if from_ms > taken(last) {
+        return Err(apart(last, from_ms - taken(last), false));
+    }
+    let is_during = |dump: &&Dump| (from_ms..=to_ms).contains(&taken(dump));
+    let during = dumps.iter().rfind(is_during);
+    if let Some(during) = during.filter(|_| !evidence.heap_dumps.is_empty()) {
+        return by_event(&evidence.heap_dumps, during);
+    }
+    by_identity(evidence, first, last)
 }
 
 fn taken(dump: &Dump) -> i64 {
     i64::try_from(dump.taken_ms).unwrap_or(i64::MAX)
 }
 
-/// True if an event describes this dump.
-fn is_of(event: &HeapDump, dump: &Dump) -> bool {
+/// Finds the event of a dump that was taken during the recording.
+fn by_event(events: &[HeapDump], dump: &Dump) -> Result<Fit, Refusal> {
+    let has_time = |event: &&HeapDump| {
+        let from = event.from_ns / NS_PER_MS - SLACK_MS;
+        let to = event.to_ns / NS_PER_MS + SLACK_MS;
+        (from..=to).contains(&taken(dump))
+    };
     let packed = dump.unpacked.map(u64::from);
-    let has_size = event.bytes == dump.bytes || packed == Some(event.bytes & u64::from(u32::MAX));
-    let from = event.from_ns / NS_PER_MS - SLACK_MS;
-    let to = event.to_ns / NS_PER_MS + SLACK_MS;
-    has_size && (from..=to).contains(&taken(dump))
+    let has_size = |event: &HeapDump| {
+        event.bytes == dump.bytes || packed == Some(event.bytes & u64::from(u32::MAX))
+    };
+    let path = dump.path.clone();
+    if events.iter().filter(has_time).any(has_size) {
+        return Ok(Fit::DumpEvent);
+    }
+    Err(match events.iter().find(has_time) {
+        Some(event) => Refusal::OtherSize {
+            path,
+            recorded: grouped(event.bytes),
+        },
+        None => Refusal::OtherDumps {
+            count: events.len() as u64,
+            path,
+        },
+    })
 }
 
 /// Matches by JVM version and command. The time has been checked before.
-fn by_time(evidence: &Evidence, first: &Dump, last: &Dump) -> Result<Fit, Refusal> {
+fn by_identity(evidence: &Evidence, first: &Dump, last: &Dump) -> Result<Fit, Refusal> {
     let jvm = evidence.jvm.as_ref().ok_or(Refusal::Unknown)?;
     if jvm.start_ms > 0 && jvm.start_ms > taken(first) {
         return Err(Refusal::StartedLater {
             path: first.path.clone(),
         });
     }
-    let mut known = false;
-    if let Some(version) = &last.version {
-        if !jvm.version.is_empty() && !jvm.version.contains(version.as_str()) {
-            return Err(Refusal::Version {
-                recorded: jvm.version.clone(),
-                dumped: version.clone(),
-            });
-        }
-        known |= !jvm.version.is_empty();
+    let recorded = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let version = recorded(&jvm.version).zip(last.version.clone());
+    let command = recorded(&jvm.command).zip(last.command.clone());
+    if let Some((recorded, dumped)) = &version
+        && !has_word(recorded, dumped)
+    {
+        return Err(Refusal::Version {
+            recorded: recorded.clone(),
+            dumped: dumped.clone(),
+        });
     }
-    if let Some(command) = &last.command {
-        if !jvm.command.is_empty() && jvm.command.trim() != command.trim() {
-            return Err(Refusal::Command {
-                recorded: jvm.command.clone(),
-                dumped: command.clone(),
-            });
-        }
-        known |= !jvm.command.is_empty();
+    if let Some((recorded, dumped)) = &command
+        && recorded != dumped.trim()
+    {
+        return Err(Refusal::Command {
+            recorded: recorded.clone(),
+            dumped: dumped.clone(),
+        });
     }
-    if known {
-        Ok(Fit::Time)
-    } else {
-        Err(Refusal::Unknown)
+    match (version.is_some(), command.is_some()) {
+        (false, false) => Err(Refusal::Unknown),
+        (version, command) => Ok(Fit::Time { version, command }),
     }
+}
+
+/// True if a JVM's description, such as `OpenJDK 64-Bit Server VM (17.0.15+6) for linux`, names this version.
+fn has_word(description: &str, version: &str) -> bool {
+    let mut words = description.split([' ', '(', ')', ',']);
+    words.any(|word| word == version.trim())
 }
 
 #[cfg(test)]
@@ -239,7 +273,20 @@ mod tests {
     #[test]
     fn without_events_time_version_and_command_decide() {
         let evidence = evidence();
-        assert_eq!(fit(&evidence, &[dump(150_000)]), Ok(Fit::Time));
+        let both = Fit::Time {
+            version: true,
+            command: true,
+        };
+        assert_eq!(fit(&evidence, &[dump(150_000)]), Ok(both));
+        let unnamed = Dump {
+            command: None,
+            ..dump(150_000)
+        };
+        let fit_of = fit(&evidence, &[unnamed]).unwrap();
+        assert_eq!(
+            fit_of.note(),
+            Some("matched by time and JVM version; the command is unknown")
+        );
         let refused = |dump: Dump| fit(&evidence, &[dump]).unwrap_err().to_string();
         assert_eq!(
             refused(dump(20_000)),
@@ -251,6 +298,12 @@ mod tests {
         );
         let other = Dump {
             version: Some("25.0.1+8".to_owned()),
+            ..dump(150_000)
+        };
+        assert!(refused(other).starts_with("the JVMs have different versions: OpenJDK"));
+        // A part of a version is another version.
+        let other = Dump {
+            version: Some("7.0.15+6".to_owned()),
             ..dump(150_000)
         };
         assert!(refused(other).starts_with("the JVMs have different versions: OpenJDK"));
@@ -271,6 +324,33 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "the recorded JVM started after the dump 50000.hprof was taken"
+        );
+    }
+
+    #[test]
+    fn a_recording_between_two_dumps_is_matched_by_version_and_command() {
+        let mut evidence = evidence();
+        // The JVM wrote a third dump, which was not given.
+        evidence.heap_dumps = vec![event(150, 7)];
+        evidence.span_ns = Some((102 * S, 200 * S));
+        let dumps = [dump(99_500), dump(205_000)];
+        assert!(matches!(fit(&evidence, &dumps), Ok(Fit::Time { .. })));
+        let mut other = dumps;
+        other[1].command = Some("com.acme.Other".to_owned());
+        assert!(matches!(
+            fit(&evidence, &other),
+            Err(Refusal::Command { .. })
+        ));
+    }
+
+    #[test]
+    fn a_changed_copy_of_a_dump_is_refused_with_both_sizes() {
+        let mut evidence = evidence();
+        evidence.heap_dumps = vec![event(150, 6000)];
+        assert_eq!(
+            fit(&evidence, &[dump(150_100)]).unwrap_err().to_string(),
+            "the recorded JVM wrote a heap dump of 6,000 bytes at the time of 150100.hprof, which has another size; a \
+             redacted or repaired copy cannot be matched"
         );
     }
 

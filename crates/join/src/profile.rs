@@ -13,17 +13,24 @@ use flate2::bufread::MultiGzDecoder;
 use heapdiff_sites::types;
 
 use crate::evidence::{Evidence, Seen};
-use crate::stacks::{FrameId, Stacks};
+use crate::stacks::FrameId;
 
 /// Maximum size of a decompressed profile in bytes.
 const MOST_BYTES: u64 = 256 << 20;
+/// Maximum number of entries of a profile: lines or samples.
+const MOST_ENTRIES: usize = 1 << 22;
+/// Maximum number of entries in a table of a pprof profile: locations, functions or strings.
+const MOST_ROWS: usize = 1 << 21;
+/// Maximum number of value types in a pprof profile.
+const MOST_TYPES: usize = 64;
+/// Maximum number of bytes in the names of all frames and classes.
+const MOST_NAMES: usize = 64 << 20;
+/// Maximum number of bytes of a name that are stored.
+const MOST_NAME: usize = 4096;
 /// Maximum number of frames in a stack.
 const MOST_FRAMES: usize = 2048;
 /// Maximum number of frames in all stacks together.
 const MOST_FRAMES_IN_ALL: usize = 1 << 24;
-
-/// Maximum number of samples that one entry of a profile represents.
-const MOST_SAMPLES: u64 = 1000;
 
 /// The reason why a file is not a profile.
 #[derive(Debug, thiserror::Error)]
@@ -50,8 +57,8 @@ pub enum ProfileError {
         heapdiff_units::Size(MOST_BYTES)
     )]
     TooLarge,
-    #[error("the profile's stacks have more than {MOST_FRAMES_IN_ALL} frames")]
-    TooManyFrames,
+    #[error("the profile has more than {} {what}", heapdiff_units::grouped(*.most as u64))]
+    TooMany { what: &'static str, most: usize },
     #[error("not a recording: expected a JFR file, collapsed stacks or a pprof profile, found {0}")]
     Unknown(String),
 }
@@ -88,11 +95,6 @@ pub(crate) fn read(mut input: impl BufRead) -> Result<Evidence, ProfileError> {
         None => return Err(ProfileError::Unknown("an empty file".to_owned())),
     }
     let mut evidence = profile.evidence;
-    // The numbers of samples are not in the file. The smallest entry has at least one sample, so this is a lower bound.
-    let least = evidence.seen.iter().map(|seen| seen.weight).min();
-    for seen in &mut evidence.seen {
-        seen.count = (seen.weight / least.unwrap_or(1).max(1)).clamp(1, MOST_SAMPLES);
-    }
     evidence.notes = vec![
         "the file names no JVM and no time, and no live objects: probabilities are at most 0.75"
             .to_owned(),
@@ -103,17 +105,32 @@ pub(crate) fn read(mut input: impl BufRead) -> Result<Evidence, ProfileError> {
 #[derive(Default)]
 struct Profile {
     evidence: Evidence,
+    /// Number of frames in all stacks.
     frames: usize,
+    /// Number of bytes in the names of all frames and classes. A name counts again each time that it occurs.
+    names: usize,
+}
+
+/// The figures of an entry.
+struct Figures {
+    /// Bytes, or another unit that is the same in all entries.
+    weight: i64,
+    /// Number of samples; 0 if the file does not record it.
+    count: i64,
 }
 
 impl Profile {
     /// Adds a stack, the leaf first.
-    fn add(&mut self, class: &str, frames: Vec<FrameId>, value: i64) -> Result<(), ProfileError> {
+    fn add(
+        &mut self,
+        class: &str,
+        frames: Vec<FrameId>,
+        figures: &Figures,
+    ) -> Result<(), ProfileError> {
         self.frames += frames.len();
-        if self.frames > MOST_FRAMES_IN_ALL {
-            return Err(ProfileError::TooManyFrames);
-        }
-        let Ok(weight @ 1..) = u64::try_from(value) else {
+        limited("frames", self.frames, MOST_FRAMES_IN_ALL)?;
+        limited("entries", self.evidence.seen.len(), MOST_ENTRIES)?;
+        let Ok(weight @ 1..) = u64::try_from(figures.weight) else {
             return Ok(());
         };
         if frames.is_empty() {
@@ -128,11 +145,26 @@ impl Profile {
             length: None,
             size: None,
             weight,
-            count: 1,
+            count: u64::try_from(figures.count).unwrap_or(0),
             stack,
-            chain: None,
+            chain: 0,
         });
         Ok(())
+    }
+
+    /// Adds a frame: `com/acme/Foo.add`, `com.acme.Foo.add:31` or `com.acme.Foo.add(Foo.java:31)`.
+    fn frame(&mut self, text: &str, line: i32) -> Result<FrameId, ProfileError> {
+        let (name, number) = parts(unmarked(text));
+        let name = name.replace('/', ".");
+        let (class, method) = name.rsplit_once('.').unwrap_or((&name, ""));
+        let stacks = &mut self.evidence.stacks;
+        let before = stacks.count();
+        let frame = stacks.frame(class, method, number.unwrap_or(line));
+        if stacks.count() > before {
+            self.names += name.len();
+            limited("bytes of names", self.names, MOST_NAMES)?;
+        }
+        Ok(frame)
     }
 
     fn collapsed(&mut self, bytes: &[u8]) -> Result<(), ProfileError> {
@@ -158,15 +190,18 @@ impl Profile {
             let (stack, value) = text.rsplit_once(' ').ok_or_else(malformed)?;
             let value: i64 = value.parse().map_err(|_| malformed())?;
             let (stack, class) = stack.rsplit_once(';').unwrap_or(("", stack));
-            let stacks = &mut self.evidence.stacks;
             let frames = stack
                 .rsplit(';')
                 .filter(|f| !f.is_empty() && !f.starts_with('['));
-            let frames: Vec<FrameId> = frames
-                .take(MOST_FRAMES)
-                .map(|frame| frame_of(stacks, frame, 0))
-                .collect();
-            self.add(class, frames, value)?;
+            let frames = frames.take(MOST_FRAMES);
+            let frames = frames.map(|frame| self.frame(cut(frame), 0));
+            let frames = frames.collect::<Result<_, _>>()?;
+            // The value is a number of samples or of bytes: the file does not say which.
+            let figures = Figures {
+                weight: value,
+                count: 0,
+            };
+            self.add(cut(class), frames, &figures)?;
         }
         Ok(())
     }
@@ -176,25 +211,35 @@ impl Profile {
         let mut fields = Fields::new(bytes, 0);
         while let Some((tag, field)) = fields.next()? {
             match (tag, field) {
-                (1, Field::Bytes(body)) => tables.types.push(body.numbers()?),
+                (1, Field::Bytes(body)) => {
+                    limited("value types", tables.types.len() + 1, MOST_TYPES)?;
+                    let [name, unit] = body.numbers([1, 2])?;
+                    tables.types.push((name.cast_signed(), unit.cast_signed()));
+                }
                 (4, Field::Bytes(body)) => {
                     let (id, lines) = location(body)?;
+                    tables.lines += lines.len();
+                    limited("frames", tables.lines, MOST_FRAMES_IN_ALL)?;
                     tables.locations.insert(id, lines);
+                    limited("locations", tables.locations.len(), MOST_ROWS)?;
                 }
                 (5, Field::Bytes(body)) => {
-                    let function = body.numbers()?;
-                    let of = |tag| function.get(&tag).copied().unwrap_or(0);
-                    tables.functions.insert(of(1), of(2).cast_signed());
+                    let [id, name] = body.numbers([1, 2])?;
+                    tables.functions.insert(id, name.cast_signed());
+                    limited("functions", tables.functions.len(), MOST_ROWS)?;
                 }
-                (6, Field::Bytes(body)) => tables.strings.push(body.bytes),
+                (6, Field::Bytes(body)) => {
+                    tables.strings.push(body.bytes);
+                    limited("strings", tables.strings.len(), MOST_ROWS)?;
+                }
                 _ => {}
             }
         }
-        let value = tables.value()?;
+        let values = tables.values()?;
         let mut fields = Fields::new(bytes, 0);
         while let Some((tag, field)) = fields.next()? {
             if let (2, Field::Bytes(body)) = (tag, field) {
-                self.sample(&tables, body, value)?;
+                self.sample(&tables, body, values)?;
             }
         }
         Ok(())
@@ -204,7 +249,7 @@ impl Profile {
         &mut self,
         tables: &Tables<'_>,
         body: Fields<'_>,
-        value: usize,
+        (weight, count): (usize, Option<usize>),
     ) -> Result<(), ProfileError> {
         let (mut locations, mut values, mut class) = (Vec::new(), Vec::new(), None);
         let mut fields = body;
@@ -214,10 +259,9 @@ impl Profile {
                 2 => field.integers(&mut values, MOST_FRAMES)?,
                 3 => {
                     if let Field::Bytes(label) = field {
-                        let label = label.numbers()?;
-                        let of = |tag| label.get(&tag).copied().unwrap_or(0).cast_signed();
-                        if tables.text(of(1))? == "class" {
-                            class = Some(tables.text(of(2))?);
+                        let [key, text] = label.numbers([1, 2])?;
+                        if tables.text(key.cast_signed())? == "class" {
+                            class = Some(tables.text(text.cast_signed())?);
                         }
                     }
                 }
@@ -243,14 +287,28 @@ impl Profile {
             }
             (None, None) => return Ok(()),
         };
-        let stacks = &mut self.evidence.stacks;
-        let frames = frames
-            .iter()
-            .map(|(name, line)| frame_of(stacks, name, *line));
-        let frames = frames.collect();
-        let value = values.get(value).copied().unwrap_or(0).cast_signed();
-        self.add(&class, frames, value)
+        let frames = frames.iter().map(|(name, line)| self.frame(name, *line));
+        let frames = frames.collect::<Result<_, _>>()?;
+        let value = |at: usize| values.get(at).copied().unwrap_or(0).cast_signed();
+        let figures = Figures {
+            weight: value(weight),
+            count: count.map_or(0, value),
+        };
+        self.add(&class, frames, &figures)
     }
+}
+
+/// Returns an error if a profile has more of something than `most`.
+const fn limited(what: &'static str, count: usize, most: usize) -> Result<(), ProfileError> {
+    if count > most {
+        return Err(ProfileError::TooMany { what, most });
+    }
+    Ok(())
+}
+
+/// Returns the first bytes of a name that is too long.
+fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(MOST_NAME)]
 }
 
 /// Returns the name of a class as in Java source, without the marks that async-profiler appends.
@@ -272,9 +330,8 @@ fn unmarked(name: &str) -> &str {
     }
 }
 
-/// Adds a frame: `com/acme/Foo.add`, `com.acme.Foo.add:31` or `com.acme.Foo.add(Foo.java:31)`.
-fn frame_of(stacks: &mut Stacks, text: &str, line: i32) -> FrameId {
-    let text = unmarked(text);
+/// Splits a frame into the name and the line.
+fn parts(text: &str) -> (&str, Option<i32>) {
     let (name, place) = match text.split_once('(') {
         // A marker such as ` (lambda)` belongs to the name.
         Some((name, rest)) if !name.ends_with(' ') => {
@@ -285,13 +342,8 @@ fn frame_of(stacks: &mut Stacks, text: &str, line: i32) -> FrameId {
             _ => (text, ""),
         },
     };
-    let number = place
-        .rsplit(':')
-        .next()
-        .and_then(|number| number.parse().ok());
-    let name = name.replace('/', ".");
-    let (class, method) = name.rsplit_once('.').unwrap_or((&name, ""));
-    stacks.frame(class, method, number.unwrap_or(line))
+    let number = place.rsplit(':').next();
+    (name, number.and_then(|number| number.parse().ok()))
 }
 
 /// The tables of a pprof profile.
@@ -302,8 +354,10 @@ struct Tables<'a> {
     functions: HashMap<u64, i64>,
     /// Functions and lines of each location, by id, the innermost first.
     locations: HashMap<u64, Vec<(u64, i32)>>,
-    /// The fields of each value type.
-    types: Vec<HashMap<u64, u64>>,
+    /// Number of lines of all locations.
+    lines: usize,
+    /// Name and unit of each value of a sample.
+    types: Vec<(i64, i64)>,
 }
 
 impl Tables<'_> {
@@ -315,22 +369,26 @@ impl Tables<'_> {
             index,
             count: self.strings.len(),
         })?;
-        Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]).into_owned())
+        Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_NAME)]).into_owned())
     }
 
-    /// Returns the index of the value to use: bytes of allocations, other bytes, or the first value.
-    fn value(&self) -> Result<usize, ProfileError> {
-        let mut bytes = None;
-        for (at, of) in self.types.iter().enumerate() {
-            let text = |tag| self.text(of.get(&tag).copied().unwrap_or(0).cast_signed());
-            if text(1)?.starts_with("alloc") && text(2)? == "bytes" {
-                return Ok(at);
+    /// Returns the index of the value to use: bytes of allocations, other bytes, or the first value. Also returns the
+    /// index of the number of samples, if there is one.
+    fn values(&self) -> Result<(usize, Option<usize>), ProfileError> {
+        let (mut allocated, mut bytes, mut count) = (None, None, None);
+        for (at, &(name, unit)) in self.types.iter().enumerate() {
+            let (name, unit) = (self.text(name)?, self.text(unit)?);
+            if unit == "bytes" && name.starts_with("alloc") {
+                allocated = allocated.or(Some(at));
             }
-            if text(2)? == "bytes" {
+            if unit == "bytes" {
                 bytes = bytes.or(Some(at));
             }
+            if unit == "count" && name.starts_with("sample") {
+                count = count.or(Some(at));
+            }
         }
-        Ok(bytes.unwrap_or(0))
+        Ok((allocated.or(bytes).unwrap_or(0), count))
     }
 }
 
@@ -342,9 +400,8 @@ fn location(body: Fields<'_>) -> Result<(u64, Vec<(u64, i32)>), ProfileError> {
         match (tag, field) {
             (1, Field::Number(number)) => id = number,
             (4, Field::Bytes(line)) if lines.len() < MOST_FRAMES => {
-                let line = line.numbers()?;
-                let of = |tag| line.get(&tag).copied().unwrap_or(0);
-                lines.push((of(1), i32::try_from(of(2)).unwrap_or(0)));
+                let [function, line] = line.numbers([1, 2])?;
+                lines.push((function, i32::try_from(line).unwrap_or(0)));
             }
             _ => {}
         }
@@ -417,14 +474,14 @@ impl<'a> Fields<'a> {
         Ok(Some((tag, field)))
     }
 
-    /// Returns the numbers of a message with at most eight fields. The last value of a field counts.
-    fn numbers(mut self) -> Result<HashMap<u64, u64>, ProfileError> {
-        let mut numbers = HashMap::new();
+    /// Returns the numbers in the fields with these tags; 0 for a field that is missing. The last value of a field counts.
+    fn numbers<const N: usize>(mut self, tags: [u64; N]) -> Result<[u64; N], ProfileError> {
+        let mut numbers = [0; N];
         while let Some((tag, field)) = self.next()? {
             if let Field::Number(number) = field
-                && tag <= 8
+                && let Some(at) = tags.iter().position(|&own| own == tag)
             {
-                numbers.insert(tag, number);
+                numbers[at] = number;
             }
         }
         Ok(numbers)

@@ -5,12 +5,12 @@
 //! method of a stack. All samples with one site count together. For each site, the score is a sum of:
 //!
 //! - samples of live objects: each is strong evidence, unless its array has a length that the suspect does not hold;
-//! - the site's share of the allocations of each class;
-//! - its share of the samples of the holder's own collection, such as `HashMap$Node[]`, which grew when the holder's
-//!   class stored something.
+//! - the site's share of the allocations of each class.
 //!
-//! The score is multiplied if the stack goes through a class on the path to the suspect. A site's probability is its
-//! share of all scores, times a certainty that depends on the kind of evidence and on the number of samples.
+//! The score is multiplied if the stack goes through a class on the path to the suspect, and if the stack shares its
+//! outer frames with the stacks that let the holder's own collection grow, such as a `HashMap$Node[]`. A site's
+//! probability is its share of all scores, times a certainty that depends on the kind of evidence and on the number of
+//! samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,13 @@ use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use self::wanted::Wanted;
 use crate::evidence::{Evidence, NS_PER_MS, Seen};
 use crate::matching::Fit;
 use crate::sentence;
 use crate::stacks::{FrameId, StackId, Stacks, TextId};
+
+mod wanted;
 
 /// Maximum number of stacks of a suspect.
 const STACKS: usize = 10;
@@ -36,10 +39,9 @@ const PUTS: usize = 200;
 const CONTENT: f64 = 0.7;
 /// Weight of a time between two dumps in which the suspect did not grow.
 const IDLE: f64 = 0.1;
-/// Weights of a surviving sample, of all allocations of a class, and of all samples of the holder's collection.
+/// Weights of a surviving sample, and of all allocations of a class.
 const SURVIVOR: f64 = 6.0;
 const ALLOCATED: f64 = 10.0;
-const STORED: f64 = 0.5;
 /// Factors for a reference chain with the holder, and without it.
 const HELD: (f64, f64) = (20.0, 0.2);
 /// Factors for a stack through a class on the path, through a class nested in the same outer class, and for a stack
@@ -49,8 +51,9 @@ const THROUGH: (f64, f64, f64) = (4.0, 3.0, 0.2);
 const UNSEEN: f64 = 1.0;
 /// Number of samples at which the certainty is one half.
 const HALF: f64 = 1.5;
-/// Maximum probability if the evidence is from files without times.
-const MOST_UNTIMED: f64 = 0.75;
+/// Maximum probability if the evidence is from files without times. Reports state a stack as a fact from the next
+/// thousandth on.
+const MOST_UNTIMED: f64 = 0.749;
 
 /// Classes that most code allocates. An allocation of them is weak evidence.
 const SHARED: [&str; 14] = [
@@ -76,7 +79,6 @@ pub struct Join {
     seen: Vec<Seen>,
     by_class: FxHashMap<TextId, Vec<u32>>,
     stacks: Stacks,
-    chains: Vec<Vec<TextId>>,
     /// The times of the dumps in nanoseconds since 1970, oldest first.
     taken_ns: Vec<i64>,
     /// Descriptions of the recordings, in the order in which they were given.
@@ -98,14 +100,19 @@ impl Join {
             ..Self::default()
         };
         // Each dump of a JVM's recording has a list of old objects. Only the last list counts.
-        let last = recordings.iter().filter_map(|r| r.1.listed_ns).max();
+        let last_list = recordings.iter().filter_map(|r| r.1.listed_ns).max();
+        let end = recordings.iter().filter_map(|r| Some(r.1.span_ns?.1)).max();
         for (path, mut evidence, fit) in recordings {
             let (survivors, allocations) = evidence.counts();
-            if evidence.listed_ns.is_some_and(|listed| Some(listed) < last) {
+            if evidence.listed_ns.is_some() && evidence.listed_ns < last_list {
                 evidence.seen.retain(|seen| !seen.survived);
             }
-            let mut notes = std::mem::take(&mut evidence.notes);
-            notes.extend(late(&evidence, join.taken_ns.last().copied()));
+            let mut notes: Vec<String> = fit.note().map(str::to_owned).into_iter().collect();
+            notes.append(&mut evidence.notes);
+            let is_newest = evidence.span_ns.is_some_and(|span| Some(span.1) == end);
+            if is_newest && end < join.taken_ns.last().copied() {
+                notes.push(EARLY.to_owned());
+            }
             join.recordings.push(JoinedRecording {
                 path,
                 matched: fit.name().into(),
@@ -115,9 +122,6 @@ impl Join {
             });
             join.add(evidence);
         }
-        // Recordings of one JVM can have the same events.
-        join.seen.sort_unstable();
-        join.seen.dedup();
         for (at, seen) in (0..).zip(&join.seen) {
             join.by_class.entry(seen.class).or_default().push(at);
         }
@@ -128,48 +132,54 @@ impl Join {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let of = |recording: &JoinedRecording| {
-            let by_time = (recording.matched == Fit::Time.name())
-                .then(|| "matched by time, JVM version and command".to_owned());
-            let sentences = by_time.into_iter().chain(recording.notes.clone());
             let path = recording.path.clone();
-            sentences.map(move |sentence| format!("{path}: {sentence}"))
+            let notes = recording.notes.clone().into_iter();
+            notes.map(move |note| format!("{path}: {note}"))
         };
         self.recordings.iter().flat_map(of).collect()
     }
 
+    /// Adds a recording. Two recordings of one JVM can have the same events: these count once.
     fn add(&mut self, evidence: Evidence) {
-        let Evidence {
-            seen,
-            stacks,
-            chains,
-            ..
-        } = evidence;
-        let first = u32::try_from(self.chains.len()).unwrap_or(u32::MAX);
-        if self.seen.is_empty() && self.chains.is_empty() {
-            (self.seen, self.stacks, self.chains) = (seen, stacks, chains);
-            return;
+        let mut seen = evidence.seen;
+        if self.seen.is_empty() {
+            self.stacks = evidence.stacks;
+        } else {
+            let new = self.stacks.absorb(&evidence.stacks);
+            for seen in &mut seen {
+                seen.class = new.text(seen.class);
+                seen.stack = new.stack(seen.stack);
+                seen.chain = new.chain(seen.chain);
+            }
         }
-        let (texts, numbers) = self.stacks.absorb(&stacks);
-        let of = |ids: &[u32], id: u32| ids.get(id as usize).copied().unwrap_or(0);
-        let chains = chains.into_iter();
-        self.chains
-            .extend(chains.map(|chain| chain.into_iter().map(|id| of(&texts, id)).collect()));
-        self.seen.extend(seen.into_iter().map(|seen| Seen {
-            class: of(&texts, seen.class),
-            stack: of(&numbers, seen.stack),
-            chain: seen.chain.map(|chain| chain.saturating_add(first)),
-            ..seen
-        }));
+        seen.sort_unstable();
+        self.seen = union(std::mem::take(&mut self.seen), seen);
     }
 }
 
-/// Returns a note if the list of live objects is older than the last dump.
-fn late(evidence: &Evidence, last_ns: Option<i64>) -> Option<String> {
-    const SLACK_NS: i64 = 1_000_000_000;
-    let (_, to) = evidence.span_ns?;
-    (to.saturating_add(SLACK_NS) < last_ns?).then(|| {
-        "the recording ends before the last dump: run `jcmd PID JFR.dump` after the last heap dump".to_owned()
-    })
+/// The warning if the last recording ends before the last dump.
+const EARLY: &str =
+    "the recording ends before the last dump: run `jcmd PID JFR.dump` after the last heap dump";
+
+/// Returns the union of two sorted lists. An element that occurs several times in one list occurs as often in the
+/// union: equal samples of one recording are different objects.
+fn union(a: Vec<Seen>, b: Vec<Seen>) -> Vec<Seen> {
+    let mut all = Vec::with_capacity(a.len().max(b.len()));
+    let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
+    while let (Some(first), Some(second)) = (a.peek(), b.peek()) {
+        let order = first.cmp(second);
+        if order.is_gt() {
+            all.extend(b.next());
+        } else {
+            all.extend(a.next());
+        }
+        if order.is_eq() {
+            b.next();
+        }
+    }
+    all.extend(a);
+    all.extend(b);
+    all
 }
 
 impl StackSource for Join {
@@ -231,15 +241,6 @@ struct Ranked {
     frame: FrameId,
 }
 
-/// What is known of a class that the suspect holds.
-struct Wanted {
-    weight: f64,
-    /// Bytes by which the objects of the class grew.
-    bytes: f64,
-    /// For arrays, the lengths of the suspect's arrays. Empty if no length is known.
-    lengths: FxHashSet<u32>,
-}
-
 /// The evidence for a site.
 #[derive(Default)]
 struct Site {
@@ -248,17 +249,61 @@ struct Site {
     survivors: u64,
     /// For each class, the bytes of allocation samples.
     allocated: BTreeMap<TextId, f64>,
+    /// Number of allocation samples whose number is known.
     allocations: u64,
     /// For each class of arrays, the numbers of survivors with another length and with a length of the suspect.
     lengths: BTreeMap<TextId, [u64; 2]>,
-    /// Number of samples of the holder's collection.
-    stored: u64,
     /// Number of samples of the suspect's own class.
     own: u64,
     /// True if a sample has a time.
     is_timed: bool,
     /// The sample with the largest weight.
     best: Option<(f64, StackId, TextId, FrameId)>,
+}
+
+impl Site {
+    /// Limits a probability by the number of samples, and returns it in thousandths.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "an estimate between 0 and 1000"
+    )]
+    fn limited(&self, mut probability: f64) -> u64 {
+        let n = (2 * self.survivors + self.allocations) as f64;
+        if n > 0.0 {
+            probability *= n / (n + HALF);
+        }
+        if !self.is_timed {
+            probability = probability.min(MOST_UNTIMED);
+        }
+        (probability * 1000.0).clamp(0.0, 1000.0) as u64
+    }
+}
+
+/// The samples of all sites.
+struct Totals {
+    survivors: u64,
+    allocations: u64,
+    allocated: f64,
+}
+
+impl Totals {
+    /// Returns the evidence for a site: its samples, or its share of allocations if their number is unknown.
+    fn evidence(&self, site: &Site) -> String {
+        let part = |own: u64, all: u64, what: &str| {
+            let plural = if all == 1 { "" } else { "s" };
+            format!("{} of {} {what}{plural}", grouped(own), grouped(all))
+        };
+        if site.survivors > 0 {
+            return part(site.survivors, self.survivors, "surviving sample");
+        }
+        if site.allocations > 0 {
+            return part(site.allocations, self.allocations, "allocation sample");
+        }
+        let share = 100.0 * site.allocated.values().sum::<f64>() / self.allocated.max(1.0);
+        format!("{share:.0} % of the allocations of matching classes")
+    }
 }
 
 /// All evidence about one suspect.
@@ -277,7 +322,7 @@ struct Ranking<'a> {
     sites: BTreeMap<TextId, Site>,
     /// Stacks of the samples of the holder's collection, from the holder's class outwards.
     puts: Vec<Vec<FrameId>>,
-    /// Number of samples whose class is wanted.
+    /// Number of samples whose class is wanted. An entry without a number of samples counts as one.
     matching: u64,
     is_shared: bool,
 }
@@ -341,20 +386,14 @@ impl<'a> Ranking<'a> {
             let Some(class) = texts.find(&line.class) else {
                 continue;
             };
-            let wanted = self.wanted.entry(class).or_insert_with(|| Wanted {
-                weight: CONTENT,
-                bytes: 0.0,
-                lengths: FxHashSet::default(),
-            });
+            let wanted = self.wanted.entry(class);
+            let wanted = wanted.or_insert_with(|| Wanted::new(CONTENT));
             wanted.bytes += line.bytes as f64 * share;
-            wanted.lengths.extend(line.length);
+            wanted.lengths.extend(line.lengths.clone());
         }
         if let Some(class) = self.class {
-            let own = self.wanted.entry(class).or_insert_with(|| Wanted {
-                weight: 1.0,
-                bytes: 0.0,
-                lengths: FxHashSet::default(),
-            });
+            let own = self.wanted.entry(class);
+            let own = own.or_insert_with(|| Wanted::new(1.0));
             own.weight = 1.0;
             own.bytes = own.bytes.max(suspect.growth.shallow_bytes.max(0) as f64);
         }
@@ -439,14 +478,10 @@ impl<'a> Ranking<'a> {
             return;
         };
         let mut weight = wanted.weight * inside;
-        let fits = match fits(seen, wanted, &self.join.stacks) {
-            Some(fits) if seen.survived => Some(fits),
-            _ => None,
-        };
-        let chain = seen
-            .chain
-            .and_then(|chain| self.join.chains.get(chain as usize));
-        if let Some(chain) = chain {
+        let class = self.join.stacks.texts.text(seen.class);
+        let fits = wanted.fits(seen, class).filter(|_| seen.survived);
+        let chain = self.join.stacks.links(seen.chain);
+        if !chain.is_empty() {
             let is_held = chain.iter().any(|link| self.fields.contains(link));
             weight *= if is_held { HELD.0 } else { HELD.1 };
         }
@@ -460,7 +495,7 @@ impl<'a> Ranking<'a> {
                 return;
             }
         }
-        self.matching += seen.count;
+        self.matching += seen.count.max(1);
         site.own += u64::from(Some(seen.class) == self.class && inside >= 1.0);
         if seen.survived {
             site.survivors += 1;
@@ -476,7 +511,7 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Adds the samples of the collections on the path that grew because the holder's class stored something.
+    /// Finds the stacks in which the collections on the path grew because the holder's class stored something.
     fn collections(&mut self, suspect: &Suspect) {
         let texts = &self.join.stacks.texts;
         let classes = suspect
@@ -507,17 +542,6 @@ impl<'a> Ranking<'a> {
         let Some(own) = own.filter(|&own| frames[..own].iter().all(is_jdk)) else {
             return;
         };
-        let Some((key, frame)) = self.site(frames) else {
-            return;
-        };
-        let steps = self.grew.len().max(1);
-        let site = self.sites.entry(key).or_default();
-        site.survived.resize(steps, 0.0);
-        site.is_timed |= seen.at_ns.is_some();
-        site.stored += 1;
-        if site.best.is_none() {
-            site.best = Some((0.0, seen.stack, seen.class, frame));
-        }
         self.puts.push(frames[own..].to_vec());
     }
 
@@ -619,8 +643,11 @@ impl<'a> Ranking<'a> {
                 *allocated.entry(class).or_default() += bytes;
             }
         }
-        let survivors: u64 = self.sites.values().map(|site| site.survivors).sum();
-        let allocations: u64 = self.sites.values().map(|site| site.allocations).sum();
+        let totals = Totals {
+            survivors: self.sites.values().map(|site| site.survivors).sum(),
+            allocations: self.sites.values().map(|site| site.allocations).sum(),
+            allocated: allocated.values().sum(),
+        };
         let mut scores = Vec::new();
         for (key, site) in &self.sites {
             let Some((_, stack, class, frame)) = site.best else {
@@ -639,51 +666,24 @@ impl<'a> Ranking<'a> {
             let made = made.fold(0.0, f64::max);
             let old = evened.get(key).copied().unwrap_or(0.0);
             let (prior, is_through) = self.prior(stack);
-            let stored = site.stored as f64 / self.puts.len().max(1) as f64;
-            let score = prior * (SURVIVOR * old + ALLOCATED * made) + STORED * stored;
+            let score = prior * (SURVIVOR * old + ALLOCATED * made);
             let sure = self.certainty(site, is_through);
-            scores.push((score, sure, site, (stack, class, frame)));
+            if score > 0.0 {
+                scores.push((score, sure, site, (stack, class, frame)));
+            }
         }
         let total: f64 = scores.iter().map(|s| s.0).sum::<f64>() + UNSEEN;
-        scores.retain(|s| s.0 > 0.0);
-        scores.sort_by(|a, b| (b.0 * b.1).total_cmp(&(a.0 * a.1)));
-        let ranked = scores.into_iter().map(|(score, sure, site, best)| {
-            let n = (2 * site.survivors + site.allocations) as f64;
-            let mut probability = score / total * sure * n / (n + HALF);
-            if !site.is_timed {
-                probability = probability.min(MOST_UNTIMED);
-            }
-            #[allow(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "between 0 and 1000"
-            )]
-            let permille = (probability * 1000.0).clamp(0.0, 1000.0) as u64;
-            let part = |own: u64, all: u64, what: &str| {
-                let plural = if all == 1 { "" } else { "s" };
-                format!("{} of {} {what}{plural}", grouped(own), grouped(all))
-            };
-            Ranked {
-                permille,
-                samples: site.survivors + site.allocations + site.stored,
-                evidence: match site {
-                    Site { survivors: 1.., .. } => {
-                        part(site.survivors, survivors, "surviving sample")
-                    }
-                    Site {
-                        allocations: 1.., ..
-                    } => part(site.allocations, allocations, "allocation sample"),
-                    _ => {
-                        part(site.stored, self.puts.len() as u64, "sample")
-                            + " of the holder's collection"
-                    }
-                },
-                stack: best.0,
-                class: best.1,
-                frame: best.2,
-            }
+        let ranked = scores.into_iter().map(|(score, sure, site, best)| Ranked {
+            permille: site.limited(score / total * sure),
+            samples: site.survivors + site.allocations,
+            evidence: totals.evidence(site),
+            stack: best.0,
+            class: best.1,
+            frame: best.2,
         });
-        ranked.collect()
+        let mut ranked: Vec<Ranked> = ranked.collect();
+        ranked.sort_by_key(|site| std::cmp::Reverse(site.permille));
+        ranked
     }
 
     /// Returns the certainty that the kind of evidence allows.
@@ -691,8 +691,6 @@ impl<'a> Ranking<'a> {
         let of = |through: f64, other: f64| if is_through { through } else { other };
         if site.survivors > 0 {
             of(0.97, 0.9)
-        } else if site.allocations == 0 {
-            0.5
         } else if site.own > 0 && !self.is_shared {
             of(0.9, 0.8)
         } else {
@@ -715,34 +713,6 @@ fn grew(suspect: &Suspect) -> Vec<bool> {
 /// Returns the outermost class of a nested class.
 fn outermost(class: &str) -> &str {
     class.split('$').next().unwrap_or(class)
-}
-
-/// Returns whether the length of an array is one of the suspect's lengths. Returns `None` if the object is no array, or
-/// if the length is unknown.
-fn fits(seen: &Seen, wanted: &Wanted, stacks: &Stacks) -> Option<bool> {
-    if wanted.lengths.is_empty() {
-        return None;
-    }
-    if let Some(length) = seen.length {
-        return Some(wanted.lengths.contains(&length));
-    }
-    // The header has 12 to 24 bytes, and references have 4 or 8.
-    let size = seen.size?;
-    let class = stacks.texts.text(seen.class).strip_suffix("[]")?;
-    let widths: &[u64] = match class {
-        "boolean" | "byte" => &[1],
-        "char" | "short" => &[2],
-        "int" | "float" => &[4],
-        "long" | "double" => &[8],
-        _ => &[4, 8],
-    };
-    let is_of = |length: u32| {
-        widths.iter().any(|width| {
-            let elements = u64::from(length) * width;
-            (elements + 12..=elements + 31).contains(&size)
-        })
-    };
-    Some(wanted.lengths.iter().any(|&length| is_of(length)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Sentences about joined stacks.
 
-use heapdiff_units::counted;
+use heapdiff_units::{Probability, counted};
 
 /// From this probability on, reports state the stack as a fact with its probability.
 pub(crate) const NAMED: u64 = 750;
@@ -19,10 +19,7 @@ pub(crate) fn allocated(frame: &str, permille: u64, evidence: &str) -> String {
         Some((name, place)) if !name.ends_with(' ') => format!("{name} ({place}"),
         _ => frame.to_owned(),
     };
-    format!(
-        "{word} {frame}, probability {}: {evidence}",
-        probability(permille)
-    )
+    format!("{word} {frame}, {}: {evidence}", Probability(permille))
 }
 
 /// Returns the sentence if no stack is probable. `matching` is the number of samples of matching classes.
@@ -45,11 +42,6 @@ pub(crate) fn unknown(matching: u64) -> String {
 
 /// Below this number, matching samples are called too few.
 const FEW: u64 = 6;
-
-/// Writes a probability with one digit, rounded down.
-fn probability(permille: u64) -> String {
-    format!("0.{}", (permille / 100).min(9))
-}
 
 #[cfg(test)]
 mod tests {

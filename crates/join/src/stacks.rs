@@ -1,4 +1,4 @@
-//! Classes, frames and stacks of all evidence, each stored once.
+//! Classes, frames, stacks and reference chains of all evidence, each stored once.
 
 use heapdiff_diff::{frame_text, is_application_frame, is_jdk_frame};
 use rustc_hash::FxHashMap;
@@ -9,6 +9,8 @@ pub(crate) type TextId = u32;
 pub(crate) type FrameId = u32;
 /// The index of a stack in [`Stacks`]. 0 is the stack without frames.
 pub(crate) type StackId = u32;
+/// The index of a reference chain in [`Stacks`]. 0 is the chain without references.
+pub(crate) type ChainId = u32;
 
 /// A frame.
 #[derive(Clone, Debug)]
@@ -52,25 +54,75 @@ impl Texts {
     }
 }
 
-/// All classes, frames and stacks.
+/// Lists of ids without duplicates. List 0 is empty.
 #[derive(Debug)]
+struct Lists {
+    lists: Vec<Vec<u32>>,
+    index: FxHashMap<Vec<u32>, u32>,
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        Self {
+            lists: vec![Vec::new()],
+            index: FxHashMap::from_iter([(Vec::new(), 0)]),
+        }
+    }
+}
+
+impl Lists {
+    fn id(&mut self, list: Vec<u32>) -> u32 {
+        if let Some(&id) = self.index.get(&list) {
+            return id;
+        }
+        let id = u32::try_from(self.lists.len()).unwrap_or(u32::MAX);
+        self.lists.push(list.clone());
+        self.index.insert(list, id);
+        id
+    }
+
+    fn get(&self, id: u32) -> &[u32] {
+        self.lists.get(id as usize).map_or(&[], |list| list)
+    }
+
+    /// Adds all lists of `other`. `of` maps the ids in these lists. Returns the new ids of the lists, by their old ids.
+    fn absorb(&mut self, other: &Self, of: &[u32]) -> Vec<u32> {
+        let of = |&old: &u32| of.get(old as usize).copied().unwrap_or(0);
+        let lists = other.lists.iter();
+        lists
+            .map(|list| self.id(list.iter().map(of).collect()))
+            .collect()
+    }
+}
+
+/// All classes, frames, stacks and reference chains.
+#[derive(Debug, Default)]
 pub(crate) struct Stacks {
     pub(crate) texts: Texts,
     frames: Vec<Frame>,
     by_frame: FxHashMap<(TextId, TextId, i32), FrameId>,
-    stacks: Vec<Vec<FrameId>>,
-    by_stack: FxHashMap<Vec<FrameId>, StackId>,
+    stacks: Lists,
+    chains: Lists,
 }
 
-impl Default for Stacks {
-    fn default() -> Self {
-        Self {
-            texts: Texts::default(),
-            frames: Vec::new(),
-            by_frame: FxHashMap::default(),
-            stacks: vec![Vec::new()],
-            by_stack: FxHashMap::from_iter([(Vec::new(), 0)]),
-        }
+/// The new ids of what [`Stacks::absorb`] added, by the old ids.
+pub(crate) struct NewIds {
+    texts: Vec<TextId>,
+    stacks: Vec<StackId>,
+    chains: Vec<ChainId>,
+}
+
+impl NewIds {
+    pub(crate) fn text(&self, old: TextId) -> TextId {
+        self.texts.get(old as usize).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn stack(&self, old: StackId) -> StackId {
+        self.stacks.get(old as usize).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn chain(&self, old: ChainId) -> ChainId {
+        self.chains.get(old as usize).copied().unwrap_or(0)
     }
 }
 
@@ -94,19 +146,23 @@ impl Stacks {
         id
     }
 
-    /// Adds a stack, the leaf first.
-    pub(crate) fn stack(&mut self, frames: Vec<FrameId>) -> StackId {
-        if let Some(&id) = self.by_stack.get(&frames) {
-            return id;
-        }
-        let id = u32::try_from(self.stacks.len()).unwrap_or(u32::MAX);
-        self.stacks.push(frames.clone());
-        self.by_stack.insert(frames, id);
-        id
+    /// Returns the number of frames.
+    pub(crate) const fn count(&self) -> usize {
+        self.frames.len()
     }
 
-    /// Adds all stacks of `other`. Returns the new ids of its strings and of its stacks, by their old ids.
-    pub(crate) fn absorb(&mut self, other: &Self) -> (Vec<TextId>, Vec<StackId>) {
+    /// Adds a stack, the leaf first.
+    pub(crate) fn stack(&mut self, frames: Vec<FrameId>) -> StackId {
+        self.stacks.id(frames)
+    }
+
+    /// Adds a reference chain: classes and `class.field` names.
+    pub(crate) fn chain(&mut self, links: Vec<TextId>) -> ChainId {
+        self.chains.id(links)
+    }
+
+    /// Adds everything in `other`.
+    pub(crate) fn absorb(&mut self, other: &Self) -> NewIds {
         let texts = other.texts.texts.iter();
         let texts: Vec<TextId> = texts.map(|text| self.texts.id(text)).collect();
         let mut frames = vec![0; other.frames.len()];
@@ -117,47 +173,25 @@ impl Stacks {
                 *frame = new;
             }
         }
-        let of = |&old: &FrameId| frames.get(old as usize).copied().unwrap_or(0);
-        let stacks: Vec<StackId> = other
-            .stacks
-            .iter()
-            .map(|stack| {
-                let stack = stack.iter().map(of).collect();
-                self.stack(stack)
-            })
-            .collect();
-        // Flags of frames may be narrower in one of both recordings.
-        for (&new, frame) in frames.iter().zip(&other.frames) {
-            if let Some(own) = self.frames.get_mut(new as usize) {
-                own.is_application &= frame.is_application;
-            }
+        NewIds {
+            stacks: self.stacks.absorb(&other.stacks, &frames),
+            chains: self.chains.absorb(&other.chains, &texts),
+            texts,
         }
-        (texts, stacks)
     }
 
     /// Returns the frames of a stack, the leaf first.
     pub(crate) fn frames(&self, stack: StackId) -> &[FrameId] {
-        self.stacks.get(stack as usize).map_or(&[], |stack| stack)
+        self.stacks.get(stack)
+    }
+
+    /// Returns the links of a reference chain.
+    pub(crate) fn links(&self, chain: ChainId) -> &[TextId] {
+        self.chains.get(chain)
     }
 
     /// Returns a frame.
     pub(crate) fn get(&self, frame: FrameId) -> Option<&Frame> {
         self.frames.get(frame as usize)
-    }
-
-    /// Restricts application frames to classes whose names begin with `prefix`, if there are such frames.
-    pub(crate) fn narrow(&mut self, prefix: &str) {
-        let is_within = |frame: &Frame, texts: &Texts| {
-            frame.is_application && texts.text(frame.class).starts_with(prefix)
-        };
-        if self
-            .frames
-            .iter()
-            .any(|frame| is_within(frame, &self.texts))
-        {
-            for frame in &mut self.frames {
-                frame.is_application = is_within(frame, &self.texts);
-            }
-        }
     }
 }

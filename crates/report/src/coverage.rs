@@ -2,7 +2,7 @@
 
 use heapdiff_diff::sentence::{Alive, Samples, Whole};
 use heapdiff_diff::{Stack, Suspect};
-use heapdiff_units::Size;
+use heapdiff_units::{Probability, Size};
 
 use crate::text::is_worth_mentioning;
 
@@ -61,9 +61,11 @@ pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
 
 /// Returns the probability of a stack from a recording, with its evidence. Returns `None` for other stacks.
 pub(crate) fn probability(stack: &Stack) -> Option<String> {
-    let digit = (stack.probability_permille? / 100).min(9);
-    let evidence = stack.evidence.as_deref().unwrap_or_default();
-    Some(format!("probability 0.{digit}: {evidence}"))
+    let probability = Probability(stack.probability_permille?);
+    Some(match &stack.evidence {
+        Some(evidence) => format!("{probability}: {evidence}"),
+        None => probability.to_string(),
+    })
 }
 
 /// Returns the number of objects and samples of a stack, and the share of objects that are alive.

@@ -291,6 +291,8 @@ fn add(sum: &mut Stack, other: Stack) {
     let probabilities = sum.probability_permille.zip(other.probability_permille);
     if let Some((own, more)) = probabilities {
         sum.probability_permille = Some(own.saturating_add(more).min(1000));
+        // The evidence names the samples of one of both stacks only.
+        sum.evidence = None;
     }
     for thread in other.threads {
         if !sum.threads.contains(&thread) {

@@ -9,6 +9,6 @@ mod number;
 mod size;
 mod span;
 
-pub use number::{counted, grouped, percent, signed};
+pub use number::{Probability, counted, grouped, percent, signed};
 pub use size::{Size, SizeError, signed_size};
 pub use span::{Span, SpanError, later};

@@ -1,4 +1,6 @@
-//! Whole numbers.
+//! Whole numbers, and figures in thousandths.
+
+use std::fmt;
 
 /// Formats a number with thousands separators: `1,234,567`.
 #[must_use]
@@ -46,6 +48,21 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{}.{}%", permille / 10, permille % 10)
 }
 
+/// A probability in thousandths. Formats it rounded down, so that it never states more than is known:
+/// `probability 0.9`, `probability 0.04`, `probability below 0.01`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probability(pub u64);
+
+impl fmt::Display for Probability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0..10 => f.write_str("probability below 0.01"),
+            10..100 => write!(f, "probability 0.0{}", self.0 / 10),
+            _ => write!(f, "probability 0.{}", (self.0 / 100).min(9)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +76,15 @@ mod tests {
         assert_eq!(signed(7), "+7");
         assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(1, 0), "-");
+    }
+
+    #[test]
+    fn a_probability_never_looks_like_zero_or_one() {
+        let shown = [0, 10, 99, 100, 749, 934, 1000].map(|p| Probability(p).to_string());
+        let digits = shown.map(|text| text.replace("probability ", ""));
+        assert_eq!(
+            digits,
+            ["below 0.01", "0.01", "0.09", "0.1", "0.7", "0.9", "0.9"]
+        );
     }
 }

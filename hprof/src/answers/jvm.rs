@@ -9,8 +9,10 @@ use crate::snapshot::Snapshot;
 
 /// Maximum number of entries to read. A JVM has about a hundred system properties.
 const ENTRIES: usize = 1 << 14;
-/// Maximum number of characters to read of a key or value.
-const TEXT: usize = 256;
+/// Maximum number of characters to read of a key.
+const KEY: usize = 256;
+/// Maximum number of characters to read of a value. `sun.java.command` has all arguments of the program.
+const VALUE: usize = 1 << 16;
 /// The properties that identify the JVM and its object layout.
 pub(crate) const PROPERTIES: [&str; 4] = [
     VERSION,
@@ -47,11 +49,11 @@ impl Snapshot {
             let named = |e: &Record<'_>| Some((field(e, "key")?, value(e)?));
             let (names, values): (Vec<ObjectIndex>, Vec<ObjectIndex>) =
                 records.iter().filter_map(named).unzip();
-            let texts = self.strings(&names, TEXT);
+            let texts = self.strings(&names, KEY);
             for (found, key) in found.iter_mut().zip(keys) {
                 let at = texts.iter().position(|t| t.as_deref() == Some(key));
                 if let (None, Some(at)) = (&found, at) {
-                    *found = self.string(values[at], TEXT);
+                    *found = self.string(values[at], VALUE);
                 }
             }
             // The entries of a bucket form a list. A large bucket is a tree object that refers to its first entry.

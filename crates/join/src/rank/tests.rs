@@ -29,7 +29,7 @@ fn evidence(samples: &[Given<'_>]) -> Evidence {
             weight: 1000,
             count: 1,
             stack,
-            chain: None,
+            chain: 0,
         });
     }
     evidence
@@ -55,9 +55,9 @@ fn suspect() -> Suspect {
 }
 
 fn content() -> Vec<ContentLine> {
-    let line = |class: &str, length, bytes| ContentLine {
+    let line = |class: &str, length: Option<u32>, bytes| ContentLine {
         class: class.to_owned(),
-        length,
+        lengths: length.map(|length| length..=length),
         objects: 200,
         bytes,
     };
@@ -181,6 +181,114 @@ fn evidence_without_times_is_at_most_probable() {
         &[10_000, 50_000],
     );
     let stacks = join.stacks(&suspect(), &content()).stacks;
-    assert_eq!(stacks[0].probability_permille, Some(750));
+    assert_eq!(stacks[0].probability_permille, Some(749));
     assert_eq!(join.recordings[0].matched, "none");
+}
+
+#[test]
+fn equal_samples_of_one_recording_are_different_objects() {
+    let samples: [Given<'_>; 3] = [("a.Entry", &["a.Shop.one"], 30, Some(-1)); 3];
+    let recording = |path: &str| (path.to_owned(), evidence(&samples), Fit::DumpEvent);
+    for recordings in [
+        vec![recording("a.jfr")],
+        vec![recording("a.jfr"), recording("b.jfr")],
+    ] {
+        let joined = Join::new(recordings, &[10_000, 50_000]).stacks(&suspect(), &content());
+        assert_eq!(joined.stacks[0].samples, 3);
+    }
+}
+
+#[test]
+fn equal_samples_with_chains_in_two_recordings_count_once() {
+    let recording = |more: &[Given<'_>]| {
+        let mut samples: Vec<Given<'_>> = vec![("a.Entry", &["a.Shop.one"], 30, Some(-1))];
+        samples.extend(more);
+        let mut evidence = evidence(&samples);
+        let field = evidence.stacks.texts.id("a.Registry.all");
+        evidence.seen[0].chain = evidence.stacks.chain(vec![field]);
+        ("a.jfr".to_owned(), evidence, Fit::DumpEvent)
+    };
+    // The ids of the names differ.
+    let other: [Given<'_>; 1] = [("a.Other", &["a.Shop.two"], 30, Some(-1))];
+    let recordings = vec![recording(&other), recording(&[])];
+    let joined = Join::new(recordings, &[10_000, 50_000]);
+    let joined = joined.stacks(&suspect(), &content());
+    assert_eq!(joined.stacks[0].samples, 1);
+}
+
+#[test]
+fn arrays_of_varied_lengths_do_not_exclude_their_allocator() {
+    let mut content = content();
+    content[1].lengths = Some(32..=63);
+    let samples: Vec<Given<'_>> = (20..30)
+        .map(|second| -> Given<'_> {
+            (
+                "byte[]",
+                &["a.Entry.<init>", "a.Shop.serve"],
+                second,
+                Some(second + 13),
+            )
+        })
+        .collect();
+    let recordings = vec![("rec.jfr".to_owned(), evidence(&samples), Fit::DumpEvent)];
+    let joined = Join::new(recordings, &[10_000, 50_000]).stacks(&suspect(), &content);
+    assert_eq!(
+        joined.stacks[0].evidence.as_deref(),
+        Some("10 of 10 surviving samples")
+    );
+}
+
+#[test]
+fn sites_are_sorted_by_their_probability() {
+    // Many samples of allocations at one site, and few of live objects at another.
+    let mut samples: Vec<Given<'_>> = vec![("a.Entry", &["a.Shop.often"], 30, None); 60];
+    samples.push(("a.Entry", &["a.Shop.once"], 30, Some(-1)));
+    for count in 1..60 {
+        let stacks = joined(&samples[count..]).stacks;
+        let permille: Vec<_> = stacks.iter().map(|s| s.probability_permille).collect();
+        assert!(permille.is_sorted_by(|a, b| a >= b), "{permille:?}");
+    }
+}
+
+#[test]
+fn a_profile_without_sample_counts_states_a_share() {
+    let samples: [Given<'_>; 2] = [
+        ("a.Entry", &["a.Registry.add"], 30, None),
+        ("a.Entry", &["a.Other.add"], 30, None),
+    ];
+    let mut evidence = evidence(&samples);
+    evidence.span_ns = None;
+    for seen in &mut evidence.seen {
+        (seen.at_ns, seen.count) = (None, 0);
+    }
+    evidence.seen[0].weight = 3000;
+    let recordings = vec![("x.collapsed".to_owned(), evidence, Fit::Unknown)];
+    let joined = Join::new(recordings, &[10_000, 50_000]).stacks(&suspect(), &content());
+    assert_eq!(joined.stacks[0].samples, 0);
+    assert_eq!(
+        joined.stacks[0].evidence.as_deref(),
+        Some("75 % of the allocations of matching classes")
+    );
+}
+
+#[test]
+fn only_the_newest_recording_has_to_end_after_the_last_dump() {
+    let recording = |to: i64| {
+        let mut evidence = evidence(&[("a.Entry", &["a.Shop.one"], 30, None)]);
+        evidence.span_ns = Some((0, to * SECOND));
+        (format!("{to}.jfr"), evidence, Fit::DumpEvent)
+    };
+    let notes = |recordings| Join::new(recordings, &[10_000, 50_000]).warnings();
+    assert_eq!(notes(vec![recording(49)]), [format!("49.jfr: {EARLY}")]);
+    assert!(notes(vec![recording(49), recording(51)]).is_empty());
+    let version = Fit::Time {
+        version: true,
+        command: false,
+    };
+    let mut unnamed = recording(51);
+    unnamed.2 = version;
+    assert_eq!(
+        notes(vec![unnamed]),
+        ["51.jfr: matched by time and JVM version; the command is unknown"]
+    );
 }

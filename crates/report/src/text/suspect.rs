@@ -144,11 +144,12 @@ fn history(history: &History, doc: &mut Document) {
 }
 
 /// Returns the first `limit` stacks. If none of these allocated objects of the suspect's class itself, the last one is
-/// replaced by the first other stack that did, if any.
+/// replaced by the first other stack that did, if any. Stacks of a recording stay in the order of their probability.
 fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a Stack> {
     let mut first: Vec<&Stack> = stacks.iter().take(limit).collect();
     let direct = stacks.iter().find(|stack| stack.class == class);
     if let (Some(direct), Some(last)) = (direct, first.last_mut())
+        && last.probability_permille.is_none()
         && stacks.iter().take(limit).all(|stack| stack.class != class)
     {
         *last = direct;
