@@ -87,8 +87,45 @@ pub(super) enum Loaded {
     DetachedBefore,
 }
 
+/// The reason why the agent does not run.
+#[derive(Debug)]
+pub(super) struct NotLoaded {
+    pub(super) failure: Failure,
+    /// True if this JVM cannot load this agent at all, for example because the user forbids it.
+    pub(super) is_impossible: bool,
+}
+
+impl NotLoaded {
+    const fn impossible(failure: Failure) -> Self {
+        Self {
+            failure,
+            is_impossible: true,
+        }
+    }
+}
+
+impl From<Failure> for NotLoaded {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            is_impossible: false,
+        }
+    }
+}
+
+impl From<NotLoaded> for Failure {
+    fn from(not: NotLoaded) -> Self {
+        not.failure
+    }
+}
+
 /// Loads the agent. An agent that is already sampling keeps its options.
-pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted) -> Result<Loaded> {
+pub(super) fn load(
+    jvm: &Jvm<'_>,
+    library: &Path,
+    options: &str,
+    wanted: Wanted,
+) -> Result<Loaded, NotLoaded> {
     let visible = path_for_jvm(jvm, library)?;
     // After loading the library, the JVM does not need its file. So the copy may be removed when this function returns.
     pass_options(jvm, &visible.path, options, wanted)
@@ -102,7 +139,7 @@ pub(super) fn load_or_change(
     how: &str,
     options: &str,
     wanted: Wanted,
-) -> Result<Loaded> {
+) -> Result<Loaded, NotLoaded> {
     let options = match jvm.process.library(MARK) {
         None => options.to_owned(),
         Some(_) => how.to_owned() + options,
@@ -112,7 +149,7 @@ pub(super) fn load_or_change(
             "the agent options are longer than {} bytes",
             LONGEST_ARGUMENT - 1
         );
-        return Err(Failure::usage(message));
+        return Err(Failure::usage(message).into());
     }
     load(jvm, library, &options, wanted)
 }
@@ -135,13 +172,23 @@ pub(super) fn state(jvm: &Jvm<'_>) -> Result<State> {
 pub(super) fn detach(jvm: &Jvm<'_>, wanted: Wanted) -> Result<Option<Loaded>> {
     match jvm.process.library(MARK) {
         None => Ok(None),
-        Some(path) => pass_options(jvm, path.as_bytes(), attach::DETACH, wanted).map(Some),
+        Some(path) => Ok(Some(pass_options(
+            jvm,
+            path.as_bytes(),
+            attach::DETACH,
+            wanted,
+        )?)),
     }
 }
 
 /// Makes the JVM pass the options to the agent in this library. Loads the library first if the JVM has not loaded it
 /// yet.
-fn pass_options(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<Loaded> {
+fn pass_options(
+    jvm: &Jvm<'_>,
+    library: &[u8],
+    options: &str,
+    wanted: Wanted,
+) -> Result<Loaded, NotLoaded> {
     let (start, mut is_silent) = (Instant::now(), !wanted.quiet);
     let tick = || {
         if is_silent && start.elapsed() >= LATE {
@@ -160,7 +207,7 @@ fn pass_options(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) ->
         Ok(attach::CHANGED) => Ok(Loaded::Changed),
         Ok(attach::DETACHED) => Ok(Loaded::Detached),
         Ok(attach::DETACHED_BEFORE) => Ok(Loaded::DetachedBefore),
-        Ok(attach::TOO_OLD) => Err(old_jvm_failure(jvm.process)),
+        Ok(attach::TOO_OLD) => Err(NotLoaded::impossible(old_jvm_failure(jvm.process))),
         Ok(code) => {
             let process = jvm.process;
             let known = CODES.iter().find(|(known, ..)| *known == code);
@@ -174,9 +221,10 @@ fn pass_options(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) ->
             Err(Failure {
                 hint: hint.map(str::to_owned),
                 ..unusable_failure(format!("{process}: {why}"))
-            })
+            }
+            .into())
         }
-        Err(why) => Err(agent_load_failure(jvm, &why)),
+        Err(why) => Err(NotLoaded::impossible(agent_load_failure(jvm, &why))),
     }
 }
 
