@@ -25,9 +25,9 @@ const USAGE_ON: &str = "usage=on";
 
 const EXAMPLES: &str = "\
 Examples:
-  heapdiff hunt 4711 --for 10m   # two dumps, 10 minutes apart, and a report
-  heapdiff hunt 4711 --no-files  # a hunt that writes no files
-  heapdiff hunt 4711 --recording # a hunt that uses Flight Recorder in place of the agent";
+  heapdiff hunt 4711 --for 10m    # two dumps, 10 minutes apart, and a report
+  heapdiff hunt 4711 --no-files   # a hunt that writes no files
+  heapdiff hunt 4711 --recording  # a hunt that uses Flight Recorder in place of the agent";
 
 #[derive(Debug, Args)]
 #[command(after_help = agent_help(EXAMPLES), mut_arg("format", listing(formats)))]
