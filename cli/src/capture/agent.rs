@@ -91,17 +91,8 @@ pub(super) enum Loaded {
 #[derive(Debug)]
 pub(super) struct NotLoaded {
     pub(super) failure: Failure,
-    /// True if this JVM cannot load this agent at all, for example because the user forbids it.
+    /// True if the JVM did not load the library at all: the user forbids it, or the library does not fit.
     pub(super) is_impossible: bool,
-}
-
-impl NotLoaded {
-    const fn impossible(failure: Failure) -> Self {
-        Self {
-            failure,
-            is_impossible: true,
-        }
-    }
 }
 
 impl From<Failure> for NotLoaded {
@@ -207,7 +198,7 @@ fn pass_options(
         Ok(attach::CHANGED) => Ok(Loaded::Changed),
         Ok(attach::DETACHED) => Ok(Loaded::Detached),
         Ok(attach::DETACHED_BEFORE) => Ok(Loaded::DetachedBefore),
-        Ok(attach::TOO_OLD) => Err(NotLoaded::impossible(old_jvm_failure(jvm.process))),
+        Ok(attach::TOO_OLD) => Err(old_jvm_failure(jvm.process).into()),
         Ok(code) => {
             let process = jvm.process;
             let known = CODES.iter().find(|(known, ..)| *known == code);
@@ -224,7 +215,10 @@ fn pass_options(
             }
             .into())
         }
-        Err(why) => Err(NotLoaded::impossible(agent_load_failure(jvm, &why))),
+        Err(why) => Err(NotLoaded {
+            failure: agent_load_failure(jvm, &why),
+            is_impossible: true,
+        }),
     }
 }
 
@@ -235,7 +229,7 @@ pub(super) const NEEDS_JDK_11: &str = "the agent needs JDK 11 or later, and this
 pub(super) fn old_jvm_failure(process: &Process) -> Failure {
     let pid = process.pid;
     unusable_failure(format!("{process}: {NEEDS_JDK_11}")).with_hint(format!(
-        "use a command that needs no agent: `heapdiff dump {pid}` or `heapdiff hunt {pid} --no-attach`"
+        "use a command that needs no agent: `heapdiff dump {pid}`, `heapdiff hunt {pid} --recording` or `heapdiff hunt {pid} --no-attach`"
     ))
 }
 
@@ -286,7 +280,7 @@ fn agent_load_failure_of(process: &str, why: &str, is_musl: bool) -> Failure {
         return unusable_failure(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))
-        .with_hint("`heapdiff dump` and `heapdiff hunt --no-attach` need no agent");
+        .with_hint("`heapdiff dump` and `heapdiff hunt --recording` need no agent");
     }
     unusable_failure(format!("{process} did not load the agent: {why}"))
 }
