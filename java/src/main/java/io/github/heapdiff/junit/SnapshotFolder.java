@@ -21,7 +21,7 @@ import java.util.stream.Stream;
  * <p>Either forked children write all dumps, or the JVM writes all dumps. The two kinds are not mixed, because a child's dump lacks the
  * hidden threads of the JVM. In a later dump by the JVM, these threads would count as growth.
  */
-final class HeapSnapshots implements AutoCloseable {
+final class SnapshotFolder implements AutoCloseable {
     /** Maximum time to wait until the JVM has processed the references that a GC cleared. */
     private static final long SETTLE_MILLIS = 500;
 
@@ -32,7 +32,7 @@ final class HeapSnapshots implements AutoCloseable {
     private static final Set<Path> IN_USE = ConcurrentHashMap.newKeySet();
 
     static {
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> IN_USE.forEach(HeapSnapshots::delete), "heapdiff-dumps"));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> IN_USE.forEach(SnapshotFolder::delete), "heapdiff-dumps"));
     }
 
     /** The reason why no child of this JVM can be forked, or null. The first failed attempt sets it. */
@@ -45,7 +45,7 @@ final class HeapSnapshots implements AutoCloseable {
     private int count;
     private boolean forked;
 
-    HeapSnapshots(GrowthOptions options) {
+    SnapshotFolder(GrowthOptions options) {
         this.keep = options.keepDumps();
         forkedOnly = options.forking() == Forking.ALWAYS;
         forked = forkedOnly || options.forking() == Forking.AUTO && hindrance == null && HotSpot.hasAgent();
@@ -148,7 +148,7 @@ final class HeapSnapshots implements AutoCloseable {
      * Runs a GC, and waits until the JVM has enqueued the cleared references and run finalizers. Until then, objects that the references or
      * finalizers hold stay in the heap.
      */
-    private static void settle() {
+    static void settle() {
         ReferenceQueue<Object> queue = new ReferenceQueue<>();
         PhantomReference<Object> sentinel = new PhantomReference<>(new Object(), queue);
         System.gc();

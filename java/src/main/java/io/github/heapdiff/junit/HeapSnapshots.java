@@ -1,0 +1,64 @@
+package io.github.heapdiff.junit;
+
+import java.lang.ref.WeakReference;
+import java.util.Objects;
+import org.junit.jupiter.api.function.ThrowingSupplier;
+
+/** Assertions about single objects, which are checked in a heap dump of this JVM. */
+public final class HeapSnapshots {
+    private HeapSnapshots() {}
+
+    /**
+     * Fails if the object stays reachable. Creates the object itself, so that no variable of the test keeps the object alive:
+     *
+     * <pre>{@code
+     * HeapSnapshots.assertCollected(() -> {
+     *     Order order = orders.open();
+     *     orders.close(order);
+     *     return order;
+     * });
+     * }</pre>
+     *
+     * @param work returns the object
+     * @throws AssertionError if the object stays reachable; the message has the path that keeps the object alive, and its allocating stack if
+     *     the agent or Flight Recorder recorded the stack
+     * @throws HeapUndecidedException if no decision is possible and the options do not abort the test
+     * @throws Throwable the exception of the work
+     */
+    public static void assertCollected(ThrowingSupplier<?> work) throws Throwable {
+        assertCollected(GrowthOptions.defaults(), work);
+    }
+
+    /** Like {@link #assertCollected(ThrowingSupplier)}, with options. Options about rounds and growth have no effect. */
+    public static void assertCollected(GrowthOptions options, ThrowingSupplier<?> work) throws Throwable {
+        assertCollected(options, result(work));
+    }
+
+    /** Like {@link #assertCollected(ThrowingSupplier)}, for the object that a reference refers to. A cleared reference passes. */
+    public static void assertCollected(WeakReference<?> reference) {
+        assertCollected(GrowthOptions.defaults(), reference);
+    }
+
+    /** Like {@link #assertCollected(WeakReference)}, with options. Options about rounds and growth have no effect. */
+    public static void assertCollected(GrowthOptions options, WeakReference<?> reference) {
+        Objects.requireNonNull(reference);
+        Heap.exclusively(options, "HeapSnapshots.assertCollected", () -> CollectedCheck.run(options, reference));
+    }
+
+    /**
+     * Like {@link #assertCollected(ThrowingSupplier)}, for an object.
+     *
+     * <p>No local variable of the caller may hold the object, because a local variable keeps its object alive until the method ends. Use this
+     * method for the result of a call or for a field, and set the field to null before the test ends: {@code assertCollected(cache.get(1))}.
+     */
+    public static void assertCollected(Object object) {
+        WeakReference<?> reference = new WeakReference<>(Objects.requireNonNull(object));
+        // From here on, this method's parameter does not keep the object alive.
+        object = null;
+        assertCollected(reference);
+    }
+
+    private static WeakReference<?> result(ThrowingSupplier<?> work) throws Throwable {
+        return new WeakReference<>(Objects.requireNonNull(work.get(), "the work returned null instead of the object"));
+    }
+}
