@@ -66,9 +66,8 @@ pub(crate) struct HuntArgs {
     /// loaded
     #[arg(long)]
     no_attach: bool,
-    /// Record with Flight Recorder in place of the agent: adds to each suspect the stacks that
-    /// probably allocated it; with FILE, use this recording of the JVM (JFR, async-profiler,
-    /// collapsed stacks, pprof), which must be complete after the second dump; may be repeated
+    /// Record the allocating stacks with Flight Recorder, not the agent; with FILE, read this
+    /// recording after the second dump; may be repeated
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "", value_parser = recording())]
     recording: Vec<PathBuf>,
     /// Also count every allocation by line of code (agent option count=on)

@@ -45,7 +45,7 @@ final class CollectedCheck {
             if (reference.get() == null) {
                 return;
             }
-            Object type = type(reference.get());
+            String type = type(reference.get());
             ObjectPath path = ObjectPath.of(program.report("paths", dump, SELECTOR, "--top", String.valueOf(MOST_LINES)));
             if (path.isEmpty()) {
                 System.out.println("heapdiff: the test passes, but " + type + " was not collected: only soft references hold the object");
@@ -53,7 +53,7 @@ final class CollectedCheck {
             }
             Allocation allocation = sampled(program, dump, path, type).or(() -> recorded(program, snapshots.folder(), type)).orElse(null);
             throw new AssertionError(CollectedMessage.of(
-                    type.toString(), collections, path, frame(program, dump, path), allocation, snapshots.keptIn()));
+                    type, collections, path, frame(program, dump, path), allocation, snapshots.keptIn()));
         } finally {
             probe = null;
         }
@@ -94,10 +94,10 @@ final class CollectedCheck {
     }
 
     /** Returns the stack that allocated the object, or the most frequent stack of its class, from the agent's samples in the dump. */
-    private static Optional<Allocation> sampled(HeapdiffProgram program, Path dump, ObjectPath path, Object type) {
+    private static Optional<Allocation> sampled(HeapdiffProgram program, Path dump, ObjectPath path, String type) {
         String isIt = path.object().map(id -> "coalesce(max(id = " + id + "), 0)").orElse("0");
         String sql = "select stack, count(*) as samples, " + isIt + " as is_it from samples where class = '"
-                + type.toString().replace("'", "''") + "' and id is not null and not is_definition"
+                + type.replace("'", "''") + "' and id is not null and not is_definition"
                 + " group by stack order by is_it desc, samples desc limit 1";
         return row(program, dump, sql).map(row -> new Allocation(
                 List.of(String.valueOf(row.get(0)).split("; ")), number(row.get(1)), number(row.get(2)) > 0));
@@ -109,7 +109,7 @@ final class CollectedCheck {
     }
 
     /** If Flight Recorder runs in this JVM, returns the stack that allocated most of the recorded objects of the class. */
-    private static Optional<Allocation> recorded(HeapdiffProgram program, Path folder, Object type) {
+    private static Optional<Allocation> recorded(HeapdiffProgram program, Path folder, String type) {
         Path recording = folder.resolve("recording.jfr");
         if (!HotSpot.saveRecording(recording) || !Files.exists(recording)) {
             return Optional.empty();
@@ -118,7 +118,7 @@ final class CollectedCheck {
                 .or(() -> stackOf(program.report("sites", recording, "--allocated"), type));
     }
 
-    private static Optional<Allocation> stackOf(Map<?, ?> report, Object type) {
+    private static Optional<Allocation> stackOf(Map<?, ?> report, String type) {
         return ObjectPath.list(report.get("stacks")).stream()
                 .map(stack -> (Map<?, ?>) stack)
                 .filter(stack -> type.equals(stack.get("class")))

@@ -16,11 +16,13 @@ final class CollectedMessage {
         frame.ifPresent(name -> GrowthMessage.line(text, "in", name));
         GrowthMessage.lines(text, "path", path.steps());
         if (frame.isPresent()) {
-            GrowthMessage.line(text, "note", "a local variable keeps its object alive until the method ends; let a lambda create the object:");
+            String note = "a local variable keeps its object alive until its method ends; a lambda can create the object:";
+            GrowthMessage.line(text, "note", note);
             GrowthMessage.line(text, "", "HeapSnapshots.assertCollected(() -> ...)");
         }
         if (allocation == null) {
-            GrowthMessage.line(text, "allocated", "unknown; to see the stack, start the tests with -XX:StartFlightRecording:settings=profile");
+            String advice = "unknown; to see the stack, start the JVM with -XX:StartFlightRecording:settings=profile";
+            GrowthMessage.line(text, "allocated", advice);
             GrowthMessage.line(text, "", "or with heapdiff's agent (-agentpath:...)");
         } else {
             GrowthMessage.lines(text, "allocated", GrowthMessage.first(allocation.frames()));

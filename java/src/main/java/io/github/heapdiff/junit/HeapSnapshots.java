@@ -48,8 +48,8 @@ public final class HeapSnapshots {
     /**
      * Like {@link #assertCollected(ThrowingSupplier)}, for an object.
      *
-     * <p>No local variable of the caller may hold the object, because a local variable keeps its object alive until the method ends. Use this
-     * method for the result of a call or for a field, and set the field to null before the test ends: {@code assertCollected(cache.get(1))}.
+     * <p>No local variable of the caller may hold the object, because a local variable keeps its object alive until its method ends. Use
+     * this method for the result of a call, such as {@code assertCollected(cache.get(1))}.
      */
     public static void assertCollected(Object object) {
         WeakReference<?> reference = new WeakReference<>(Objects.requireNonNull(object));

@@ -31,7 +31,7 @@ final class HotSpot {
     static boolean saveRecording(Path file) {
         String[] arguments = {"filename=\"" + file + "\""};
         try {
-            // Without running recordings, this command fails, and does not start Flight Recorder.
+            // Without running recordings, this command fails, and starts no recording.
             Object answer = ManagementFactory.getPlatformMBeanServer().invoke(
                     new ObjectName("com.sun.management:type=DiagnosticCommand"),
                     "jfrDump",

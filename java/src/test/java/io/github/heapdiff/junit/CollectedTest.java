@@ -63,7 +63,7 @@ class CollectedTest {
                 "path      " + here + ".OPEN = java.util.HashMap",
                 "java.util.HashMap.table = java.util.HashMap$Node[]",
                 "java.util.HashMap$Node.value = " + order,
-                "allocated unknown; to see the stack, start the tests with -XX:StartFlightRecording:settings=profile")) {
+                "allocated unknown; to see the stack, start the JVM with -XX:StartFlightRecording:settings=profile")) {
             assertContains(message, part);
         }
         WeakReference<?> reference = new WeakReference<>(OPEN.get(1));
@@ -80,7 +80,7 @@ class CollectedTest {
                 .getMessage();
         assertContains(message, "in        " + CollectedTest.class.getName() + ".");
         assertContains(message, "(CollectedTest.java:");
-        assertContains(message, "let a lambda create the object");
+        assertContains(message, "a lambda can create the object");
         assertEquals(7, order.number);
     }
 
