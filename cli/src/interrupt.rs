@@ -1,5 +1,6 @@
 //! Ctrl-C and other signals: they end a wait early, or remove unfinished files and end the run.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,22 @@ pub(crate) struct State {
     /// Unfinished files and folders. A folder is removed with its content.
     unfinished: Vec<PathBuf>,
     waits: Option<Sender<()>>,
+    undo: Option<Action>,
+}
+
+/// An action that undoes something outside of this process.
+struct Action(Box<dyn FnOnce() + Send>);
+
+impl fmt::Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Action")
+    }
 }
 
 static STATE: Mutex<State> = Mutex::new(State {
     unfinished: Vec::new(),
     waits: None,
+    undo: None,
 });
 
 fn state() -> MutexGuard<'static, State> {
@@ -82,9 +94,13 @@ fn end_wait() -> bool {
     waits.is_some_and(|waits| waits.send(()).is_ok())
 }
 
-/// Removes unfinished files. While the returned value exists, no file is created or renamed.
+/// Runs the action of [`Undo`], and removes unfinished files. While the returned value exists, no file is created or
+/// renamed.
 pub(crate) fn remove_unfinished() -> MutexGuard<'static, State> {
     let mut state = state();
+    if let Some(Action(undo)) = state.undo.take() {
+        undo();
+    }
     for path in state.unfinished.drain(..) {
         let _ = remove(&path);
     }
@@ -138,6 +154,38 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Something outside of this process that must not outlive the run, such as a recording in a JVM. At most one exists.
+/// Dropping this value undoes it, and so does an interrupt.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub(crate) struct Undo(());
+
+#[cfg(target_os = "linux")]
+impl Undo {
+    /// Calls `begin`, and stores the action `undo`. An interrupt during this call has an effect only after it. Neither
+    /// function may create an [`Unfinished`] file.
+    pub(crate) fn new<T>(
+        undo: impl FnOnce() + Send + 'static,
+        begin: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<(Self, T)> {
+        let mut state = state();
+        let begun = begin()?;
+        state.undo = Some(Action(Box::new(undo)));
+        Ok((Self(()), begun))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Undo {
+    fn drop(&mut self) {
+        // The lock is held meanwhile, so that an interrupt cannot end the run in the middle of the action.
+        let mut state = state();
+        if let Some(Action(undo)) = state.undo.take() {
+            undo();
+        }
+    }
+}
+
 /// A wait that an interrupt can end.
 #[derive(Debug)]
 pub(crate) struct Wait {
@@ -169,6 +217,19 @@ mod tests {
     use std::io::ErrorKind;
 
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_action_is_undone_once() {
+        let (send, undone) = channel();
+        let undo = move || send.send(()).unwrap();
+        let failed = Undo::new(|| (), || io::Result::<()>::Err(ErrorKind::Other.into()));
+        assert!(failed.is_err() && state().undo.is_none());
+        let (guard, begun) = Undo::new(undo, || Ok(7)).unwrap();
+        assert_eq!((begun, undone.try_recv().is_ok()), (7, false));
+        drop(guard);
+        assert!(undone.try_recv().is_ok() && state().undo.is_none());
+    }
 
     #[test]
     fn unfinished_files_are_removed() {

@@ -87,8 +87,36 @@ pub(super) enum Loaded {
     DetachedBefore,
 }
 
+/// The reason why the agent does not run.
+#[derive(Debug)]
+pub(super) struct NotLoaded {
+    pub(super) failure: Failure,
+    /// True if the JVM did not load the library at all: the user forbids it, or the library does not fit.
+    pub(super) is_impossible: bool,
+}
+
+impl From<Failure> for NotLoaded {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            is_impossible: false,
+        }
+    }
+}
+
+impl From<NotLoaded> for Failure {
+    fn from(not: NotLoaded) -> Self {
+        not.failure
+    }
+}
+
 /// Loads the agent. An agent that is already sampling keeps its options.
-pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted) -> Result<Loaded> {
+pub(super) fn load(
+    jvm: &Jvm<'_>,
+    library: &Path,
+    options: &str,
+    wanted: Wanted,
+) -> Result<Loaded, NotLoaded> {
     let visible = path_for_jvm(jvm, library)?;
     // After loading the library, the JVM does not need its file. So the copy may be removed when this function returns.
     pass_options(jvm, &visible.path, options, wanted)
@@ -102,7 +130,7 @@ pub(super) fn load_or_change(
     how: &str,
     options: &str,
     wanted: Wanted,
-) -> Result<Loaded> {
+) -> Result<Loaded, NotLoaded> {
     let options = match jvm.process.library(MARK) {
         None => options.to_owned(),
         Some(_) => how.to_owned() + options,
@@ -112,7 +140,7 @@ pub(super) fn load_or_change(
             "the agent options are longer than {} bytes",
             LONGEST_ARGUMENT - 1
         );
-        return Err(Failure::usage(message));
+        return Err(Failure::usage(message).into());
     }
     load(jvm, library, &options, wanted)
 }
@@ -135,13 +163,23 @@ pub(super) fn state(jvm: &Jvm<'_>) -> Result<State> {
 pub(super) fn detach(jvm: &Jvm<'_>, wanted: Wanted) -> Result<Option<Loaded>> {
     match jvm.process.library(MARK) {
         None => Ok(None),
-        Some(path) => pass_options(jvm, path.as_bytes(), attach::DETACH, wanted).map(Some),
+        Some(path) => Ok(Some(pass_options(
+            jvm,
+            path.as_bytes(),
+            attach::DETACH,
+            wanted,
+        )?)),
     }
 }
 
 /// Makes the JVM pass the options to the agent in this library. Loads the library first if the JVM has not loaded it
 /// yet.
-fn pass_options(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<Loaded> {
+fn pass_options(
+    jvm: &Jvm<'_>,
+    library: &[u8],
+    options: &str,
+    wanted: Wanted,
+) -> Result<Loaded, NotLoaded> {
     let (start, mut is_silent) = (Instant::now(), !wanted.quiet);
     let tick = || {
         if is_silent && start.elapsed() >= LATE {
@@ -160,7 +198,7 @@ fn pass_options(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) ->
         Ok(attach::CHANGED) => Ok(Loaded::Changed),
         Ok(attach::DETACHED) => Ok(Loaded::Detached),
         Ok(attach::DETACHED_BEFORE) => Ok(Loaded::DetachedBefore),
-        Ok(attach::TOO_OLD) => Err(old_jvm_failure(jvm.process)),
+        Ok(attach::TOO_OLD) => Err(old_jvm_failure(jvm.process).into()),
         Ok(code) => {
             let process = jvm.process;
             let known = CODES.iter().find(|(known, ..)| *known == code);
@@ -174,9 +212,13 @@ fn pass_options(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) ->
             Err(Failure {
                 hint: hint.map(str::to_owned),
                 ..unusable_failure(format!("{process}: {why}"))
-            })
+            }
+            .into())
         }
-        Err(why) => Err(agent_load_failure(jvm, &why)),
+        Err(why) => Err(NotLoaded {
+            failure: agent_load_failure(jvm, &why),
+            is_impossible: true,
+        }),
     }
 }
 
@@ -187,7 +229,7 @@ pub(super) const NEEDS_JDK_11: &str = "the agent needs JDK 11 or later, and this
 pub(super) fn old_jvm_failure(process: &Process) -> Failure {
     let pid = process.pid;
     unusable_failure(format!("{process}: {NEEDS_JDK_11}")).with_hint(format!(
-        "use a command that needs no agent: `heapdiff dump {pid}` or `heapdiff hunt {pid} --no-attach`"
+        "use a command that needs no agent: `heapdiff dump {pid}`, `heapdiff hunt {pid} --recording` or `heapdiff hunt {pid} --no-attach`"
     ))
 }
 
@@ -238,7 +280,7 @@ fn agent_load_failure_of(process: &str, why: &str, is_musl: bool) -> Failure {
         return unusable_failure(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))
-        .with_hint("`heapdiff dump` and `heapdiff hunt --no-attach` need no agent");
+        .with_hint("`heapdiff dump` and `heapdiff hunt --recording` need no agent");
     }
     unusable_failure(format!("{process} did not load the agent: {why}"))
 }

@@ -38,9 +38,9 @@ const CREATED: &str = "Heap dump file created";
 #[derive(Clone, Debug)]
 pub(crate) struct DumpPlace {
     /// The path as the user wrote it.
-    file: PathBuf,
+    pub(super) file: PathBuf,
     /// The folder without symbolic links, and the file name in it.
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     name: PathBuf,
     replace: bool,
 }
@@ -175,7 +175,7 @@ fn write_failure(shown: &Path, error: &io::Error) -> Failure {
 
 /// A dump that the JVM, or a child of it, has written to a temporary file.
 #[derive(Debug)]
-struct Written {
+pub(super) struct Written {
     part: PartialDump,
     file: File,
     bytes: u64,
@@ -251,7 +251,7 @@ impl Written {
     }
 
     /// Opens a completely written dump.
-    fn read(
+    pub(super) fn read(
         jvm: &Jvm<'_>,
         (part, asked_ms): (PartialDump, i64),
         shown: &Path,
@@ -275,7 +275,7 @@ impl Written {
     }
 
     /// Moves the dump to its final name and makes the user who requested it the owner. Returns its size.
-    fn finish_at(self, place: &DumpPlace, meter: &Meter) -> io::Result<u64> {
+    pub(super) fn finish_at(self, place: &DumpPlace, meter: &Meter) -> io::Result<u64> {
         let target = place.target();
         let is_ours = match make_private(&self.file) {
             // The file system belongs to a user namespace that has no id for our user.
@@ -433,22 +433,22 @@ fn failed(jvm: &Jvm<'_>, part: &PartialDump, shown: &Path, answer: &Answer) -> F
     unusable_failure(format!("{process} did not write a dump: {said}"))
 }
 
-/// The temporary file that the JVM writes.
+/// The temporary file that the JVM writes: a dump or a recording.
 #[derive(Debug)]
-struct PartialDump {
+pub(super) struct PartialDump {
     /// Removes the file, or the folder that contains it, if the dump fails.
     unfinished: Unfinished,
     file: PathBuf,
-    name_for_jvm: Vec<u8>,
+    pub(super) name_for_jvm: Vec<u8>,
     /// The folder in the JVM's `/tmp` that contains the file, as a path that this process can use. `None` if the file
     /// is in the requested folder.
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
 }
 
 impl PartialDump {
     /// Chooses the path of a new dump file: in `folder` if the JVM can write there, or else in the `/tmp` that the JVM
     /// sees.
-    fn new(jvm: &Jvm<'_>, folder: &Path) -> Result<Self> {
+    pub(super) fn new(jvm: &Jvm<'_>, folder: &Path) -> Result<Self> {
         // Remove files that killed runs left in either folder. The JVM's user may have put anything in these folders,
         // so this code runs only with that user's rights.
         let user = &jvm.process.user;
@@ -485,7 +485,7 @@ impl PartialDump {
     }
 
     /// Chooses a file in a new folder of the JVM's `/tmp`. The folder belongs to the JVM's user.
-    fn in_tmp(jvm: &Jvm<'_>) -> Result<Self> {
+    pub(super) fn in_tmp(jvm: &Jvm<'_>) -> Result<Self> {
         let name = unused_name();
         let folder = jvm.tmp.path(&name);
         let user = &jvm.process.user;
@@ -515,7 +515,7 @@ impl PartialDump {
     /// Returns the number of bytes written so far. Some JVMs (for example JDK 25) write one part per thread (`.p0`,
     /// `.p1`, ...). They then join the parts into the file, so bytes exist twice for a while. Therefore the result is
     /// the larger of two sizes: the size of the file, and the sum of the sizes of the parts.
-    fn size(&self) -> u64 {
+    pub(super) fn size(&self) -> u64 {
         let size = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.len());
         let parts = (0..1024).map_while(|thread| {
             let mut name = self.file.clone().into_os_string();

@@ -1,18 +1,20 @@
-//! `heapdiff hunt`: loads the agent, takes a dump, waits, and takes a second dump. `command::hunt` compares them.
+//! `heapdiff hunt`: loads the agent or starts a recording, takes a dump, waits, and takes a second dump.
+//! `command::hunt` compares them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use heapdiff_agent::options::Options;
 use heapdiff_sites::attach;
 use heapdiff_trace::Trace;
 use heapdiff_units::{Size, Span};
 
-use super::TRACE;
-use super::agent::{self, Loaded, State};
+use super::agent::{self, Loaded, NotLoaded, State};
 use super::checked;
 use super::deadline::Deadline;
 use super::dump::{self, DumpPlace, DumpResult, Forker, How};
+use super::flight::Recorder;
 use super::fork;
 use super::library::library;
 use super::process::Process;
@@ -21,6 +23,7 @@ use super::request::{Forking, Hunt, Hunted};
 use super::totals::Totals;
 use super::trace_notes::{TraceNotes, trace_of};
 use super::watch::{self, Watch};
+use super::{RECORDING, TRACE};
 use crate::failure::{Failure, Result, system_message};
 use crate::interrupt::Wait;
 use crate::messages;
@@ -34,7 +37,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             let library = library(agent.library.as_deref()).map_err(|e| {
                 with_default_hint(e, "add --no-attach for a hunt without allocation sites")
             })?;
-            Some((library, &agent.options, checked))
+            Some((library, agent.options.as_str(), checked))
         }
         None => None,
     };
@@ -44,9 +47,9 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
         ".hprof"
     };
     let names = ["before", "after"].map(|name| format!("{name}{suffix}"));
-    let taken = std::iter::once(TRACE)
-        .chain(names.iter().map(String::as_str))
-        .chain(reports.iter().copied());
+    let [before, after] = names.each_ref().map(String::as_str);
+    let taken = [TRACE, RECORDING, before, after].into_iter();
+    let taken = taken.chain(reports.iter().copied());
     if let Some(folder) = &hunt.folder {
         check_free(folder, taken)?;
     }
@@ -59,46 +62,34 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     };
     let made = Made::folder(&folder)?;
     let mut watch = None;
+    let mut records = hunt.record;
     let forker = agent.as_ref().map(|(library, ..)| library.clone());
-    let forker = forker.filter(|_| hunt.fork != Forking::Never);
-    if let Some((library, asked, checked)) = agent {
-        if let Some(checked) = checked {
-            checked::trace(&jvm, &checked)?;
-        }
-        let state = agent::state(&jvm)?;
-        let names_trace = asked.split(',').any(|option| option.starts_with("trace="));
-        let (options, trace) = match hunt.enough {
-            Some(_) if state.does(attach::TRACES) && !names_trace => {
-                let unknown = "heapdiff cannot find the trace that the agent writes";
-                let running = trace_of(&jvm);
-                (asked.clone(), running.ok_or_else(|| unknown.to_owned()))
-            }
-            Some(_) => watch::traced(&jvm, &folder, asked),
-            None => (asked.clone(), Err(String::new())),
-        };
-        let loaded = load(&jvm, &library, state, &options, wanted)
-            .map_err(|e| with_default_hint(e, "add --no-attach for a hunt without the agent"))?;
-        note_unused(&jvm, loaded, asked, wanted);
-        let trace = match loaded {
-            Loaded::Before if state == State::Unknown => Err(
-                "an agent of another version is already loaded and keeps its options".to_owned(),
-            ),
-            _ => trace,
-        };
-        watch = match (trace, hunt.enough) {
-            (Ok(trace), Some(enough)) => Some(Watch::new(trace, enough)),
-            (Err(why), Some(_)) => {
+    let mut forker = forker.filter(|_| hunt.fork != Forking::Never);
+    if let Some(agent) = agent {
+        match start_agent(hunt, &jvm, &folder, agent, wanted) {
+            Ok(watched) => watch = watched,
+            Err(not) if not.is_impossible && hunt.fork != Forking::Always => {
                 if !wanted.quiet {
+                    let why = not.failure.message.trim_end_matches('.');
                     messages::print_done(&format!(
-                        "the hunt records no trace and cannot end early: {why}"
+                        "{why}; so the hunt records with Flight Recorder instead"
                     ));
                 }
-                None
+                (forker, records) = (None, true);
             }
-            (_, None) => None,
-        };
+            Err(not) => {
+                let hint = "add --recording for a hunt with Flight Recorder in place of the agent, or --no-attach for dumps alone";
+                return Err(with_default_hint(not.failure, hint));
+            }
+        }
     }
-    let dumps = names.map(|name| folder.join(name));
+    let recorder = if records {
+        jvm.restart();
+        start_recorder(&jvm, hunt.wait, wanted)?
+    } else {
+        None
+    };
+    let dumps = names.each_ref().map(|name| folder.join(name));
     let trace = watch.as_ref().map(|watch| watch.trace().to_owned());
     let how = How {
         what: hunt.what,
@@ -111,12 +102,93 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     let trace = trace.filter(|path| path.is_file());
     taken.map_err(|failure| match process.check_alive() {
         Ok(()) => failure,
-        Err(_) => with_leftover_hint(failure, &dumps, trace.as_deref()),
+        Err(_) => with_leftover_hint(failure, &dumps, trace.as_deref(), recorder.is_some()),
     })?;
+    let recording = recorder.and_then(|recorder| {
+        let file = folder.join(RECORDING);
+        match recorder.finish(&file, wanted) {
+            Ok(()) => Some(file),
+            Err(failure) => {
+                print_no_recording(&failure.message, wanted);
+                None
+            }
+        }
+    });
     Ok(Hunted {
         folder,
         dumps,
         trace,
+        recording,
+    })
+}
+
+/// Starts a recording. If the JVM cannot record, prints the reason and returns `None`.
+fn start_recorder<'a>(
+    jvm: &'a Jvm<'a>,
+    wait: Span,
+    wanted: Wanted,
+) -> Result<Option<Recorder<'a>>> {
+    Ok(match Recorder::start(jvm, wait, wanted)? {
+        Ok(recorder) => Some(recorder),
+        Err(why) => {
+            print_no_recording(&format!("{}: {why}", jvm.process), wanted);
+            None
+        }
+    })
+}
+
+fn print_no_recording(why: &str, wanted: Wanted) {
+    if !wanted.quiet {
+        messages::print_done(&format!(
+            "the hunt has no recording, so the report has no allocating stacks: {why}"
+        ));
+    }
+}
+
+/// The agent's library, its options as the user wrote them, and the same options after a check.
+type CheckedAgent<'a> = (PathBuf, &'a str, Option<Options>);
+
+/// Loads the agent. Returns the trace that it writes, to be watched.
+fn start_agent(
+    hunt: &Hunt,
+    jvm: &Jvm<'_>,
+    folder: &Path,
+    (library, asked, checked): CheckedAgent<'_>,
+    wanted: Wanted,
+) -> Result<Option<Watch>, NotLoaded> {
+    if let Some(checked) = checked {
+        checked::trace(jvm, &checked)?;
+    }
+    let state = agent::state(jvm)?;
+    let names_trace = asked.split(',').any(|option| option.starts_with("trace="));
+    let (options, trace) = match hunt.enough {
+        Some(_) if state.does(attach::TRACES) && !names_trace => {
+            let unknown = "heapdiff cannot find the trace that the agent writes";
+            let running = trace_of(jvm);
+            (asked.to_owned(), running.ok_or_else(|| unknown.to_owned()))
+        }
+        Some(_) => watch::traced(jvm, folder, asked),
+        None => (asked.to_owned(), Err(String::new())),
+    };
+    let loaded = load(jvm, &library, state, &options, wanted)?;
+    note_unused(jvm, loaded, asked, wanted);
+    let trace = match loaded {
+        Loaded::Before if state == State::Unknown => {
+            Err("an agent of another version is already loaded and keeps its options".to_owned())
+        }
+        _ => trace,
+    };
+    Ok(match (trace, hunt.enough) {
+        (Ok(trace), Some(enough)) => Some(Watch::new(trace, enough)),
+        (Err(why), Some(_)) => {
+            if !wanted.quiet {
+                messages::print_done(&format!(
+                    "the hunt records no trace and cannot end early: {why}"
+                ));
+            }
+            None
+        }
+        (_, None) => None,
     })
 }
 
@@ -128,7 +200,7 @@ pub(super) fn load(
     state: State,
     options: &str,
     wanted: Wanted,
-) -> Result<Loaded> {
+) -> Result<Loaded, NotLoaded> {
     if !state.does(attach::SAMPLES) {
         return agent::load(jvm, library, options, wanted);
     }
@@ -210,7 +282,12 @@ fn print_fallback_reason(dump: &DumpResult, wanted: Wanted) {
 }
 
 /// Adds a hint to the failure of a hunt whose JVM has ended. The hint names the hunt's files that exist.
-fn with_leftover_hint(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> Failure {
+fn with_leftover_hint(
+    failure: Failure,
+    dumps: &[PathBuf; 2],
+    trace: Option<&Path>,
+    is_recorded: bool,
+) -> Failure {
     let mut left = Vec::new();
     // The agent may have ended before it wrote anything.
     let written = |path: &&Path| {
@@ -225,6 +302,9 @@ fn with_leftover_hint(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Pat
     }
     if let Some(first) = dumps.first().filter(|dump| dump.is_file()) {
         left.push(format!("the first dump is in {}", first.display()));
+    }
+    if is_recorded {
+        left.push("the recording ended with the JVM and was not saved".to_owned());
     }
     match (&failure.hint, left.is_empty()) {
         (None, false) => failure.with_hint(left.join("\n          ")),

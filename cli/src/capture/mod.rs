@@ -25,6 +25,8 @@ mod deadline;
 #[cfg(target_os = "linux")]
 mod dump;
 #[cfg(target_os = "linux")]
+mod flight;
+#[cfg(target_os = "linux")]
 mod folder;
 #[cfg(target_os = "linux")]
 mod fork;
@@ -70,6 +72,8 @@ mod unsupported;
 
 /// The file name of the agent's trace in the folder of a hunt.
 pub(crate) const TRACE: &str = "trace.db";
+/// The file name of the recording in the folder of a hunt.
+pub(crate) const RECORDING: &str = "recording.jfr";
 
 #[cfg(target_os = "linux")]
 pub(crate) use count::count;

@@ -34,6 +34,8 @@ const POLL: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_millis(200);
 /// The shortest time-out of a socket: zero would mean no time-out.
 const SHORTEST: Duration = Duration::from_millis(1);
+/// How long [`Address::send`] may take. A socket has room for a whole command.
+const SENDING: Duration = Duration::from_secs(1);
 /// How long a process that closed a connection may take to end.
 const ENDING: Duration = Duration::from_secs(2);
 /// The sticky bit of a folder's mode. If it is set, users cannot remove files of other users from the folder.
@@ -97,32 +99,28 @@ impl<'a> Jvm<'a> {
         &self,
         command: &str,
         arguments: [&[u8]; 3],
-        mut tick: impl FnMut() -> Result<Sign>,
+        tick: impl FnMut() -> Result<Sign>,
     ) -> Result<Answer> {
         let mut stream = self.connect()?;
-        let mut request = b"1\0".to_vec();
-        for word in [&[command.as_bytes()], &arguments[..]].concat() {
-            request.extend_from_slice(word);
-            request.push(0);
-        }
-        let survives = || {
-            self.process
-                .check_survives(ENDING.min(self.remaining_time()))
-        };
-        let broken = |e: io::Error| match survives() {
-            Err(ended) => ended,
-            Ok(()) => unusable_failure(format!(
-                "{}: the connection to the JVM failed: {}",
-                self.process,
-                system_message(&e)
-            )),
-        };
+        let left = self.remaining_time().max(SHORTEST);
+        stream
+            .set_write_timeout(Some(left))
+            .and_then(|()| stream.write_all(&request(command, arguments)))
+            .map_err(|e| match e.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => self.no_answer_failure(),
+                _ => self.broken(&e),
+            })?;
+        self.answer(stream, tick)
+    }
+
+    /// Waits for the answer to a command that was sent over this connection. See [`Self::execute`].
+    pub(super) fn answer(
+        &self,
+        mut stream: UnixStream,
+        mut tick: impl FnMut() -> Result<Sign>,
+    ) -> Result<Answer> {
         let left = || self.remaining_time().max(SHORTEST);
-        stream.set_write_timeout(Some(left())).map_err(broken)?;
-        stream.write_all(&request).map_err(|e| match e.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => self.no_answer_failure(),
-            _ => broken(e),
-        })?;
+        let broken = |e: io::Error| self.broken(&e);
         let mut progress = Progress::for_process(self.process);
         let mut answer = Vec::new();
         let mut buffer = [0; 4096];
@@ -148,13 +146,38 @@ impl<'a> Jvm<'a> {
                 Err(e) => return Err(broken(e)),
             }
         }
-        Answer::parse(&answer).ok_or_else(|| match survives() {
+        Answer::parse(&answer).ok_or_else(|| match self.check_survives() {
             Err(ended) => ended,
             Ok(()) => unusable_failure(format!(
                 "{} closed the connection without an answer",
                 self.process
             )),
         })
+    }
+
+    fn check_survives(&self) -> Result<()> {
+        self.process
+            .check_survives(ENDING.min(self.remaining_time()))
+    }
+
+    /// Returns the failure for a connection that broke. If the JVM has ended, this is the reason.
+    pub(super) fn broken(&self, error: &io::Error) -> Failure {
+        match self.check_survives() {
+            Err(ended) => ended,
+            Ok(()) => unusable_failure(format!(
+                "{}: the connection to the JVM failed: {}",
+                self.process,
+                system_message(error)
+            )),
+        }
+    }
+
+    /// Returns the address at which the JVM listens. The address is valid while this value exists.
+    pub(super) fn address(&self) -> Address {
+        Address {
+            socket: self.socket(),
+            user: self.process.user.clone(),
+        }
     }
 
     /// Connects to the JVM. Starts its attach listener first if it is not running.
@@ -164,7 +187,7 @@ impl<'a> Jvm<'a> {
         let again = self.remaining_time() / 2;
         let mut signals = 0;
         loop {
-            match self.connect_now() {
+            match self.address().connect() {
                 Ok(stream) => return Ok(stream),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {}
                 // Nobody listens: there is no socket yet, or the socket is one that an earlier process left behind.
@@ -207,24 +230,6 @@ impl<'a> Jvm<'a> {
         .with_hint(
             "the JVM may be busy or swapped out, or attaching is disabled; wait longer with --timeout 60s",
         )
-    }
-
-    /// Connects as the JVM's user. The JVM refuses all other users except root. Before JDK 11 it also refuses root.
-    fn connect_now(&self) -> io::Result<UnixStream> {
-        let path = self.socket();
-        let meta = fs::symlink_metadata(&path)?;
-        if !meta.file_type().is_socket() || meta.uid() != self.process.user.uid.as_raw() {
-            // Any user may have put this socket into /tmp. The JVM replaces it if it can.
-            return Err(ErrorKind::NotFound.into());
-        }
-        let socket = match self.process.user.run_as(|| connect_socket(&path)) {
-            // If root may not switch to the JVM's user, connect as root, because the JVM may accept root.
-            Err(_) if geteuid().is_root() => connect_socket(&path),
-            dialled => dialled?,
-        }?;
-        let stream = UnixStream::from(socket);
-        stream.set_nonblocking(false)?;
-        Ok(stream)
     }
 
     fn socket(&self) -> PathBuf {
@@ -344,6 +349,50 @@ impl<'a> Jvm<'a> {
             }
         }
     }
+}
+
+/// The address at which a JVM listens for commands.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    socket: PathBuf,
+    user: User,
+}
+
+impl Address {
+    /// Sends a command, if the JVM listens already. The JVM runs the command even if the connection is then closed.
+    pub(super) fn send(&self, command: &str, arguments: [&[u8]; 3]) -> io::Result<UnixStream> {
+        let mut stream = self.connect()?;
+        stream.set_write_timeout(Some(SENDING))?;
+        stream.write_all(&request(command, arguments))?;
+        Ok(stream)
+    }
+
+    /// Connects as the JVM's user. The JVM refuses all other users except root. Before JDK 11 it also refuses root.
+    fn connect(&self) -> io::Result<UnixStream> {
+        let meta = fs::symlink_metadata(&self.socket)?;
+        if !meta.file_type().is_socket() || meta.uid() != self.user.uid.as_raw() {
+            // Any user may have put this socket into /tmp. The JVM replaces it if it can.
+            return Err(ErrorKind::NotFound.into());
+        }
+        let socket = match self.user.run_as(|| connect_socket(&self.socket)) {
+            // If root may not switch to the JVM's user, connect as root, because the JVM may accept root.
+            Err(_) if geteuid().is_root() => connect_socket(&self.socket),
+            dialled => dialled?,
+        }?;
+        let stream = UnixStream::from(socket);
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
+}
+
+/// Returns the bytes of a command.
+fn request(command: &str, arguments: [&[u8]; 3]) -> Vec<u8> {
+    let mut request = b"1\0".to_vec();
+    for word in [&[command.as_bytes()], &arguments[..]].concat() {
+        request.extend_from_slice(word);
+        request.push(0);
+    }
+    request
 }
 
 fn connect_socket(path: &Path) -> io::Result<OwnedFd> {

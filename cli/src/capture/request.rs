@@ -181,6 +181,8 @@ pub(crate) struct Hunt {
     pub(crate) jvm: JvmArgs,
     /// The agent to load. If `None`, the dumps contain allocation sites only if an agent is loaded already.
     pub(crate) agent: Option<Agent>,
+    /// True if the JVM records with Flight Recorder during the hunt.
+    pub(crate) record: bool,
     pub(crate) what: What,
     pub(crate) fork: Forking,
     /// The time between the dumps.
@@ -201,6 +203,8 @@ pub(crate) struct Hunted {
     pub(crate) dumps: [PathBuf; 2],
     /// The trace that the agent wrote between the dumps.
     pub(crate) trace: Option<PathBuf>,
+    /// The recording that the JVM saved after the second dump.
+    pub(crate) recording: Option<PathBuf>,
 }
 
 /// Checks that the agent's options are not too long for the protocol, and contain no control characters. The agent

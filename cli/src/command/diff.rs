@@ -158,7 +158,8 @@ impl Task for Diff {
     }
 
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
-        let reports = run(setup, &self.dumps, self.trace.as_deref(), &self.question)?;
+        let recorded = (self.trace.as_deref(), &*self.question.recordings);
+        let reports = run(setup, &self.dumps, recorded, &self.question)?;
         Ok(each(reports, Report::Diff))
     }
 }
@@ -168,13 +169,13 @@ impl Task for Diff {
 pub(crate) fn run(
     setup: &Setup,
     dumps: &[PathBuf],
-    trace: Option<&Path>,
+    (trace, recordings): (Option<&Path>, &[PathBuf]),
     question: &Question,
 ) -> Result<Vec<DiffReport>> {
     // Open the trace first, so that an unreadable trace is reported before the dumps are read.
     let open = |trace| super::trace::read::open_named(setup.analysis.mapping.as_ref(), trace);
     let trace = trace.map(open).transpose()?;
-    let recordings = joined::read(setup, &question.recordings)?;
+    let recordings = joined::read(setup, recordings)?;
     report(
         setup,
         Compared::read(setup, dumps)?,
@@ -205,8 +206,7 @@ pub(crate) fn compare_with_earlier(
         last,
         sorted: false,
     };
-    let recordings = joined::read(setup, &question.recordings)?;
-    report(setup, compared, (None, recordings), question)
+    report(setup, compared, (None, Recordings::new()), question)
 }
 
 /// The result of a comparison.

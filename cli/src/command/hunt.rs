@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use heapdiff_diff::Suspect;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use heapdiff_diff::{SnapshotInfo, Suspect};
 use heapdiff_report::{Format, Report, printable};
 use heapdiff_units::{Size, Span, counted};
 
@@ -24,8 +25,9 @@ const USAGE_ON: &str = "usage=on";
 
 const EXAMPLES: &str = "\
 Examples:
-  heapdiff hunt 4711 --for 10m   # two dumps, 10 minutes apart, and a report
-  heapdiff hunt 4711 --no-files  # a hunt that writes no files";
+  heapdiff hunt 4711 --for 10m    # two dumps, 10 minutes apart, and a report
+  heapdiff hunt 4711 --no-files   # a hunt that writes no files
+  heapdiff hunt 4711 --recording  # a hunt that uses Flight Recorder in place of the agent";
 
 #[derive(Debug, Args)]
 #[command(after_help = agent_help(EXAMPLES), mut_arg("format", listing(formats)))]
@@ -33,11 +35,11 @@ pub(crate) struct HuntArgs {
     #[command(flatten)]
     jvm: JvmArgs,
     /// Agent options, such as interval=64k,depth=32 (listed below)
-    #[arg(value_name = "KEY=VALUE,...", value_parser = agent_options, default_value = "", hide_default_value = true, conflicts_with = "no_attach")]
+    #[arg(value_name = "KEY=VALUE,...", value_parser = agent_options, default_value = "", hide_default_value = true, conflicts_with_all = ["no_attach", "recording"])]
     options: String,
     /// Count puts, removals and reads of large JDK collections, to distinguish leaks from caches
     /// (agent option usage=on)
-    #[arg(long, conflicts_with = "no_attach")]
+    #[arg(long, conflicts_with_all = ["no_attach", "recording"])]
     usage: bool,
     /// How long to wait between the dumps; Ctrl-C takes the second dump now
     #[arg(
@@ -58,22 +60,26 @@ pub(crate) struct HuntArgs {
     #[arg(long, conflicts_with = "enough")]
     no_trace: bool,
     /// Agent library to use instead of the embedded one
-    #[arg(long, value_name = "FILE", conflicts_with = "no_attach")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["no_attach", "recording"])]
     agent: Option<PathBuf>,
     /// Do not load the agent; the report then has no allocation sites, unless the agent is already
     /// loaded
     #[arg(long)]
     no_attach: bool,
+    /// Record the allocating stacks with Flight Recorder, not the agent; with FILE, read this
+    /// recording after the second dump; may be repeated
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "", value_parser = recording())]
+    recording: Vec<PathBuf>,
     /// Also count every allocation by line of code (agent option count=on)
-    #[arg(long, conflicts_with = "no_attach")]
+    #[arg(long, conflicts_with_all = ["no_attach", "recording"])]
     count: bool,
     /// Write no files: forked children of the JVM send both dumps to heapdiff, which analyzes them
     /// in memory
-    #[arg(long, conflicts_with_all = ["output", "enough", "no_fork", "no_attach", "all", "live", "gzip", "max_memory"])]
+    #[arg(long, conflicts_with_all = ["output", "enough", "no_fork", "no_attach", "recording", "all", "live", "gzip", "max_memory"])]
     no_files: bool,
     /// Fail if forked children of the JVM cannot write the dumps, instead of letting the JVM write
     /// them
-    #[arg(long, conflicts_with_all = ["no_fork", "no_attach", "all", "live"])]
+    #[arg(long, conflicts_with_all = ["no_fork", "no_attach", "recording", "all", "live"])]
     fork: bool,
     /// Let the JVM write the dumps itself after a full GC; the JVM is paused meanwhile
     #[arg(long)]
@@ -84,6 +90,23 @@ pub(crate) struct HuntArgs {
     question: Question,
     #[command(flatten)]
     report: ReportArgs,
+}
+
+/// Parses the value of `--recording`. The empty value, which only a missing FILE gives, means that the hunt records.
+fn recording() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|file| recording_file(PathBuf::from(file)))
+}
+
+/// Refuses a value that is most likely the JVM: `hunt --recording 4711`.
+fn recording_file(file: PathBuf) -> Result<PathBuf, String> {
+    let text = file.to_string_lossy();
+    let is_word = !text.is_empty() && !text.contains(['.', '/']);
+    if is_word && !file.exists() {
+        return Err(format!(
+            "there is no such file; if this is the JVM, write it first: `heapdiff hunt {text} --recording`"
+        ));
+    }
+    Ok(file)
 }
 
 /// Adds an option to the agent's options, unless they contain its key.
@@ -100,7 +123,12 @@ fn with_option(options: String, more: &str) -> String {
 
 impl HuntArgs {
     pub(crate) fn job(self) -> Result<Job> {
-        let question = self.question.checked()?;
+        let mut question = self.question.checked()?;
+        let is_ours = |file: &&PathBuf| file.as_os_str().is_empty();
+        let record = self.recording.iter().any(|file| is_ours(&file));
+        let attaches = !self.no_attach && self.recording.is_empty();
+        let files = self.recording.into_iter();
+        question.recordings = files.filter(|file| !is_ours(&file)).collect();
         let mut options = self.options;
         for (asked, more) in [(self.count, COUNT_ON), (self.usage, USAGE_ON)] {
             if asked {
@@ -116,7 +144,8 @@ impl HuntArgs {
         setup.index &= !self.no_files;
         let hunt = capture::Hunt {
             jvm: self.jvm,
-            agent: (!self.no_attach).then_some(agent),
+            agent: attaches.then_some(agent),
+            record,
             what: self.what,
             fork: if self.fork {
                 Forking::Always
@@ -158,9 +187,28 @@ impl Task for Hunt {
             return without_files(setup, hunt, question);
         }
         let kept = format!("report.{}", setup.output.format.extension());
+        for file in question.recordings.iter().filter(|file| !file.exists()) {
+            messages::warn(&format!(
+                "{} does not exist yet; the hunt reads it after the second dump",
+                file.display()
+            ));
+        }
         let hunted = capture::hunt(hunt, &[&kept], setup.progress)?;
         let trace = hunted.trace.as_deref();
-        let reports = diff::run(setup, &hunted.dumps, trace, question)?;
+        let given = &question.recordings;
+        let compare = |files: &[PathBuf]| diff::run(setup, &hunted.dumps, (trace, files), question);
+        let reports = match &hunted.recording {
+            None => compare(given)?,
+            Some(ours) => match compare(&[&given[..], std::slice::from_ref(ours)].concat()) {
+                Ok(reports) => reports,
+                Err(failure) => {
+                    let reports = compare(given)?;
+                    // Only the recording was unusable.
+                    messages::warn(&format!("{}; the report is without it", failure.message));
+                    reports
+                }
+            },
+        };
         let reports = each(reports, Report::Diff);
         let file = Output {
             file: Some(hunted.folder.join(kept)),
@@ -193,7 +241,9 @@ impl Task for Hunt {
             let dumps = dumps.map(|snapshot| PathBuf::from(&snapshot.path));
             messages::print_done(&written(&dumps.collect::<Vec<_>>(), setup));
         }
-        if let Some(few) = suspect.and_then(|suspect| few_samples(suspect, &self.hunt)) {
+        let has_agent = |dump: &SnapshotInfo| dump.agent.is_some();
+        let sampled = suspect.filter(|_| report.data.snapshots.last().is_some_and(has_agent));
+        if let Some(few) = sampled.and_then(|suspect| few_samples(suspect, &self.hunt)) {
             messages::print_done(&few);
         }
         let next = suspect.and_then(|suspect| suspect.next.first());
@@ -207,7 +257,8 @@ impl Task for Hunt {
 fn written(dumps: &[PathBuf], setup: &Setup) -> String {
     let folder = dumps.first().and_then(|dump| dump.parent());
     let report = format!("report.{}", setup.output.format.extension());
-    let others = [&report, capture::TRACE].map(|name| folder.map(|folder| folder.join(name)));
+    let others = [&report, capture::TRACE, capture::RECORDING]
+        .map(|name| folder.map(|folder| folder.join(name)));
     let others = others.into_iter().flatten().filter(|path| path.is_file());
     let files = dumps.iter().cloned().chain(others).enumerate();
     let names = files.map(|(place, file)| match (place, file.file_name()) {

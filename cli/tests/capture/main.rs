@@ -15,6 +15,7 @@ mod jhsdb;
 mod kubectl;
 mod list;
 mod no_files;
+mod recording;
 mod refusals;
 mod silence;
 mod support;

@@ -30,13 +30,13 @@ final class GrowthCheck {
     private final GrowthOptions options;
     private final Executable work;
     private final HeapdiffProgram program;
-    private final HeapSnapshots snapshots;
+    private final SnapshotFolder snapshots;
     /** Rounds since the check began. */
     private int rounds;
     /** Rounds before the first snapshot. */
     private int measuredFrom;
 
-    private GrowthCheck(GrowthOptions options, Executable work, HeapdiffProgram program, HeapSnapshots snapshots) {
+    private GrowthCheck(GrowthOptions options, Executable work, HeapdiffProgram program, SnapshotFolder snapshots) {
         this.options = options;
         this.work = work;
         this.program = program;
@@ -46,7 +46,7 @@ final class GrowthCheck {
     /** Runs a check. Throws an {@link AssertionError} if the heap grows. */
     static void run(GrowthOptions options, Executable work) throws Throwable {
         HeapdiffProgram program = HeapdiffProgram.find(options);
-        try (HeapSnapshots snapshots = new HeapSnapshots(options)) {
+        try (SnapshotFolder snapshots = new SnapshotFolder(options)) {
             int growthLeft = roundsOfGrowthLeft;
             GrowthCheck check = new GrowthCheck(options, work, program, snapshots);
             check.repeat(options.warmUp());
@@ -71,7 +71,7 @@ final class GrowthCheck {
             measuredFrom = rounds;
             try {
                 return measureOnce();
-            } catch (HeapSnapshots.KindChangedException e) {
+            } catch (SnapshotFolder.KindChangedException e) {
                 // Start again, because forked snapshots cannot be compared with the JVM's own. From now on the JVM writes all snapshots, so
                 // this happens at most once.
             }

@@ -50,8 +50,12 @@ final class GrowthMessage {
         line(text, "root", suspect.root());
         lines(text, "path", suspect.path());
         lines(text, "why", suspect.reasons());
-        List<?> frames = suspect.frames();
-        lines(text, "allocated", frames.subList(0, Math.min(frames.size(), MOST_FRAMES)));
+        lines(text, "allocated", first(suspect.frames()));
+    }
+
+    /** Returns the first frames of a stack. */
+    static List<?> first(List<?> frames) {
+        return frames.subList(0, Math.min(frames.size(), MOST_FRAMES));
     }
 
     /** Formats the bytes in each snapshot. */
@@ -63,7 +67,7 @@ final class GrowthMessage {
         return text.append(" bytes").toString();
     }
 
-    private static void lines(StringBuilder text, String name, List<?> values) {
+    static void lines(StringBuilder text, String name, List<?> values) {
         String label = name;
         for (Object value : values) {
             line(text, label, String.valueOf(value));
@@ -71,7 +75,7 @@ final class GrowthMessage {
         }
     }
 
-    private static void line(StringBuilder text, String label, String value) {
+    static void line(StringBuilder text, String label, String value) {
         text.append(String.format("    %-9s %s%n", label, value));
     }
 }

@@ -5,7 +5,7 @@ import java.util.concurrent.Semaphore;
 import org.junit.jupiter.api.function.Executable;
 import org.opentest4j.TestAbortedException;
 
-/** Assertions about the growth of this JVM's heap. */
+/** Assertions about the growth of this JVM's heap. {@link HeapSnapshots} has assertions about single objects. */
 public final class Heap {
     /**
      * Lets only one check run at a time, because each of two parallel checks would see the other's objects. This is a semaphore and not a
@@ -32,14 +32,19 @@ public final class Heap {
      */
     public static void assertNoGrowth(GrowthOptions options, Executable work) throws Throwable {
         Objects.requireNonNull(work);
+        exclusively(options, "Heap.assertNoGrowth", () -> GrowthCheck.run(options, work));
+    }
+
+    /** Runs a check while no other check runs, and applies the option for checks without a decision. */
+    static <X extends Throwable> void exclusively(GrowthOptions options, String name, Check<X> check) throws X {
         long current = Thread.currentThread().getId();
         if (checking == current) {
-            throw new IllegalStateException("Heap.assertNoGrowth cannot be called inside the work of another Heap.assertNoGrowth");
+            throw new IllegalStateException(name + " cannot be called inside the work of Heap.assertNoGrowth");
         }
         ONE_AT_A_TIME.acquireUninterruptibly();
         checking = current;
         try {
-            GrowthCheck.run(options, work);
+            check.run();
         } catch (HeapUndecidedException undecided) {
             if (options.whenUndecided() == WhenUndecided.ABORT) {
                 throw new TestAbortedException(undecided.getMessage(), undecided);
@@ -49,5 +54,10 @@ public final class Heap {
             checking = 0;
             ONE_AT_A_TIME.release();
         }
+    }
+
+    /** A check that throws {@code X}. */
+    interface Check<X extends Throwable> {
+        void run() throws X;
     }
 }

@@ -1,189 +1,64 @@
 package io.github.heapdiff.junit;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.lang.management.ManagementFactory;
-import java.lang.ref.PhantomReference;
-import java.lang.ref.ReferenceQueue;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.List;
-import java.util.Optional;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.stream.Collectors;
-import java.util.stream.IntStream;
-import java.util.stream.Stream;
+import java.lang.ref.WeakReference;
+import java.util.Objects;
+import org.junit.jupiter.api.function.ThrowingSupplier;
 
-/**
- * Dumps and summaries of this JVM in a new folder, which is deleted by {@link #close} or when the JVM ends.
- *
- * <p>Either forked children write all dumps, or the JVM writes all dumps. The two kinds are not mixed, because a child's dump lacks the
- * hidden threads of the JVM. In a later dump by the JVM, these threads would count as growth.
- */
-final class HeapSnapshots implements AutoCloseable {
-    /** Maximum time to wait until the JVM has processed the references that a GC cleared. */
-    private static final long SETTLE_MILLIS = 500;
-
-    private static final String DUMP = ".hprof";
-    private static final String SUMMARY = ".heap";
-
-    /** Folders to delete when the JVM ends. All share one shutdown hook, because each hook stays in the heap. */
-    private static final Set<Path> IN_USE = ConcurrentHashMap.newKeySet();
-
-    static {
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> IN_USE.forEach(HeapSnapshots::delete), "heapdiff-dumps"));
-    }
-
-    /** The reason why no child of this JVM can be forked, or null. The first failed attempt sets it. */
-    private static volatile String hindrance;
-
-    private final Path folder;
-    private final boolean keep;
-    private final boolean forkedOnly;
-    /** Number of dumps so far. */
-    private int count;
-    private boolean forked;
-
-    HeapSnapshots(GrowthOptions options) {
-        this.keep = options.keepDumps();
-        forkedOnly = options.forking() == Forking.ALWAYS;
-        forked = forkedOnly || options.forking() == Forking.AUTO && hindrance == null && HotSpot.hasAgent();
-        try {
-            folder = Files.createTempDirectory("heapdiff-junit-" + ProcessHandle.current().pid() + "-");
-        } catch (IOException e) {
-            throw new HeapUndecidedException("cannot create a folder for heap dumps: " + e, e);
-        }
-        if (!keep) {
-            IN_USE.add(folder);
-        }
-    }
+/** Assertions about single objects, which are checked in a heap dump of this JVM. */
+public final class HeapSnapshots {
+    private HeapSnapshots() {}
 
     /**
-     * Writes a dump of all reachable objects, and returns its file.
+     * Fails if the object stays reachable. Creates the object itself, so that no variable of the test keeps the object alive:
      *
-     * @throws KindChangedException if children wrote the earlier dumps, and no further child can be forked
+     * <pre>{@code
+     * HeapSnapshots.assertCollected(() -> {
+     *     Order order = orders.open();
+     *     orders.close(order);
+     *     return order;
+     * });
+     * }</pre>
+     *
+     * @param work returns the object
+     * @throws AssertionError if the object stays reachable; the message has the path that keeps the object alive, and its allocating stack if
+     *     the agent or Flight Recorder recorded the stack
+     * @throws HeapUndecidedException if no decision is possible and the options do not abort the test
+     * @throws Throwable the exception of the work
      */
-    Path dump(HeapdiffProgram program) {
-        settle();
-        Path dump = file(++count, DUMP);
-        if (forked) {
-            Optional<String> refused = forked(program, dump);
-            if (refused.isEmpty()) {
-                return dump;
-            }
-            if (forkedOnly) {
-                throw new HeapUndecidedException("no forked child could write the heap dump: " + refused.get());
-            }
-            hindrance = refused.get();
-            forked = false;
-            if (count > 1) {
-                throw new KindChangedException();
-            }
-        }
-        HotSpot.dump(dump);
-        return dump;
+    public static void assertCollected(ThrowingSupplier<?> work) throws Throwable {
+        assertCollected(GrowthOptions.defaults(), work);
     }
 
-    /** Writes a summary of all reachable objects. The summary can be compared like a dump, and is much smaller. */
-    void summary(HeapdiffProgram program) {
-        Path dump = dump(program);
-        program.summarize(dump, file(count, SUMMARY));
-        try {
-            Files.delete(dump);
-        } catch (IOException e) {
-            throw new HeapUndecidedException("cannot delete " + dump + ": " + e, e);
-        }
+    /** Like {@link #assertCollected(ThrowingSupplier)}, with options. Options about rounds and growth have no effect. */
+    public static void assertCollected(GrowthOptions options, ThrowingSupplier<?> work) throws Throwable {
+        assertCollected(options, result(work));
     }
 
-    /** Returns all snapshots, oldest first. This object stores no list of files, because the list would count as growth of the heap. */
-    List<Path> all() {
-        return IntStream.rangeClosed(1, count)
-                .mapToObj(number -> Files.exists(file(number, DUMP)) ? file(number, DUMP) : file(number, SUMMARY))
-                .collect(Collectors.toList());
+    /** Like {@link #assertCollected(ThrowingSupplier)}, for the object that a reference refers to. A cleared reference passes. */
+    public static void assertCollected(WeakReference<?> reference) {
+        assertCollected(GrowthOptions.defaults(), reference);
     }
 
-    private Path file(int number, String extension) {
-        return folder.resolve(number + extension);
-    }
-
-    /** Deletes all snapshots. */
-    void clear() {
-        deleteFiles(folder);
-        count = 0;
-    }
-
-    /** Thrown if children wrote the earlier dumps, but no further child can be forked. The JVM would have to write the next dump. */
-    static final class KindChangedException extends RuntimeException {
-        private static final long serialVersionUID = 1L;
-    }
-
-    /** Lets a forked child write the reachable objects. If that fails, returns the reason. */
-    private static Optional<String> forked(HeapdiffProgram program, Path dump) {
-        // A fork needs an explicit GC before it. Without this GC, cleaners still hold objects that are otherwise unreachable.
-        if (!HotSpot.collectsWhenAsked()) {
-            return Optional.of("explicit GC is disabled (-XX:+DisableExplicitGC)");
-        }
-        return program.dumpForked(dump);
-    }
-
-    Path folder() {
-        return folder;
-    }
-
-    /** Returns the folder of the dumps, if the options keep them. */
-    Optional<Path> keptIn() {
-        return keep ? Optional.of(folder) : Optional.empty();
-    }
-
-    @Override
-    public void close() {
-        if (!keep) {
-            delete(folder);
-            IN_USE.remove(folder);
-        }
+    /** Like {@link #assertCollected(WeakReference)}, with options. Options about rounds and growth have no effect. */
+    public static void assertCollected(GrowthOptions options, WeakReference<?> reference) {
+        Objects.requireNonNull(reference);
+        Heap.exclusively(options, "HeapSnapshots.assertCollected", () -> CollectedCheck.run(options, reference));
     }
 
     /**
-     * Runs a GC, and waits until the JVM has enqueued the cleared references and run finalizers. Until then, objects that the references or
-     * finalizers hold stay in the heap.
+     * Like {@link #assertCollected(ThrowingSupplier)}, for an object.
+     *
+     * <p>No local variable of the caller may hold the object, because a local variable keeps its object alive until its method ends. Use
+     * this method for the result of a call, such as {@code assertCollected(cache.get(1))}.
      */
-    private static void settle() {
-        ReferenceQueue<Object> queue = new ReferenceQueue<>();
-        PhantomReference<Object> sentinel = new PhantomReference<>(new Object(), queue);
-        System.gc();
-        try {
-            // If explicit GC is disabled, no reference is enqueued within this time. The JVM runs a GC anyway when it writes the dump.
-            queue.remove(SETTLE_MILLIS);
-            long until = System.nanoTime() + SETTLE_MILLIS * 1_000_000;
-            while (ManagementFactory.getMemoryMXBean().getObjectPendingFinalizationCount() > 0 && System.nanoTime() < until) {
-                Thread.sleep(5);
-            }
-            Thread.sleep(5);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new HeapUndecidedException("interrupted before a snapshot", e);
-        } finally {
-            sentinel.clear();
-        }
+    public static void assertCollected(Object object) {
+        WeakReference<?> reference = new WeakReference<>(Objects.requireNonNull(object));
+        // From here on, this method's parameter does not keep the object alive.
+        object = null;
+        assertCollected(reference);
     }
 
-    private static void delete(Path folder) {
-        deleteFiles(folder);
-        try {
-            Files.deleteIfExists(folder);
-        } catch (IOException e) {
-            System.err.println("heapdiff: cannot delete " + folder + ": " + e);
-        }
-    }
-
-    private static void deleteFiles(Path folder) {
-        try (Stream<Path> files = Files.list(folder)) {
-            for (Path file : (Iterable<Path>) files::iterator) {
-                Files.deleteIfExists(file);
-            }
-        } catch (IOException | UncheckedIOException e) {
-            System.err.println("heapdiff: cannot delete the files in " + folder + ": " + e);
-        }
+    private static WeakReference<?> result(ThrowingSupplier<?> work) throws Throwable {
+        return new WeakReference<>(Objects.requireNonNull(work.get(), "the work returned null instead of the object"));
     }
 }

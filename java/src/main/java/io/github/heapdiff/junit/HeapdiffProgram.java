@@ -115,16 +115,39 @@ final class HeapdiffProgram {
         if (exit != 0) {
             throw new HeapUndecidedException("heapdiff ended with " + exit + ": " + start(complaints));
         }
-        Object parsed;
+        return comparable(parsed(report));
+    }
+
+    /** Runs a command that analyzes a file beside which its report is written. Returns the report. */
+    Map<?, ?> report(String name, Path input, String... more) {
+        Path report = input.resolveSibling("report.json");
+        Path complaints = input.resolveSibling("heapdiff.txt");
+        List<String> command = new ArrayList<>(List.of(file.toString(), name, input.toString()));
+        command.addAll(List.of(more));
+        if (name.equals("paths")) {
+            command.addAll(REFERENCES);
+        }
+        command.addAll(List.of("--format", "json", "--quiet", "--color", "never", "--progress", "never"));
+        int exit = run(command, report, complaints);
+        if (exit != 0) {
+            throw new HeapUndecidedException("heapdiff " + name + " ended with " + exit + ": " + start(complaints));
+        }
+        Object parsed = parsed(report);
+        if (parsed instanceof Map) {
+            return (Map<?, ?>) parsed;
+        }
+        throw new HeapUndecidedException("the report of heapdiff " + name + " is not a JSON object");
+    }
+
+    private static Object parsed(Path report) {
         try {
             if (Files.size(report) > LONGEST_REPORT) {
                 throw new HeapUndecidedException("heapdiff's report is too long: " + Files.size(report) + " bytes");
             }
-            parsed = new JsonReader(Files.readString(report)).read();
+            return new JsonReader(Files.readString(report)).read();
         } catch (IOException | JsonReader.MalformedJsonException e) {
             throw new HeapUndecidedException("heapdiff's report cannot be read: " + e.getMessage(), e);
         }
-        return comparable(parsed);
     }
 
     private static Map<?, ?> comparable(Object parsed) {

@@ -7,6 +7,8 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
+import javax.management.JMException;
+import javax.management.ObjectName;
 
 /** Functions that only HotSpot JVMs have. */
 final class HotSpot {
@@ -22,6 +24,23 @@ final class HotSpot {
             bean.dumpHeap(file.toString(), true);
         } catch (IOException | RuntimeException e) {
             throw new HeapUndecidedException("the heap cannot be dumped to " + file + ": " + e, e);
+        }
+    }
+
+    /** Saves the data of the running flight recordings. Returns false if there are none. The path must not contain a quotation mark. */
+    static boolean saveRecording(Path file) {
+        String[] arguments = {"filename=\"" + file + "\""};
+        try {
+            // Without running recordings, this command fails, and starts no recording.
+            Object answer = ManagementFactory.getPlatformMBeanServer().invoke(
+                    new ObjectName("com.sun.management:type=DiagnosticCommand"),
+                    "jfrDump",
+                    new Object[] {arguments},
+                    new String[] {String[].class.getName()});
+            return String.valueOf(answer).contains("Dumped recording");
+        } catch (JMException | RuntimeException e) {
+            // This JVM has no Flight Recorder.
+            return false;
         }
     }
 

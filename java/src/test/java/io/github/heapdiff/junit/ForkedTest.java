@@ -104,7 +104,7 @@ class ForkedTest {
     }
 
     /** Returns the option that starts a JVM with the agent. */
-    private static String agent() throws IOException {
+    static String agent() throws IOException {
         Process program =
                 new ProcessBuilder(HeapdiffProgram.find(GrowthOptions.defaults()).file().toString(), "agent").start();
         return "-agentpath:" + new String(program.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();

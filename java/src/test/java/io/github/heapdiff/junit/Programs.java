@@ -48,6 +48,17 @@ final class Programs {
         SESSIONS.add(new byte[SESSION_BYTES]);
     }
 
+    /** Returns an array that stays reachable. The array is so large that Flight Recorder always samples it. */
+    static Object openSession() {
+        byte[] session = new byte[100 * SESSION_BYTES];
+        SESSIONS.add(session);
+        return session;
+    }
+
+    static Object closedSession() {
+        return SESSIONS.remove(SESSIONS.indexOf(openSession()));
+    }
+
     static void closeSession() {
         leakSession();
         SESSIONS.remove(SESSIONS.size() - 1);

@@ -1,0 +1,40 @@
+package io.github.heapdiff.junit;
+
+import java.nio.file.Path;
+import java.util.Optional;
+
+/** The message of an object that was not collected. */
+final class CollectedMessage {
+    private CollectedMessage() {}
+
+    /** {@code frame} is the method whose local variable holds the object. {@code allocation} may be null. */
+    static String of(
+            String type, int collections, ObjectPath path, Optional<String> frame, Allocation allocation, Optional<Path> keptIn) {
+        StringBuilder text = new StringBuilder();
+        text.append(String.format("%s was not collected in %d GCs, because this path keeps it alive:%n%n", type, collections));
+        GrowthMessage.line(text, "root", path.root());
+        frame.ifPresent(name -> GrowthMessage.line(text, "in", name));
+        GrowthMessage.lines(text, "path", path.steps());
+        if (frame.isPresent()) {
+            String note = "a local variable keeps its object alive until its method ends; a lambda can create the object:";
+            GrowthMessage.line(text, "note", note);
+            GrowthMessage.line(text, "", "HeapSnapshots.assertCollected(() -> ...)");
+        }
+        if (allocation == null) {
+            String advice = "unknown; to see the stack, start the JVM with -XX:StartFlightRecording:settings=profile";
+            GrowthMessage.line(text, "allocated", advice);
+            GrowthMessage.line(text, "", "or with heapdiff's agent (-agentpath:...)");
+        } else {
+            GrowthMessage.lines(text, "allocated", GrowthMessage.first(allocation.frames()));
+            if (!allocation.exact()) {
+                GrowthMessage.line(text, "", "(probably: " + of(allocation.samples()) + " of this class)");
+            }
+        }
+        keptIn.ifPresent(folder -> text.append(String.format("%nthe dump is in %s%n", folder)));
+        return text.toString().stripTrailing();
+    }
+
+    private static String of(long samples) {
+        return samples == 1 ? "the stack of 1 recorded object" : "the stack of " + samples + " recorded objects";
+    }
+}
