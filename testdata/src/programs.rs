@@ -104,6 +104,11 @@ pub fn forks() -> PathBuf {
     java("forks").join("Service.java")
 }
 
+/// A Java agent that allocates beside a program. Agent class `Beside`.
+pub fn beside() -> PathBuf {
+    java("jfr").join("Beside.java")
+}
+
 /// Returns the path of a program in `java/overhead`, which counts its operations and measures their time.
 pub fn overhead(name: &str) -> PathBuf {
     java("overhead").join(name)

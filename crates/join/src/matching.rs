@@ -129,10 +129,16 @@ pub fn fit(evidence: &Evidence, dumps: &[Dump]) -> Result<Fit, Refusal> {
     if from_ms > taken(last) {
         return Err(apart(last, from_ms - taken(last), false));
     }
-    let is_during = |dump: &&Dump| (from_ms..=to_ms).contains(&taken(dump));
-    let during = dumps.iter().rfind(is_during);
-    if let Some(during) = during.filter(|_| !evidence.heap_dumps.is_empty()) {
-        return by_event(&evidence.heap_dumps, during);
+    if !evidence.heap_dumps.is_empty() {
+        for dump in dumps.iter().rev() {
+            // A recording that was saved just before the dump cannot have the dump's event.
+            let is_outside = from / NS_PER_MS > taken(dump) || to / NS_PER_MS < taken(dump);
+            match by_event(&evidence.heap_dumps, dump) {
+                Ok(fit) => return Ok(fit),
+                Err(_) if is_outside => {}
+                Err(refusal) => return Err(refusal),
+            }
+        }
     }
     by_identity(evidence, first, last)
 }
@@ -333,6 +339,11 @@ mod tests {
         // The JVM wrote a third dump, which was not given.
         evidence.heap_dumps = vec![event(150, 7)];
         evidence.span_ns = Some((102 * S, 200 * S));
+        let saved_before = [dump(99_500), dump(200_500)];
+        assert!(matches!(
+            fit(&evidence, &saved_before),
+            Ok(Fit::Time { .. })
+        ));
         let dumps = [dump(99_500), dump(205_000)];
         assert!(matches!(fit(&evidence, &dumps), Ok(Fit::Time { .. })));
         let mut other = dumps;

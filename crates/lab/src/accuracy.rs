@@ -84,6 +84,8 @@ pub struct Options {
     #[arg(long, conflicts_with_all = ["smoke", "repeat", "sampling", "one_dump"])]
     recording: bool,
     #[command(flatten)]
+    recorded: recorded::Options,
+    #[command(flatten)]
     tested: run::Tested,
     /// Write the table to this file [default: target/accuracy.md if no option leaves something out]
     #[arg(long, short, value_name = "FILE")]
@@ -128,7 +130,7 @@ impl Options {
             let is_known = subjects.iter().any(|subject| subject.name() == name);
             ensure!(is_known, "there is no scenario named {name}");
         }
-        if self.one_dump || self.recording {
+        if self.one_dump || (self.recording && !self.recorded.without_leaks) {
             subjects.retain(|subject| matches!(subject, Subject::Leak(_)));
         }
         if !self.scenario.is_empty() {
@@ -136,7 +138,7 @@ impl Options {
         }
         ensure!(
             !subjects.is_empty(),
-            "--one-dump and --recording work only with programs that leak"
+            "--one-dump works only with programs that leak, and so does --recording without --without-leaks"
         );
         Ok(subjects)
     }
@@ -188,14 +190,15 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
         return one_dump::goal(&judged);
     }
     if options.recording {
-        let judge = |jdk: &Jdk, subject: &Subject| recorded::judge(jdk, subject, &tools);
+        let asked = &options.recorded;
+        let judge = |jdk: &Jdk, subject: &Subject| recorded::judge(jdk, subject, &tools, asked);
         let judged = run_all(&jdks, &subjects, workers, judge);
-        let text = recorded::table(&jdks, &options.collector, &judged)?;
+        let text = recorded::table(&jdks, &options.collector, asked, &judged)?;
         println!("{text}");
         if let Some(file) = &options.output {
             write(file, &text)?;
         }
-        return recorded::goal(&judged);
+        return recorded::goals(asked, &judged);
     }
     let judge = |jdk: &Jdk, subject: &Subject| judge::judge(jdk, subject, &tools);
     let judgements = run_all(&jdks, &subjects, workers, judge);

@@ -5,29 +5,73 @@
 //! leaking objects. The answer by class alone takes the stack that allocated most objects of the suspect's class in the
 //! recording. The weights of the join were set with the programs at even places of the sorted list of names, so the
 //! results of the others are listed separately.
+//!
+//! With `--without-leaks`, the programs are the fixed twins and the controls. The truth about their suspects comes from
+//! a second run with the agent: an answer is right if the code that the first stack names is also in a stack of the
+//! agent, for a suspect with the same holder.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use heapdiff_sites::packages::{is_framework, is_jdk};
 use serde::Deserialize;
-use testdata::jvm::Jdk;
-use testdata::scenarios::{Expected, Mode, PHASES, Scenario};
+use testdata::jvm::{Jdk, Launch};
+use testdata::programs;
+use testdata::scenarios::{self, CONTROL_PHASES, Dumped, Expected, Mode, PHASES, Scenario};
 
 use super::judge::Share;
-use super::report::Report;
+use super::report::{Report, Suspect};
 use super::subject::{Subject, Tools};
 
 /// The settings of Flight Recorder.
-pub(super) const SETTINGS: [&str; 3] = ["profile", "default", "default,memory-leaks=stack-traces"];
+const SETTINGS: [&str; 3] = ["profile", "default", "default,memory-leaks=stack-traces"];
+
+/// Options of `cargo xtask accuracy --recording`.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Options {
+    /// Record only with these settings of Flight Recorder; may be repeated
+    #[arg(long, value_name = "SETTINGS", value_parser = SETTINGS, requires = "recording")]
+    settings: Vec<String>,
+    /// Let another thread allocate this many times as much as the program
+    #[arg(long, value_name = "TIMES", requires = "recording")]
+    beside: Option<u32>,
+    /// Run the fixed twins and the controls, in place of the programs that leak
+    #[arg(long, requires = "recording")]
+    pub(super) without_leaks: bool,
+}
+
+impl Options {
+    /// Returns the indices in [`SETTINGS`] to use.
+    fn settings(&self) -> impl Iterator<Item = usize> {
+        let is_used =
+            |name: &str| self.settings.is_empty() || self.settings.iter().any(|s| s == name);
+        (0..SETTINGS.len()).filter(move |&at| is_used(SETTINGS[at]))
+    }
+
+    /// Returns the goal for the share of right answers, in percent. Returns `None` if there is none.
+    fn goal(&self, settings: usize, jdk: u32) -> Option<u32> {
+        let is_default = SETTINGS[settings] == "default";
+        match self.beside {
+            Some(10) => Some(if is_default { 75 } else { 88 }),
+            Some(_) => None,
+            None => Some(if is_default || jdk < 25 { 90 } else { 95 }),
+        }
+    }
+}
+
+/// The least share of right answers among those stated at 0.9 or more, in percent.
+const SURE: u32 = 97;
+/// The most by which the share of right answers may be below the stated probability, in points.
+const BELOW: u32 = 10;
 
 /// Number of classes of probabilities, each one tenth wide.
 const TENTHS: usize = 10;
 
-/// The results for one program on one JDK: one for each of the settings.
+/// The results for one program on one JDK.
 #[derive(Debug)]
 pub(super) struct Judged {
     name: &'static str,
@@ -35,7 +79,7 @@ pub(super) struct Judged {
     answers: Result<Vec<Answer>>,
 }
 
-/// The answer on one leak.
+/// The answer on one suspect.
 #[derive(Debug)]
 struct Answer {
     settings: usize,
@@ -61,65 +105,126 @@ struct Site {
     frames: Vec<String>,
 }
 
-/// Runs a leaking program with each of the settings, and judges the reports.
-pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Judged {
-    let run = |scenario: &Scenario| -> Result<Vec<Answer>> {
-        let mut answers = Vec::new();
-        for settings in 0..SETTINGS.len() {
-            answers.extend(run(jdk, scenario, settings, tools)?);
-        }
-        Ok(answers)
+/// Runs a program with each of the settings, and judges the reports.
+pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>, asked: &Options) -> Judged {
+    let answers = if subject.runs_on(jdk) {
+        asked.settings().try_fold(Vec::new(), |mut all, settings| {
+            let bench = Bench {
+                jdk,
+                tools,
+                settings,
+                beside: asked.beside,
+            };
+            all.extend(match subject {
+                Subject::Leak(scenario) if !asked.without_leaks => bench.leak(scenario)?,
+                _ => bench.without_leak(subject)?,
+            });
+            Ok(all)
+        })
+    } else {
+        Ok(Vec::new())
     };
     Judged {
         name: subject.name(),
         jdk: jdk.major(),
-        answers: match subject {
-            Subject::Leak(scenario) if scenario.runs_on(jdk) => run(scenario),
-            _ => Ok(Vec::new()),
-        },
+        answers,
     }
 }
 
-fn run(jdk: &Jdk, scenario: &Scenario, settings: usize, tools: &Tools<'_>) -> Result<Vec<Answer>> {
-    let folder = tools.folder(&format!("{}-recorded-{settings}", scenario.name), jdk)?;
-    let flag = format!("-XX:StartFlightRecording:settings={}", SETTINGS[settings]);
-    let launch = tools
-        .without_agent(scenario.launch(jdk, Mode::Leak)?)
-        .flag(flag);
-    let mut target = launch.start()?;
-    let dumps = tools.dumps_of(&mut target, PHASES, &folder)?;
-    let recording = std::path::absolute(folder.join("rec.jfr"))?;
-    target.jcmd([
-        "JFR.dump".to_owned(),
-        format!("filename={}", recording.display()),
-    ])?;
-    drop(target);
-    let report = folder.join("3.json");
-    let mut compare = Command::new(tools.heapdiff);
-    compare
-        .arg("diff")
-        .args(&dumps)
-        .arg("--recording")
-        .arg(&recording);
-    written(compare.args(["--no-index"]), &report)?;
-    let report = Report::read(&report)?;
-    let by_class = folder.join("sites.json");
-    let mut sites = Command::new(tools.heapdiff);
-    sites
-        .arg("sites")
-        .arg(&recording)
-        .args(["--allocated", "--by", "stack"]);
-    // A recording without any sample is an error for `sites`.
-    let sites = match written(&mut sites, &by_class) {
-        Ok(()) => serde_json::from_slice(&fs::read(&by_class)?)?,
-        Err(_) => Sites { stacks: Vec::new() },
-    };
-    tools.clear(&folder)?;
-    let expected = scenario.expected();
-    Ok(expected
-        .map(|of| Answer::of(of, settings, &report, &sites))
-        .collect())
+/// What the runs of a program have in common.
+struct Bench<'a> {
+    jdk: &'a Jdk,
+    tools: &'a Tools<'a>,
+    /// The index in [`SETTINGS`].
+    settings: usize,
+    beside: Option<u32>,
 }
+
+impl Bench<'_> {
+    fn leak(&self, scenario: &Scenario) -> Result<Vec<Answer>> {
+        let launch = scenario.launch(self.jdk, Mode::Leak)?;
+        let folder = self.folder(scenario.name)?;
+        let report = self.recorded(launch, PHASES, &folder)?;
+        let by_class = folder.join("sites.json");
+        let mut sites = Command::new(self.tools.heapdiff);
+        sites
+            .arg("sites")
+            .arg(folder.join(RECORDING))
+            .args(["--allocated", "--by", "stack"]);
+        // A recording without any sample is an error for `sites`.
+        let sites = match written(&mut sites, &by_class) {
+            Ok(()) => serde_json::from_slice(&fs::read(&by_class)?)?,
+            Err(_) => Sites { stacks: Vec::new() },
+        };
+        self.tools.clear(&folder)?;
+        let expected = scenario.expected();
+        Ok(expected
+            .map(|of| Answer::of(of, self.settings, &report, &sites))
+            .collect())
+    }
+
+    /// Runs the fixed twin of a leak, or a control, once with Flight Recorder and once with the agent.
+    fn without_leak(&self, subject: &Subject) -> Result<Vec<Answer>> {
+        let launch = || match subject {
+            Subject::Leak(scenario) => scenario.launch(self.jdk, Mode::Fixed),
+            Subject::Control(control) => control.launch(self.jdk),
+        };
+        let phases = match subject {
+            Subject::Leak(_) => PHASES,
+            Subject::Control(control) if control.dumped == Dumped::Phases => CONTROL_PHASES,
+            // The dumps are of several JVMs.
+            Subject::Control(_) => return Ok(Vec::new()),
+        };
+        let folder = self.folder(&format!("{}-fixed", subject.name()))?;
+        let report = self.recorded(launch()?, phases, &folder)?;
+        let truth = self.tools.dumps(launch()?, phases, &folder)?;
+        let truth = self.tools.report(&truth, &folder)?;
+        self.tools.clear(&folder)?;
+        let stated = report.suspects.iter().filter(|s| !s.stacks.is_empty());
+        Ok(stated
+            .filter_map(|suspect| Answer::checked(suspect, self.settings, &truth))
+            .collect())
+    }
+
+    fn folder(&self, name: &str) -> Result<PathBuf> {
+        let name = format!("{name}-recorded-{}", self.settings);
+        self.tools.folder(&name, self.jdk)
+    }
+
+    /// Runs a program with Flight Recorder, and compares its dumps.
+    fn recorded(&self, launch: Launch, phases: u32, folder: &Path) -> Result<Report> {
+        let flag = format!(
+            "-XX:StartFlightRecording:settings={}",
+            SETTINGS[self.settings]
+        );
+        let mut launch = self.tools.without_agent(launch).flag(flag);
+        if let Some(times) = self.beside {
+            let classes = self.jdk.compile(&programs::beside())?;
+            let classes = std::path::absolute(classes)?;
+            let attributes = format!("Class-Path: file://{}/\n", classes.display());
+            let jar = self.jdk.agent_jar("Beside", &attributes, folder)?;
+            launch = launch.flag(format!("-javaagent:{}={times}", jar.display()));
+        }
+        let mut target = launch.start()?;
+        let dumps = self.tools.dumps_of(&mut target, phases, folder)?;
+        let recording = std::path::absolute(folder.join(RECORDING))?;
+        let filename = format!("filename={}", recording.display());
+        target.jcmd(["JFR.dump", &filename])?;
+        drop(target);
+        let report = folder.join("recorded.json");
+        let mut compare = Command::new(self.tools.heapdiff);
+        compare
+            .arg("diff")
+            .args(&dumps)
+            .arg("--recording")
+            .arg(&recording);
+        written(compare.args(["--no-index"]), &report)?;
+        Report::read(&report)
+    }
+}
+
+/// The name of the recording.
+const RECORDING: &str = "rec.jfr";
 
 /// Runs heapdiff, which writes a JSON report to `file`.
 fn written(command: &mut Command, file: &Path) -> Result<()> {
@@ -160,12 +265,34 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// Compares the first stack of a suspect with the agent's stacks. Returns `None` if the agent has none for a suspect
+    /// with this holder.
+    fn checked(suspect: &Suspect, settings: usize, truth: &Report) -> Option<Self> {
+        let stack = suspect.stacks.first()?;
+        let mut same = truth.suspects.iter().filter(|s| s.holder == suspect.holder);
+        let truth = same.find(|s| !s.stacks.is_empty())?;
+        let method = |frame: &str| frame.split('(').next().unwrap_or(frame).to_owned();
+        let mut frames = stack.frames.iter();
+        let named = frames.find(|frame| !is_jdk(frame) && !is_framework(frame));
+        let named = method(named?);
+        let mut frames = truth.stacks.iter().flat_map(|stack| &stack.frames);
+        Some(Self {
+            settings,
+            is_right: frames.any(|frame| method(frame) == named),
+            is_right_by_class: false,
+            permille: stack.probability_permille,
+            said: suspect.joined.clone().unwrap_or_default(),
+        })
+    }
+}
+
 impl fmt::Display for Judged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JDK {} {}:", self.jdk, self.name)?;
         match &self.answers {
             Err(error) => return write!(f, " could not be run: {error:#}"),
-            Ok(answers) if answers.is_empty() => return write!(f, " needs another JDK"),
+            Ok(answers) if answers.is_empty() => return write!(f, " no answer"),
             Ok(answers) => {
                 for answer in answers {
                     let permille = answer.permille.unwrap_or(0);
@@ -209,44 +336,74 @@ impl Sums {
     }
 }
 
+/// Returns the names of the programs at even places of the sorted list of all programs that leak. The weights of the
+/// join were set with these.
+fn tuned() -> BTreeSet<&'static str> {
+    let names: BTreeSet<&str> = scenarios::ALL.iter().map(|s| s.name).collect();
+    names.into_iter().step_by(2).collect()
+}
+
+/// Adds up the answers with these settings on this JDK.
+fn sums<'a>(judged: &'a [Judged], is_meant: impl Fn(&Judged, &Answer) -> bool + 'a) -> Sums {
+    let mut sums = Sums::default();
+    for one in judged {
+        for answer in one.answers.as_ref().ok().into_iter().flatten() {
+            if is_meant(one, answer) {
+                sums.add(answer);
+            }
+        }
+    }
+    sums
+}
+
 /// Returns the tables as Markdown.
-pub(super) fn table(jdks: &[Jdk], collector: &str, judged: &[Judged]) -> Result<String> {
+pub(super) fn table(
+    jdks: &[Jdk],
+    collector: &str,
+    asked: &Options,
+    judged: &[Judged],
+) -> Result<String> {
     let versions: Vec<&str> = jdks.iter().map(Jdk::version).collect();
-    let names: BTreeSet<&str> = judged.iter().map(|j| j.name).collect();
-    let even: BTreeSet<&str> = names.iter().copied().step_by(2).collect();
+    let tuned = tuned();
     let mut text = format!(
-        "# Stacks from recordings\n\nJDK {}, {collector}, no agent. Each leak has three dumps and one recording.\n\n\
-         | JDK | settings | first stack right | of these, programs not used for weights | by class alone |\n\
-         |---|---|---|---|---|\n",
+        "# Stacks from recordings\n\nJDK {}, {collector}, no agent",
         versions.join(" and ")
     );
-    let (mut all, mut rest) = (Sums::default(), Sums::default());
-    let mut wrong = String::new();
-    for jdk in jdks {
-        for (settings, name) in SETTINGS.iter().enumerate() {
-            let (mut own, mut others) = (Sums::default(), Sums::default());
-            for one in judged.iter().filter(|j| j.jdk == jdk.major()) {
-                let answers = one.answers.as_ref().ok().into_iter().flatten();
-                for answer in answers.filter(|a| a.settings == settings) {
-                    own.add(answer);
-                    all.add(answer);
-                    if !even.contains(one.name) {
-                        others.add(answer);
-                        rest.add(answer);
-                    }
-                    if !answer.is_right {
-                        let (said, jdk) = (&answer.said, one.jdk);
-                        writeln!(wrong, "- {}, JDK {jdk}, {name}: {said}", one.name)?;
-                    }
-                }
-            }
+    if let Some(times) = asked.beside {
+        write!(text, ", beside {times} times as much other allocation")?;
+    }
+    text.push_str(if asked.without_leaks {
+        ". Fixed twins and controls.\n\n"
+    } else {
+        ". Each leak has three dumps and one recording.\n\n"
+    });
+    text.push_str(
+        "| JDK | settings | first stack right | of these, programs not used for weights | by class alone |\n\
+         |---|---|---|---|---|\n",
+    );
+    for jdk in jdks.iter().map(Jdk::major) {
+        for settings in asked.settings() {
+            let is_own = |j: &Judged, a: &Answer| j.jdk == jdk && a.settings == settings;
+            let own = sums(judged, is_own);
+            let others = sums(judged, |j, a| is_own(j, a) && !tuned.contains(j.name));
+            let name = SETTINGS[settings];
             let (right, by_class) = (own.right, own.by_class);
-            let major = jdk.major();
             writeln!(
                 text,
-                "| {major} | {name} | {right} | {} | {by_class} |",
+                "| {jdk} | {name} | {right} | {} | {by_class} |",
                 others.right
             )?;
+        }
+    }
+    let all = sums(judged, |_, _| true);
+    let rest = sums(judged, |j, _| !tuned.contains(j.name));
+    let mut wrong = String::new();
+    for one in judged {
+        for answer in one.answers.as_ref().ok().into_iter().flatten() {
+            if !answer.is_right {
+                let (said, jdk, name) = (&answer.said, one.jdk, SETTINGS[answer.settings]);
+                writeln!(wrong, "- {}, JDK {jdk}, {name}: {said}", one.name)?;
+            }
         }
     }
     text.push_str(
@@ -277,18 +434,44 @@ pub(super) fn table(jdks: &[Jdk], collector: &str, judged: &[Judged]) -> Result<
     Ok(text)
 }
 
-/// Returns an error if an answer with a probability of at least 0.9 is wrong in more than 3 % of the cases.
-pub(super) fn goal(judged: &[Judged]) -> Result<()> {
-    let answers = judged
-        .iter()
-        .filter_map(|j| j.answers.as_ref().ok())
-        .flatten();
-    let mut sure = Share::default();
-    for answer in answers.filter(|answer| answer.permille >= Some(900)) {
-        sure.count(answer.is_right);
+/// Returns an error that lists the goals that were missed.
+pub(super) fn goals(asked: &Options, judged: &[Judged]) -> Result<()> {
+    let mut missed = Vec::new();
+    let jdks: BTreeSet<u32> = judged.iter().map(|j| j.jdk).collect();
+    if !asked.without_leaks {
+        for (jdk, settings) in jdks
+            .iter()
+            .flat_map(|&jdk| asked.settings().map(move |s| (jdk, s)))
+        {
+            let right = sums(judged, |j, a| j.jdk == jdk && a.settings == settings).right;
+            let goal = asked.goal(settings, jdk).unwrap_or(0);
+            if right.percent().is_some_and(|percent| percent < goal) {
+                let name = SETTINGS[settings];
+                missed.push(format!(
+                    "JDK {jdk}, {name}: {right} right, the goal is {goal} %"
+                ));
+            }
+        }
     }
-    if sure.percent().is_some_and(|percent| percent < 97) {
-        bail!("of answers stated at 0.9 or more, {sure} are right, the goal is 97 %");
+    let tenths = sums(judged, |_, _| true).tenths;
+    for (tenth, share) in (0..).zip(tenths) {
+        let goal = if tenth == 9 {
+            SURE
+        } else {
+            (tenth * 10_u32).saturating_sub(BELOW)
+        };
+        if share.percent().is_some_and(|percent| percent < goal) {
+            missed.push(format!(
+                "stated at 0.{tenth}: {share} right, the goal is {goal} %"
+            ));
+        }
+    }
+    let failed = judged.iter().filter(|j| j.answers.is_err()).count();
+    if failed > 0 {
+        missed.push(format!("{failed} could not be run"));
+    }
+    if !missed.is_empty() {
+        bail!("{}", missed.join("; "));
     }
     Ok(())
 }

@@ -30,6 +30,14 @@ impl Subject {
         }
     }
 
+    /// True if this JDK is recent enough for the program.
+    pub(super) fn runs_on(&self, jdk: &Jdk) -> bool {
+        match self {
+            Subject::Leak(scenario) => scenario.runs_on(jdk),
+            Subject::Control(_) => true,
+        }
+    }
+
     /// True if the program uses published libraries.
     pub(super) fn libraries(&self) -> bool {
         match self {
@@ -186,7 +194,8 @@ impl Tools<'_> {
         Ok(dumps)
     }
 
-    fn dumps(&self, launch: Launch, phases: u32, folder: &Path) -> Result<Vec<PathBuf>> {
+    /// Runs a program with the agent, and takes its dumps.
+    pub(super) fn dumps(&self, launch: Launch, phases: u32, folder: &Path) -> Result<Vec<PathBuf>> {
         self.dumps_of(&mut self.measured(launch).start()?, phases, folder)
     }
 
@@ -210,7 +219,8 @@ impl Tools<'_> {
         Ok(dumps)
     }
 
-    fn report(&self, dumps: &[PathBuf], folder: &Path) -> Result<Report> {
+    /// Returns the report on these dumps.
+    pub(super) fn report(&self, dumps: &[PathBuf], folder: &Path) -> Result<Report> {
         Report::read(&self.written(dumps, folder)?)
     }
 
