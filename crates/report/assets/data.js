@@ -38,7 +38,7 @@ const size = (bytes) => {
   return `${(n / 1024).toFixed(1)} PiB`;
 };
 
-const sign = (n) => (n > 0 ? "+" : n < 0 ? "\u2212" : "");
+const sign = (n) => (n > 0 ? "+" : n < 0 ? "-" : "");
 const signed = (n) => sign(n) + grouped(n);
 const signedSize = (n) => sign(n) + size(n);
 const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "\u2013");

@@ -23,16 +23,16 @@ const completed = (tree) => {
 };
 
 /**
- * Decodes the tree of stacks. Each node is five LEB128 numbers: depth, index of the name, bytes that grew, bytes that
- * shrank, and live bytes in the last dump.
+ * Decodes the tree of stacks, which consists of LEB128 numbers. The first three belong only to the total: bytes that
+ * grew, bytes that shrank, and live bytes in the last dump. Each node is five numbers: depth, index of the name, and the
+ * same three figures.
  */
 const stackTree = (data) => {
   const text = atob(data.tree);
-  let count = 1;
   // The last byte of a number is the only one below 0x80.
   let numbers = 0;
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) < 128) numbers++;
-  count += numbers / 5;
+  const count = 1 + (numbers - 3) / 5;
   const tree = {
     count,
     depth: new Int32Array(count),
@@ -53,9 +53,11 @@ const stackTree = (data) => {
     }
   };
   const { grown, shrunk, after } = tree.values;
-  for (let i = 1; i < count; i++) {
-    tree.depth[i] = next();
-    tree.name[i] = next() + 1;
+  for (let i = 0; i < count; i++) {
+    if (i > 0) {
+      tree.depth[i] = next();
+      tree.name[i] = next() + 1;
+    }
     grown[i] = next();
     shrunk[i] = next();
     after[i] = next();
