@@ -34,8 +34,8 @@ const historyChart = ({ series: { time_ms, live_bytes }, began_ms, began_within 
     return made;
   };
   const label = `Live bytes over time: ${rate}`;
-  const size = { viewBox: `0 -2 ${width} ${height + 4}`, width, height };
-  const chart = drawn("svg", { ...size, role: "img", "aria-label": label });
+  const box = { viewBox: `0 -2 ${width} ${height + 4}`, width, height };
+  const chart = drawn("svg", { ...box, role: "img", "aria-label": label });
   const point = (bytes, i) => `${x(time_ms[i]).toFixed(1)},${(height - (bytes / most) * height).toFixed(1)}`;
   const points = live_bytes.map(point).join(" ");
   const line = { fill: "none", stroke: "currentColor", "stroke-width": "1.5" };

@@ -298,7 +298,7 @@ const showStacks = async (of, window, scroll) => {
     if (error.name !== "AbortError") fault(error.message);
     return;
   }
-  const host = element("div", { class: "flame" });
+  const host = element("div", { class: "flame", id: "flame-graph" });
   const reset = element("button", { type: "button", disabled: "" }, "Reset");
   byId("flame-reset").replaceChildren(reset);
   byId("flame").replaceChildren(host);
