@@ -56,13 +56,16 @@ const isFramework = (text) =>
 /** True for a frame or class that is not the application's. */
 const isRuntime = (text) => isJdk(text) || isFramework(text);
 
+/** Returns the text of a search field in lower case. */
+const searched = (id) => byId(id).value.trim().toLowerCase();
+
 /** Calls `act` with the lower-case text of a search field, 60 ms after the last change. Escape clears the field. */
 const onSearch = (id, act) => {
   const field = byId(id);
   let timer = 0;
   field.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(() => act(field.value.trim().toLowerCase()), 60);
+    timer = setTimeout(() => act(searched(id)), 60);
   });
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !field.value) return;

@@ -22,6 +22,14 @@ const completed = (tree) => {
   return tree;
 };
 
+/** Adds the names to a tree of stacks. Names of classes begin at `first_class`. */
+const withNames = (tree, { names, first_class }) => {
+  tree.names = ["all stacks", ...names.map(printable)];
+  tree.isClass = (node) => tree.name[node] > first_class;
+  tree.kindOf = (node) => (tree.isClass(node) ? ["the class that was allocated"] : []);
+  return tree;
+};
+
 /**
  * Decodes the tree of stacks, which consists of LEB128 numbers. The first three belong only to the total: bytes that
  * grew, bytes that shrank, and live bytes in the last dump. Each node is five numbers: depth, index of the name, and the
@@ -62,24 +70,19 @@ const stackTree = (data) => {
     shrunk[i] = next();
     after[i] = next();
   }
-  tree.names = ["all stacks", ...data.names.map(printable)];
-  tree.isClass = (node) => tree.name[node] > data.first_class;
   tree.details = (node) => {
     const before = after[node] - grown[node] + shrunk[node];
     const place = data.places[tree.name[node] - 1];
     const basis = data.estimated ? " (estimated)" : "";
-    return [
-      ...(place ? [`at ${printable(place)}`] : []),
-      ...(tree.isClass(node) ? ["the class that was allocated"] : []),
-      ...(data.single ? [] : [`${signedSize(grown[node] - shrunk[node])}: ${size(before)} before, ${size(after[node])} after${basis}`]),
-    ];
+    const change = `${signedSize(grown[node] - shrunk[node])}: ${size(before)} before, ${size(after[node])} after${basis}`;
+    return [...(place ? [`at ${printable(place)}`] : []), ...tree.kindOf(node), ...(data.single ? [] : [change])];
   };
-  return completed(tree);
+  return completed(withNames(tree, data));
 };
 
 /**
- * Builds the tree of holder paths, from the GC root to the content. `paths` has the path of each suspect. Widths are the
- * growth of retained bytes.
+ * Builds the tree of holder paths, from the GC root to the content. `paths` has the path of each suspect. Widths are
+ * the growth of retained bytes.
  */
 const holderTree = (suspects, paths) => {
   const top = { children: new Map(), own: 0, ranks: [] };

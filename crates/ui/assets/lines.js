@@ -270,16 +270,18 @@ const flameTree = (data) => {
     count: data.depth.length + 1,
     depth: first(data.depth, Int32Array),
     name: first(data.name.map((n) => n + 1), Int32Array),
-    values: { after: first(data.after, Float64Array), grown: first(data.grown, Float64Array), shrunk: first(data.shrunk, Float64Array) },
-    names: ["all stacks", ...data.names.map(printable)],
-    isClass: (node) => tree.name[node] > data.first_class,
+    values: {
+      after: first(data.after, Float64Array),
+      grown: first(data.grown, Float64Array),
+      shrunk: first(data.shrunk, Float64Array),
+    },
     details: (node) => {
       const { after, grown, shrunk } = tree.values;
-      const change = grown[node] - shrunk[node];
-      return [`${size(after[node])} alive at the end, ${signedSize(change)} since the beginning`];
+      const change = signedSize(grown[node] - shrunk[node]);
+      return [...tree.kindOf(node), `${size(after[node])} alive at the end, ${change} since the beginning`];
     },
   };
-  return completed(tree);
+  return completed(withNames(tree, data));
 };
 
 /** Shows the stacks of a line, or of a row in the comparison of two moments. */
@@ -302,9 +304,15 @@ const showStacks = async (of, window, scroll) => {
   const reset = element("button", { type: "button", disabled: "" }, "Reset");
   byId("flame-reset").replaceChildren(reset);
   byId("flame").replaceChildren(host);
-  flame = new FlameView(host, flameTree(data), { mode: byId("flame-mode").value, label: "Live bytes by allocating stack", reset, content: "allocated class", trunks: true });
+  flame = new FlameView(host, flameTree(data), {
+    mode: byId("flame-mode").value,
+    label: "Live bytes by allocating stack",
+    reset,
+    content: "allocated class",
+    trunks: true,
+  });
   byId("flame").dataset.frames = String(data.depth.length);
-  if (byId("find-frame").value) flame.find(byId("find-frame").value.trim().toLowerCase());
+  flame.find(searched("find-frame"));
   if (scroll) byId("stacks").scrollIntoView({ block: "nearest" });
 };
 
