@@ -490,8 +490,8 @@ fn classes(browser: &mut Browser, is_long: bool) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the colours follow the system until the button is pressed, that the `graphs` on the page are drawn again,
-/// and that the page remembers the button.
+/// Checks that the colours follow the system until the button is pressed, and that the page remembers the button.
+/// `graphs` is the number of graphs on the page, which must have the new colours, too.
 pub(crate) fn theme(browser: &mut Browser, graphs: usize) -> Result<()> {
     const BUTTON: &str = "document.getElementById('theme')";
     for (scheme, is_bright) in [("light", true), ("dark", false)] {

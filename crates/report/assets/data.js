@@ -48,7 +48,10 @@ const isIn = (packages, text) => packages.some((prefix) => text.startsWith(prefi
 /** The frame that replaces the outer frames of a stack if a trace cut them off. */
 const CUT = "...";
 const isJdk = (text) =>
-  text === CUT || isIn(JDK, text.replace(/^class /, "")) || /^\((proxy|unknown)/.test(text) || text.includes(" (lambda).");
+  text === CUT ||
+  isIn(JDK, text.replace(/^class /, "")) ||
+  /^\((proxy|unknown)/.test(text) ||
+  text.includes(" (lambda).");
 const isAddedFramework = (text) => isIn(ADDED_FRAMEWORKS, text);
 const isFramework = (text) =>
   text.includes(" (proxy).") || isAddedFramework(text) || isIn(FRAMEWORKS, text);

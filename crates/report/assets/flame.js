@@ -328,8 +328,8 @@ class FlameView {
   }
 
   /**
-   * True if each stack has this frame, also a stack that has no bytes in this mode. In preorder, the number of a node is
-   * its depth if all nodes before it are above it. Stacks that were cut off count only in the frames above them.
+   * True if each stack has this frame, also a stack that has no bytes in this mode. In preorder, the number of a node
+   * is its depth if all nodes before it are above it. Stacks that were cut off count only in the frames above them.
    */
   isInAll(node) {
     const { tree } = this;

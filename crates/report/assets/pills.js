@@ -38,5 +38,6 @@ const pillBar = (host, show) => {
     host.hidden = !buttons.length;
     show();
   };
-  return { set, pressed: () => pressed, fits: (row) => !pressed || labelsOf(row).some((label) => label.dataset.pill === pressed) };
+  const fits = (row) => !pressed || labelsOf(row).some((label) => label.dataset.pill === pressed);
+  return { set, fits, pressed: () => pressed };
 };

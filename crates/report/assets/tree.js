@@ -32,8 +32,8 @@ const withNames = (tree, { names, first_class }) => {
 
 /**
  * Decodes the tree of stacks, which consists of LEB128 numbers. The first three belong only to the total: bytes that
- * grew, bytes that shrank, and live bytes in the last dump. Each node is five numbers: depth, index of the name, and the
- * same three figures.
+ * grew, bytes that shrank, and live bytes in the last dump. Each node is five numbers: depth, index of the name, and
+ * the same three figures.
  */
 const stackTree = (data) => {
   const text = atob(data.tree);
@@ -74,7 +74,8 @@ const stackTree = (data) => {
     const before = after[node] - grown[node] + shrunk[node];
     const place = data.places[tree.name[node] - 1];
     const basis = data.estimated ? " (estimated)" : "";
-    const change = `${signedSize(grown[node] - shrunk[node])}: ${size(before)} before, ${size(after[node])} after${basis}`;
+    const sizes = `${size(before)} before, ${size(after[node])} after${basis}`;
+    const change = `${signedSize(grown[node] - shrunk[node])}: ${sizes}`;
     return [...(place ? [`at ${printable(place)}`] : []), ...tree.kindOf(node), ...(data.single ? [] : [change])];
   };
   return completed(withNames(tree, data));
@@ -121,7 +122,8 @@ const holderTree = (suspects, paths) => {
     details: (node) => {
       const ranks = nodes[node][2].ranks;
       const more = ranks.length > 8 ? ", \u2026" : "";
-      return ranks.length ? [`${ranks.length > 1 ? "suspects" : "suspect"} ${ranks.slice(0, 8).join(", ")}${more}`] : [];
+      const word = ranks.length > 1 ? "suspects" : "suspect";
+      return ranks.length ? [`${word} ${ranks.slice(0, 8).join(", ")}${more}`] : [];
     },
   };
   return completed(tree);

@@ -1,5 +1,5 @@
-//! Tests how a page looks on a wide screen, on a tablet, on a phone and on paper, in light and dark colours. Also checks the
-//! accessibility rules of axe.
+//! Tests how a page looks on a wide screen, on a tablet, on a phone and on paper, in light and dark colours. Also
+//! checks the accessibility rules of axe.
 
 use std::fs;
 use std::process::Command;
