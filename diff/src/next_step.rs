@@ -30,8 +30,8 @@ pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
         Some("queue") => format!("limit the size of {holder}, or add workers that take elements out"),
         Some("slice") => "copy the part that you need, instead of keeping a view of the whole array or list".to_owned(),
         Some("thread-local") => {
-            let known = suspect.likely_fix.clone();
-            known.unwrap_or_else(|| remove_value("the ThreadLocal"))
+            let thread_local = suspect.thread_local.as_deref().unwrap_or("the ThreadLocal");
+            format!("call remove() of {thread_local} in a finally block at the end of each task")
         }
         Some("timer") => {
             "cancel each task when its result is no longer needed; setRemoveOnCancelPolicy(true) removes it at once".to_owned()
@@ -41,11 +41,6 @@ pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
         _ => return fix_by_holder(suspect),
     };
     Some(fix)
-}
-
-/// Returns the fix for values that stay in a thread local.
-pub(crate) fn remove_value(thread_local: &str) -> String {
-    format!("call remove() of {thread_local} in a finally block at the end of each task")
 }
 
 /// Returns the likely fix for a suspect without a known leak pattern.
@@ -164,6 +159,9 @@ mod tests {
         has(of("a.B.out", "a.C", &stream, None), "reset()");
         let mut full = suspect("a.B.all", "a.C", &[], (5, 100));
         full.path = list.map(str::to_owned).into();
+        full.detector = Some("thread-local".into());
+        full.thread_local = Some("a.Ctx.CURRENT".to_owned());
+        has(likely_fix(&full), "call remove() of a.Ctx.CURRENT in");
         full.detector = Some("listener".into());
         full.verdict = Verdict::Cache;
         has(likely_fix(&full), "none, if the heap has room");

@@ -338,6 +338,8 @@ fn thread_locals_and_variables_have_source_names() {
             let fix = s.likely_fix.as_deref();
             let expected = "call remove() of com.acme.Context.CURRENT in a finally block at the end of each task";
             assert_eq!(fix, Some(expected), "{s:#?}");
+            let field = s.thread_local.as_deref();
+            assert_eq!(field, Some("com.acme.Context.CURRENT"), "{s:#?}");
         }
         s.holder.clone()
     };
@@ -464,6 +466,7 @@ fn each_thread_local_has_its_own_suspect() {
     let found = report.suspects.iter().map(|s| {
         let fix = s.likely_fix.as_deref().unwrap_or_default();
         assert!(fix.contains(&s.holder), "{s:#?}");
+        assert_eq!(s.thread_local.as_deref(), Some(&*s.holder), "{s:#?}");
         (
             &*s.holder,
             &*s.class,

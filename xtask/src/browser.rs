@@ -32,7 +32,7 @@ pub(crate) struct Options {
     /// The browser: Chromium or another one with its protocol [default: found, or installed]
     #[arg(long, value_name = "FILE")]
     browser: Option<PathBuf>,
-    /// Keep the pages and screenshots of them in this folder
+    /// Keep the pages and screenshots of them in this new folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// The agent that records the trace for the live view [default: built]
@@ -62,6 +62,9 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
         None => tools::ensure_chromium()?,
     };
     let axe = seen::Axe::ensure()?;
+    if let Some(folder) = &options.keep {
+        fs::create_dir(folder).with_context(|| format!("--keep {}", folder.display()))?;
+    }
     if !options.live {
         stacks::stacks(&program, &axe, options.keep.as_deref())?;
         reports(options, &program, &axe)?;
@@ -78,9 +81,9 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
 fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = options.keep.as_deref().unwrap_or(temporary.path());
-    fs::create_dir_all(folder)?;
     let folder = fs::canonicalize(folder)?;
-    let (small, large) = (folder.join("small.html"), folder.join("large.html"));
+    let page = |name: &str| folder.join(format!("{name}.html"));
+    let (small, large) = (page("small"), page("large"));
     let dumps = ["before", "after"].map(|d| root().join(format!("testdata/sampled-{d}.hprof.gz")));
     let built = Products::build_test_profile()?;
     run(Command::new(built.heapdiff())
@@ -91,7 +94,7 @@ fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
         .args(["1000", "100000"])
         .arg(&large))?;
     let mut browser = Browser::start(program)?;
-    for (file, find, shrank) in [(&small, "Orders", false), (&large, "Handler3", true)] {
+    for (file, find, is_large) in [(&small, "Orders", false), (&large, "Handler3", true)] {
         println!("==> {}", file.file_name().unwrap_or_default().display());
         let bytes = fs::metadata(file)?.len();
         ensure!(bytes < MOST_BYTES, "the page is too large: {bytes} bytes");
@@ -108,11 +111,11 @@ fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
         let mut page = Page {
             browser: &mut browser,
             find,
-            shrank,
+            is_large,
         };
         page.check()?;
         readable(page.browser)?;
-        theme(page.browser)?;
+        theme(page.browser, 2)?;
         if options.keep.is_some() {
             load(page.browser, file)?;
             pictures(page.browser, file)?;
@@ -120,28 +123,39 @@ fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
         seen::paper(page.browser)?;
         page.browser.no_fault(&ALONE)?;
     }
-    let one = folder.join("one.html");
+    let (one, deep, deep_one) = (page("one"), page("deep"), page("deep-one"));
     run(Command::new(built.heapdiff())
         .arg(&dumps[1])
         .arg("-o")
         .arg(&one))?;
+    run(Command::new(built.example("page")).args([&deep, &deep_one]))?;
+    let (first, holder) = (
+        "document.querySelector('.answer')",
+        "document.querySelector('.suspect .what')",
+    );
     for (file, answer) in [
-        (&small, "document.querySelector('.answer')"),
-        (&one, "document.querySelector('.suspect .what')"),
+        (&small, first),
+        (&one, holder),
+        (&deep, first),
+        (&deep_one, holder),
     ] {
-        let url = format!("file://{}", file.display());
-        browser.call("Page.navigate", json!({"url": url}))?;
-        browser.wait("document.readyState === 'complete'")?;
+        load(&mut browser, file)?;
+        browser
+            .eval("document.querySelectorAll('.suspect').forEach((row) => (row.open = true))")?;
         seen::everywhere(&mut browser, axe, answer).with_context(|| file.display().to_string())?;
         browser.no_fault(&ALONE)?;
     }
-    // The last page is the one of one dump.
+    // The last page is one of one dump.
+    heap_page(&mut browser).context("names of one dump")?;
+    load(&mut browser, &deep)?;
+    deep_page(&mut browser).context("deep stacks")?;
+    load(&mut browser, &one)?;
     readable(&mut browser)?;
-    classes(&mut browser).context("classes of one dump")?;
+    classes(&mut browser, false).context("classes of one dump")?;
     bars(&mut browser).context("what holds most")?;
-    theme(&mut browser).context("the colours of one dump")?;
+    theme(&mut browser, 0).context("the colours of one dump")?;
     browser.no_fault(&ALONE)?;
-    println!("both pages work");
+    println!("the pages of reports have no errors");
     Ok(())
 }
 
@@ -238,17 +252,13 @@ struct Page<'a> {
     browser: &'a mut Browser,
     /// A search text that occurs in the names of some frames.
     find: &'a str,
-    /// True if the report contains stacks whose live bytes decreased.
-    shrank: bool,
+    /// True if the report contains stacks whose live bytes decreased, and more classes than the table shows at once.
+    is_large: bool,
 }
 
 impl Page<'_> {
     fn check(&mut self) -> Result<()> {
-        let alone = "document.querySelectorAll('script[src], link[rel=stylesheet], img').length";
-        ensure!(
-            self.browser.eval(alone)? == 0,
-            "the page must not load other files"
-        );
+        self.browser.is_alone()?;
         self.suspects().context("suspects")?;
         let by_agent = "Boolean(JSON.parse(document.getElementById('report').textContent).snapshots.at(-1).agent)";
         let is_estimated = self.browser.eval(by_agent)? == true;
@@ -270,11 +280,8 @@ impl Page<'_> {
             is_estimated: false,
         };
         graph.check().context("icicle")?;
-        classes(self.browser).context("classes")?;
-        ensure!(
-            self.browser.eval("window.hacked")? == Value::Null,
-            "a name from the dump was executed as a script"
-        );
+        classes(self.browser, self.is_large).context("classes")?;
+        self.browser.is_unharmed()?;
         self.browser.no_fault(&ALONE)
     }
 
@@ -285,7 +292,7 @@ impl Page<'_> {
         // When the page is loaded, the details of the first suspect are open. The keyboard closes and opens them.
         for open in ["false", "true"] {
             self.browser
-                .eval(&format!("{rows}[0].querySelector('summary').focus()"))?;
+                .focus(&format!("{rows}[0].querySelector('summary')"))?;
             self.browser.key("Enter")?;
             self.browser.wait(&format!("{rows}[0].open === {open}"))?;
         }
@@ -324,7 +331,7 @@ impl Page<'_> {
         );
         if shown < all {
             self.browser
-                .eval("document.querySelector('#suspect-list > button').focus()")?;
+                .focus("document.querySelector('#suspect-list > button')")?;
             self.browser.key("Enter")?;
             self.browser
                 .wait(&format!("{rows}.every((r) => !r.hidden)"))?;
@@ -341,7 +348,7 @@ impl Page<'_> {
         let before = self.browser.number(&format!("{SHOWN}.length"))?;
         for at in 0..pills {
             let pill = format!("{PILLS}[{at}]");
-            self.browser.eval(&format!("{pill}.focus()"))?;
+            self.browser.focus(&pill)?;
             self.browser.key("Enter")?;
             self.browser.wait(&format!(
                 "{pill}.getAttribute('aria-pressed') === 'true' && {SHOWN}.length > 0 && \
@@ -350,6 +357,17 @@ impl Page<'_> {
                  {SHOWN}.every((r) => [...r.querySelectorAll('[data-pill]')].some((l) => l.dataset.pill === {pill}.dataset.pill))"
             ))?;
         }
+        // A button and a search can exclude all suspects together.
+        let last = format!("{PILLS}[{}]", pills - 1);
+        self.browser
+            .search("find-suspect", "no suspect has this name")?;
+        self.browser.wait(&format!(
+            "{SHOWN}.length === 0 && document.getElementById('no-suspects').innerText === \
+             `No suspect with the label ${{{last}.dataset.pill}} has a name that contains this.`"
+        ))?;
+        self.browser.key("Escape")?;
+        self.browser.wait(&format!("{SHOWN}.length > 0"))?;
+        self.browser.focus(&last)?;
         self.browser.key("Enter")?;
         self.browser.wait(&format!(
             "{SHOWN}.length === {before} && {PILLS}.every((p) => p.getAttribute('aria-pressed') === 'false')"
@@ -359,7 +377,7 @@ impl Page<'_> {
 
     /// Ensures that the page shows a statement about a suspect only if the suspect's figures support it.
     fn claims(&mut self, at: u32) -> Result<()> {
-        const CLAIMS: [(&str, &str); 4] = [
+        const CLAIMS: [(&str, &str); 5] = [
             (
                 "not covered by samples",
                 "s.coverage.unsampled_bytes > 0 && s.coverage.unsampled_bytes >= Math.floor(s.coverage.growth_bytes / 100)",
@@ -370,8 +388,12 @@ impl Page<'_> {
                 "s.stacks.some((stack) => !stack.frames.length)",
             ),
             (
-                "the start of the trace, perhaps earlier",
+                "the first data point, perhaps earlier",
                 "Boolean(s.history?.began_ms) && !s.history.began_within",
+            ),
+            (
+                "too few GCs for a rate",
+                "Boolean(s.history) && !s.history.slope.ci95",
             ),
         ];
         let row = format!("document.querySelectorAll('.suspect')[{at}]");
@@ -389,10 +411,10 @@ impl Page<'_> {
                 "does suspect {at} show `{claim}`? {told}, but expected {wanted}"
             );
         }
-        // The label of the chart describes its content as text: `1.0 KiB to 2.0 KiB, +1.0 KiB an hour`.
+        // The label of the chart describes its content as text.
         let wanted = format!("Boolean({suspect}.history)");
         let told = format!(
-            "Boolean({row}.querySelector('.details svg')?.getAttribute('aria-label').endsWith(' an hour') )"
+            "Boolean({row}.querySelector('.details svg')?.getAttribute('aria-label').startsWith('Live bytes over time: '))"
         );
         let (wanted, told) = (self.browser.eval(&wanted)?, self.browser.eval(&told)?);
         ensure!(
@@ -412,12 +434,10 @@ impl Page<'_> {
              window.written.push(text); return write.call(this, text, ...at); }; })()",
         )?;
         for mode in ["shrunk", "after", "grown"] {
-            self.browser.eval(&format!(
-                "(() => {{ window.written = []; const s = document.getElementById('flame-mode'); s.value = '{mode}'; \
-                 s.dispatchEvent(new Event('change')); }})()"
-            ))?;
+            self.browser.eval("window.written = []")?;
+            self.browser.choose("flame-mode", mode)?;
             let drawn = "Number(document.getElementById('flame-graph').dataset.drawn)";
-            let any = mode != "shrunk" || self.shrank;
+            let any = mode != "shrunk" || self.is_large;
             let drawn = self.browser.number(drawn)?;
             ensure!(
                 (drawn > 0.0) == any,
@@ -430,8 +450,8 @@ impl Page<'_> {
     }
 }
 
-/// Checks the table of classes: sorting, search and scrolling.
-fn classes(browser: &mut Browser) -> Result<()> {
+/// Checks the table of classes: sorting, search and scrolling. `is_long` is true if the table must have a scroll bar.
+fn classes(browser: &mut Browser, is_long: bool) -> Result<()> {
     let rows = "document.querySelectorAll('.room .row')";
     let shown = browser.number(&format!("{rows}.length"))?;
     ensure!(
@@ -442,7 +462,7 @@ fn classes(browser: &mut Browser) -> Result<()> {
     let mut orders = vec![browser.eval(&first)?];
     let heading = "document.querySelector('.head .class')";
     for sorted in ["ascending", "descending"] {
-        browser.eval(&format!("{heading}.querySelector('button').focus()"))?;
+        browser.focus(&format!("{heading}.querySelector('button')"))?;
         browser.key("Enter")?;
         browser.wait(&format!(
             "{heading}.getAttribute('aria-sort') === '{sorted}'"
@@ -460,7 +480,9 @@ fn classes(browser: &mut Browser) -> Result<()> {
     browser.wait(&format!("{rows}.length > 0"))?;
     // Scrolling replaces the rows of the table.
     let grid = "document.querySelector('.grid')";
-    if browser.number(&format!("{grid}.scrollHeight - {grid}.clientHeight"))? > 1000.0 {
+    if is_long {
+        let hidden = browser.number(&format!("{grid}.scrollHeight - {grid}.clientHeight"))?;
+        ensure!(hidden > 1000.0, "the table has no room to scroll");
         let before = browser.eval(&first)?;
         browser.eval(&format!("{grid}.scrollTop = {grid}.scrollHeight / 2"))?;
         browser.wait(&format!("{first} !== {before}"))?;
@@ -469,20 +491,23 @@ fn classes(browser: &mut Browser) -> Result<()> {
 }
 
 /// Checks that the colours follow the system until the button is pressed, and that the page remembers the button.
-pub(crate) fn theme(browser: &mut Browser) -> Result<()> {
+/// `graphs` is the number of graphs on the page, which must have the new colours, too.
+pub(crate) fn theme(browser: &mut Browser, graphs: usize) -> Result<()> {
     const BUTTON: &str = "document.getElementById('theme')";
     for (scheme, is_bright) in [("light", true), ("dark", false)] {
         browser.prefer(scheme)?;
         browser.wait(&format!("{BRIGHT} === {is_bright}"))?;
+        graph::has_colours(browser, graphs).context(scheme)?;
     }
     for is_bright in [true, false, true] {
         let to = if is_bright { "light" } else { "dark" };
         browser.wait(&format!(
             "{BUTTON}.getAttribute('aria-label') === 'Switch to {to} colours'"
         ))?;
-        browser.eval(&format!("{BUTTON}.focus()"))?;
+        browser.focus(BUTTON)?;
         browser.key("Enter")?;
         browser.wait(&format!("{BRIGHT} === {is_bright}"))?;
+        graph::has_colours(browser, graphs).with_context(|| format!("after the button: {to}"))?;
     }
     // The system prefers dark colours. Without the stored choice, the page follows the system again.
     reloaded(browser, true)?;
@@ -523,7 +548,7 @@ fn bars(browser: &mut Browser) -> Result<()> {
          const [all, part] = row.querySelectorAll('.weight rect'); \
          const share = 100 * part.getBoundingClientRect().width / all.getBoundingClientRect().width; \
          return [row.querySelector('.grown').textContent, share]; }) \
-         .filter(([said, share]) => Math.abs(parseFloat(said.split(', ')[1]) - share) > 0.5)",
+         .filter(([said, share]) => !(Math.abs(parseFloat(said.split(', ')[1]) - share) <= 0.5))",
     )?;
     ensure!(
         wrong.as_array().is_some_and(Vec::is_empty),
@@ -532,6 +557,68 @@ fn bars(browser: &mut Browser) -> Result<()> {
     let holders = browser.number("document.querySelectorAll('.suspect .weight').length")?;
     ensure!(holders > 0.0, "there are no holders");
     Ok(())
+}
+
+/// Checks the page of one dump with long names: the name of a `ThreadLocal`, and sentences about stacks.
+fn heap_page(browser: &mut Browser) -> Result<()> {
+    const PATH: &str = "document.querySelector('.suspect .path .holder').textContent";
+    browser.is_alone()?;
+    let held = browser.eval("document.querySelector('.suspect .what .name').textContent")?;
+    let held = held.as_str().unwrap_or_default();
+    let step = browser.eval(PATH)?;
+    ensure!(
+        held.ends_with(".CURRENT") && step == format!("ThreadLocal {held}"),
+        "the step of the holder {held} is {step}"
+    );
+    let labels = browser
+        .eval("[...document.querySelectorAll('.suspect dt')].map((label) => label.textContent)")?;
+    for label in ["from", "sampled", "code"] {
+        let has_label = |labels: &Vec<Value>| labels.iter().any(|l| l == label);
+        ensure!(
+            labels.as_array().is_some_and(has_label),
+            "no sentence has the label `{label}`: {labels}"
+        );
+    }
+    // A stack without frames has a sentence, which must not look like a frame.
+    let none = "[...document.querySelectorAll('.stack')].filter((s) => s.textContent.includes('(no stack was recorded)'))";
+    ensure!(
+        browser.eval(&format!("{none}.length"))? == 1
+            && browser.eval(&format!("{none}[0].querySelectorAll('li').length"))? == 0,
+        "the page shows a wrong stack in place of a missing one"
+    );
+    browser.is_unharmed()
+}
+
+/// Checks what a page says about frames that stacks share: all stacks that grew share frames, but the stack that shrank
+/// does not have these frames.
+fn deep_page(browser: &mut Browser) -> Result<()> {
+    const SAID: &str = "document.querySelector('#flame-graph .said').textContent";
+    for (mode, whose) in [
+        ("grown", "100.0 % of the bytes"),
+        ("after", "88.9 % of the bytes"),
+    ] {
+        browser.choose("flame-mode", mode)?;
+        browser.focus("document.querySelector('#flame-graph canvas')")?;
+        for key in ["Home", "ArrowDown"] {
+            browser.key(key)?;
+        }
+        let wanted = format!("57 frames that {whose} share: ");
+        browser
+            .wait(&format!("{SAID}.startsWith('{wanted}')"))
+            .with_context(|| format!("{mode}: {:?}", browser.eval(SAID)))?;
+    }
+    // The suspect that the agent does not track has stacks of dead or live objects.
+    let of = |at: u32| format!("document.querySelectorAll('.suspect')[{at}]");
+    for (at, parts) in [
+        (1, ["4.9 KiB allocated, 3 samples", "sampled"]),
+        (2, ["allocating code unknown: no matching sample", "code"]),
+    ] {
+        browser.eval(&format!("{}.open = true", of(at)))?;
+        for part in parts {
+            browser.wait(&format!("{}.textContent.includes('{part}')", of(at)))?;
+        }
+    }
+    browser.no_fault(&ALONE)
 }
 
 /// Saves screenshots of the whole page, light and dark, beside its file.

@@ -314,9 +314,12 @@ pub(super) fn reports_per_output(
     };
     let shape = |output: &Output| {
         let (mut diff, format) = (report.clone(), output.format);
-        if format.is_read_by_people() {
+        let rows = setup.rows_in(format, CHANGED_CLASSES);
+        let is_cut_page = format == Format::Html && rows < diff.classes.len();
+        if format.is_read_by_people() || is_cut_page {
             // In reports for people, classes are sorted by the growth of their shallow size. Sorting by retained size
-            // would put the classes that hold the suspects first.
+            // would put the classes that hold the suspects first. A page has a sortable table, so the order matters
+            // only if --top limits the table: then the page must list the same classes as the text.
             let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
             diff.classes.sort_by_key(|class| Reverse(key(class)));
         }
@@ -328,7 +331,6 @@ pub(super) fn reports_per_output(
         if format.is_read_by_people() {
             view.focus_stacks(&mut diff.suspects);
         }
-        let rows = setup.rows_in(format, CHANGED_CLASSES);
         let more_classes = diff.classes.len().saturating_sub(rows);
         diff.classes.truncate(rows);
         let mut report = DiffReport {

@@ -264,6 +264,49 @@ fn html_and_svg_are_well_formed() {
 }
 
 #[test]
+fn top_limits_the_classes_of_a_page_as_in_text() {
+    let folder = folder();
+    let embedded = |page: &str, id: &str| -> Value {
+        let (_, rest) = page.split_once(&format!("id=\"{id}\">")).expect("data");
+        let (json, _) = rest.split_once("</script>").expect("its end");
+        serde_json::from_str(json).expect("JSON")
+    };
+    for dumps in [&DUMPS[..], &DUMPS[1..]] {
+        let written = |top: &[&str]| {
+            let files = ["-o", "r.html", "-o", "r.txt"];
+            run(folder.path(), &[dumps, &files, top].concat());
+            let read = |name| fs::read_to_string(folder.path().join(name)).expect("a report");
+            (read("r.html"), read("r.txt"))
+        };
+        let (page, _) = written(&[]);
+        let all = embedded(&page, "report")["classes"].clone();
+        let all = all.as_array().expect("classes").len();
+        assert!(
+            all > 5 && !page.contains(" (--top N shows more)</p>"),
+            "{all}"
+        );
+        let (page, text) = written(&["--top", "3"]);
+        let report = embedded(&page, "report");
+        let classes = report["classes"].as_array().expect("classes");
+        assert_eq!(classes.len(), 3);
+        for class in classes {
+            let line = format!("  {}\n", class["class"].as_str().expect("a name"));
+            assert!(text.contains(&line), "{line}: {text}");
+        }
+        let data = if dumps.len() > 1 {
+            "sentences"
+        } else {
+            "report"
+        };
+        assert_eq!(embedded(&page, data)["all_classes"], all);
+        let more = text
+            .lines()
+            .find(|l| l.ends_with("(--top N shows more)") && l.contains("class"));
+        assert!(page.contains(&format!("{}</p>", more.expect("a note"))));
+    }
+}
+
+#[test]
 fn classes_of_a_recording_add_up_to_its_stacks() {
     let folder = folder();
     for recording in ["testdata/recorded.jfr.gz", "live.jfr"] {

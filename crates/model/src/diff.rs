@@ -295,6 +295,11 @@ pub struct Suspect {
     /// Name of the known leak pattern; null if no pattern matches. The first of `reasons` describes it.
     #[schemars(extend("enum" = or_null(&DETECTORS)))]
     pub detector: Option<Cow<'static, str>>,
+    /// The field that refers to the ThreadLocal whose values hold the objects. Only for the leak pattern thread-local,
+    /// and only if such a field is found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub thread_local: Option<String>,
     /// How the retained bytes changed from dump to dump; null for two dumps.
     #[schemars(extend("enum" = or_null(&TRENDS)))]
     pub trend: Option<Cow<'static, str>>,

@@ -106,6 +106,11 @@ pub struct HeapSuspect {
     /// Name of the known leak pattern; null if no pattern matches. The first of `reasons` describes it.
     #[schemars(extend("enum" = or_null(&DETECTORS)))]
     pub detector: Option<Cow<'static, str>>,
+    /// The field that refers to the ThreadLocal whose values hold the objects. Only for the leak pattern thread-local,
+    /// and only if such a field is found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub thread_local: Option<String>,
     /// Number of objects that hold the content. 1 for one collection; more if, for example, each tenant has a
     /// collection.
     #[schemars(extend("minimum" = 1))]
@@ -174,6 +179,7 @@ impl From<&Suspect> for HeapSuspect {
             shallow_bytes: last(&suspect.shallow_bytes),
             retained_bytes: last(&suspect.retained_bytes),
             detector: suspect.detector,
+            thread_local: suspect.thread_local,
             holders: suspect.holders,
             also_held_by: suspect.also_held_by,
             off_heap_bytes: last(&suspect.off_heap_bytes),
@@ -216,6 +222,7 @@ impl From<HeapSuspect> for Suspect {
                 unsampled_bytes: coverage.unsampled_bytes,
             },
             detector: suspect.detector,
+            thread_local: suspect.thread_local,
             holders: suspect.holders,
             also_held_by: suspect.also_held_by,
             off_heap_bytes: vec![suspect.off_heap_bytes],

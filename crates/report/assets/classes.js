@@ -6,10 +6,11 @@ const CLASS_ROW = 28;
 const PRINTED = 100;
 
 /**
- * Shows the table. `figures` are the columns after the names: title, value, and text of a value. `by` is the number of the
- * column by which the table is sorted at first. `changed` is a word after the number of all classes.
+ * Shows the table. `all` is the number of classes, listed or not. `figures` are the columns after the names: title,
+ * value, and text of a value. `by` is the number of the column by which the table is sorted at first. `changed` is a
+ * word after the number of all classes.
  */
-const showClasses = (classes, { label, figures, by, changed = "" }) => {
+const showClasses = (classes, { all, label, figures, by, changed = "" }) => {
   const columns = [
     ["class", (c) => c.class, null],
     ["loader", (c) => c.loader || "", null],
@@ -63,8 +64,8 @@ const showClasses = (classes, { label, figures, by, changed = "" }) => {
     [...head.children].forEach((cell, i) => {
       cell.setAttribute("aria-sort", i === by ? (down ? "descending" : "ascending") : "none");
     });
-    byId("class-count").textContent =
-      shown.length === classes.length ? `${grouped(classes.length)}${changed}` : `${grouped(shown.length)} of ${grouped(classes.length)}`;
+    const part = shown.length === all ? "" : `${grouped(shown.length)} of `;
+    byId("class-count").textContent = `${part}${grouped(all)}${changed}`;
     grid.scrollTop = 0;
     draw();
   };

@@ -38,7 +38,7 @@ const size = (bytes) => {
   return `${(n / 1024).toFixed(1)} PiB`;
 };
 
-const sign = (n) => (n > 0 ? "+" : n < 0 ? "\u2212" : "");
+const sign = (n) => (n > 0 ? "+" : n < 0 ? "-" : "");
 const signed = (n) => sign(n) + grouped(n);
 const signedSize = (n) => sign(n) + size(n);
 const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "\u2013");
@@ -48,7 +48,10 @@ const isIn = (packages, text) => packages.some((prefix) => text.startsWith(prefi
 /** The frame that replaces the outer frames of a stack if a trace cut them off. */
 const CUT = "...";
 const isJdk = (text) =>
-  text === CUT || isIn(JDK, text.replace(/^class /, "")) || /^\((proxy|unknown)/.test(text) || text.includes(" (lambda).");
+  text === CUT ||
+  isIn(JDK, text.replace(/^class /, "")) ||
+  /^\((proxy|unknown)/.test(text) ||
+  text.includes(" (lambda).");
 const isAddedFramework = (text) => isIn(ADDED_FRAMEWORKS, text);
 const isFramework = (text) =>
   text.includes(" (proxy).") || isAddedFramework(text) || isIn(FRAMEWORKS, text);
@@ -56,13 +59,16 @@ const isFramework = (text) =>
 /** True for a frame or class that is not the application's. */
 const isRuntime = (text) => isJdk(text) || isFramework(text);
 
+/** Returns the text of a search field in lower case. */
+const searched = (id) => byId(id).value.trim().toLowerCase();
+
 /** Calls `act` with the lower-case text of a search field, 60 ms after the last change. Escape clears the field. */
 const onSearch = (id, act) => {
   const field = byId(id);
   let timer = 0;
   field.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(() => act(field.value.trim().toLowerCase()), 60);
+    timer = setTimeout(() => act(searched(id)), 60);
   });
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !field.value) return;

@@ -37,17 +37,18 @@ const hash = (text) => {
   return Math.abs(h);
 };
 
-/** The text above a graph while no frame is chosen. */
+/** The text above a graph before the user chooses a frame. */
 const HINT =
   "Point at a frame or tap it to see its figures. A click, a second tap or Enter zooms, Escape resets, arrow keys move.";
 
 class FlameView {
   /**
-   * `content` says what an innermost bar stands for, for example an allocated class. If `trunks` is true, the frames
-   * that lead to the first branching are drawn as one bar.
+   * `content` is the word in the legend for the last bar of a stack, such as "allocated class". If `trunks` is true, a
+   * chain of frames without branches is drawn as one bar.
    */
   constructor(host, tree, { mode, label, reset, content, trunks = false }) {
-    Object.assign(this, { host, tree, mode, reset, content, trunks, zoomed: 0, chosen: 0, shown: -1, rows: [], matches: null });
+    Object.assign(this, { host, tree, mode, reset, content, trunks, zoomed: 0, chosen: 0, shown: -1 });
+    Object.assign(this, { rows: [], matches: null, touched: false });
     this.canvas = element("canvas", {
       tabindex: "0",
       role: "application",
@@ -71,12 +72,16 @@ class FlameView {
     this.runtime = Uint8Array.from(tree.names, (text) => (isRuntime(text) ? 1 : 0));
     this.canvas.addEventListener("mousemove", (event) => this.hover(event));
     this.canvas.addEventListener("mouseleave", () => this.describe(this.chosen));
+    // Only this event has the pointer's type in all browsers: a click is a plain mouse event in older ones.
+    this.canvas.addEventListener("pointerdown", (event) => (this.touched = event.pointerType === "touch"));
     this.canvas.addEventListener("click", (event) => {
       const node = this.at(event.offsetX, event.offsetY);
       if (node < 0) return;
       // A finger cannot point at a frame without a tap, so the first tap shows the figures, and the second one zooms.
-      if (event.pointerType === "touch" && node !== this.chosen) this.choose(node);
-      else this.enter(node);
+      // A tap does not scroll, because the next tap has to hit the same frame.
+      if (this.touched && node !== this.chosen) this.choose(node, false);
+      else this.enter(node, !this.touched);
+      this.point(this.at(event.offsetX, event.offsetY));
     });
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     this.canvas.addEventListener("focus", () => this.draw());
@@ -175,13 +180,13 @@ class FlameView {
     return trunk.flatMap((each) => this.children(each).filter((child) => !inner.has(child)));
   }
 
-  /** Zooms into a bar, or unfolds it. */
-  enter(node) {
+  /** Zooms into a bar, or unfolds it. If `scrolls` is true, scrolls to the bar. */
+  enter(node, scrolls = true) {
     if (this.folded(node)) {
       this.unfolded.add(node);
-      this.choose(node);
+      this.choose(node, scrolls);
     } else {
-      this.zoom(node);
+      this.zoom(node, scrolls);
     }
   }
 
@@ -190,13 +195,13 @@ class FlameView {
     this.zoom(0);
   }
 
-  zoom(node) {
+  zoom(node, scrolls = true) {
     this.zoomed = node;
     this.host.dataset.zoom = this.tree.names[this.tree.name[node]];
-    this.choose(node);
+    this.choose(node, scrolls);
   }
 
-  choose(node) {
+  choose(node, scrolls = true) {
     this.chosen = node;
     this.shown = -1;
     // Keep the chosen frame in view: if it is not below the zoomed frame, zoom out to it.
@@ -205,7 +210,7 @@ class FlameView {
     this.host.dataset.chosen = this.tree.names[this.tree.name[node]];
     this.draw();
     this.describe(node);
-    if (document.activeElement === this.canvas) this.inSight(this.placeOf(node)?.[1] ?? 0);
+    if (scrolls && document.activeElement === this.canvas) this.inSight(this.placeOf(node)?.[1] ?? 0);
   }
 
   /**
@@ -220,8 +225,8 @@ class FlameView {
   }
 
   /**
-   * Marks frames whose name contains a text in lower case, and adds up their values. If a path has several matches, only the one
-   * nearest to the root is counted, because its value includes the values of the others.
+   * Marks frames whose name contains a text in lower case, and adds up their values. If a path has several matches,
+   * only the one nearest to the root is counted, because its value includes the values of the others.
    */
   find(wanted) {
     const { tree, values } = this;
@@ -316,9 +321,20 @@ class FlameView {
     const trunk = this.folded(node);
     if (!trunk) return fitted(this.tree.names[this.tree.name[node]], room);
     const frames = `${grouped(trunk.length)} frames`;
-    const [part, all] = [this.values[trunk.at(-1)], this.values[0]];
-    const long = `${frames} that ${part === all ? "all stacks" : `${percent(part, all)} of the bytes`} share`;
+    const last = trunk.at(-1);
+    const whose = this.isInAll(last) ? "all stacks" : `${percent(this.values[last], this.values[0])} of the bytes`;
+    const long = `${frames} that ${whose} share`;
     return [long, frames].find((text) => text.length <= room) ?? "\u2026";
+  }
+
+  /**
+   * True if each stack has this frame, also a stack that has no bytes in this mode. In preorder, the number of a node
+   * is its depth if all nodes before it are above it. Stacks that were cut off count only in the frames above them.
+   */
+  isInAll(node) {
+    const { tree } = this;
+    const isAlone = tree.depth[node] === node && tree.end[node] === tree.count;
+    return isAlone && Object.values(tree.values).every((values) => values[node] === values[0]);
   }
 
   /** Shows name and figures of a bar above the graph. */
@@ -356,8 +372,14 @@ class FlameView {
 
   hover(event) {
     const node = this.at(event.offsetX, event.offsetY);
-    this.canvas.style.cursor = node >= 0 ? "pointer" : "default";
+    this.point(node);
     this.describe(node < 0 ? this.chosen : node);
+  }
+
+  /** Sets the form of the pointer over a bar. A click on the zoomed frame does nothing if this frame is chosen. */
+  point(node) {
+    const acts = node >= 0 && (this.folded(node) || node !== this.zoomed || node !== this.chosen);
+    this.canvas.style.cursor = acts ? "pointer" : "default";
   }
 
   colours() {

@@ -14,8 +14,10 @@ const framesView = (frames) => {
   const lines = [];
   let folded = [];
   const unfold = () => {
-    const whose = [...new Set(folded.map((frame) => (isFramework(frame) ? "framework" : "JDK")))].sort().reverse().join(" and ");
-    const count = element("summary", {}, `\u2026 ${grouped(folded.length)} ${whose} frame${folded.length > 1 ? "s" : ""}`);
+    const kinds = new Set(folded.map((frame) => (isFramework(frame) ? "framework" : "JDK")));
+    const whose = [...kinds].sort().reverse().join(" and ");
+    const word = folded.length > 1 ? "frames" : "frame";
+    const count = element("summary", {}, `\u2026 ${grouped(folded.length)} ${whose} ${word}`);
     const all = element("details", {}, count, element("ol", { class: "frames" }, ...folded.map(line)));
     if (folded.length) lines.push(element("li", { class: "runtime" }, all));
     folded = [];

@@ -9,7 +9,9 @@ const rows = [...document.querySelectorAll(".suspect")];
 const pills = pillBar(byId("pills"), () => rows.forEach((row) => (row.hidden = !pills.fits(row))));
 pills.set(rows);
 
-showClasses(JSON.parse(byId("report").textContent).classes, {
+const { classes, all_classes } = JSON.parse(byId("report").textContent);
+showClasses(classes, {
+  all: all_classes,
   label: "Classes",
   figures: [
     ["objects", (c) => c.objects, grouped],

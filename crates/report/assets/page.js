@@ -2,6 +2,7 @@
 
 showSuspects(report.suspects);
 showClasses(report.classes, {
+  all: sentences.all_classes,
   label: "Classes that changed",
   figures: [
     ["objects", (c) => c.objects.at(-1) ?? 0, grouped],
@@ -29,7 +30,8 @@ if (flameData) {
   onSearch("find-frame", (text) => view.find(text));
 }
 
-const holders = new FlameView(byId("held-graph"), holderTree(report.suspects, sentences.suspects.map((said) => said.path)), {
+const paths = sentences.suspects.map((said) => said.path);
+const holders = new FlameView(byId("held-graph"), holderTree(report.suspects, paths), {
   mode: "grown",
   label: "Retained growth by holder path",
   reset: byId("held-reset"),

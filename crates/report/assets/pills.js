@@ -1,8 +1,8 @@
 // Buttons that filter rows by a label, such as the verdict of a suspect.
 
 /**
- * Manages the buttons in `host`, one for each label. Elements with the attribute `data-pill` are the labels of a row, and
- * can be clicked, too. `show` has to hide the rows that do not fit the pressed button.
+ * Manages the buttons in `host`, one for each label. Elements with the attribute `data-pill` are the labels of a row,
+ * and can be clicked, too. `show` has to hide the rows that do not fit the pressed button.
  */
 const pillBar = (host, show) => {
   let pressed = null;
@@ -38,5 +38,6 @@ const pillBar = (host, show) => {
     host.hidden = !buttons.length;
     show();
   };
-  return { set, fits: (row) => !pressed || labelsOf(row).some((label) => label.dataset.pill === pressed) };
+  const fits = (row) => !pressed || labelsOf(row).some((label) => label.dataset.pill === pressed);
+  return { set, fits, pressed: () => pressed };
 };

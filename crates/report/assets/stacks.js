@@ -19,8 +19,9 @@ const show = () => {
   const host = element("div", { class: "flame", id: "flame-graph" });
   byId("flame-graph").replaceWith(host);
   const trunks = which === "callers";
-  view = new FlameView(host, trees.get(which), { mode: "grown", label: document.title, reset, content: "allocated class", trunks });
-  view.find(byId("find-frame").value.trim().toLowerCase());
+  const options = { mode: "grown", label: document.title, reset, content: "allocated class", trunks };
+  view = new FlameView(host, trees.get(which), options);
+  view.find(searched("find-frame"));
 };
 
 order.addEventListener("change", show);

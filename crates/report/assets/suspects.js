@@ -21,9 +21,9 @@ const fact = (list, label, ...values) =>
 
 /**
  * Returns the history from a trace as a line chart. Each point is the minimum of the live bytes in one part of the
- * time.
+ * time. `rate` is the sentence about the growth per hour.
  */
-const historyView = ({ series: { time_ms, live_bytes }, slope, began_ms, began_within }) => {
+const historyChart = ({ series: { time_ms, live_bytes }, began_ms, began_within }, rate) => {
   const [width, height] = [480, 60];
   const most = Math.max(1, ...live_bytes);
   const [from, to] = [time_ms[0], time_ms.at(-1)];
@@ -33,42 +33,53 @@ const historyView = ({ series: { time_ms, live_bytes }, slope, began_ms, began_w
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
     return made;
   };
-  const told = `${size(live_bytes[0] ?? 0)} to ${size(live_bytes.at(-1) ?? 0)}, ${signedSize(slope.bytes_per_hour)} an hour`;
-  const chart = drawn("svg", { viewBox: `0 -2 ${width} ${height + 4}`, width, height, role: "img", "aria-label": told });
-  const points = live_bytes.map((bytes, i) => `${x(time_ms[i]).toFixed(1)},${(height - (bytes / most) * height).toFixed(1)}`);
-  chart.append(drawn("polyline", { points: points.join(" "), fill: "none", stroke: "currentColor", "stroke-width": "1.5" }));
+  const label = `Live bytes over time: ${rate}`;
+  const box = { viewBox: `0 -2 ${width} ${height + 4}`, width, height };
+  const chart = drawn("svg", { ...box, role: "img", "aria-label": label });
+  const point = (bytes, i) => `${x(time_ms[i]).toFixed(1)},${(height - (bytes / most) * height).toFixed(1)}`;
+  const points = live_bytes.map(point).join(" ");
+  const line = { fill: "none", stroke: "currentColor", "stroke-width": "1.5" };
+  chart.append(drawn("polyline", { ...line, points }));
   if (began_within && began_ms >= from) {
     const at = x(began_ms).toFixed(1);
-    chart.append(drawn("line", { x1: at, x2: at, y1: 0, y2: height, stroke: "currentColor", "stroke-dasharray": "3 3" }));
+    const began = { x1: at, x2: at, y1: 0, y2: height, stroke: "currentColor", "stroke-dasharray": "3 3" };
+    chart.append(drawn("line", began));
   }
-  const utc = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
-  const since = began_ms ? [began_within ? utc(began_ms) : "the start of the trace, perhaps earlier"] : [];
-  return { history: [chart, told], since };
+  return chart;
 };
 
-/** Returns the details of a suspect. `said` contains the path, and sentences about the samples. */
+/** Returns the details of a suspect. `said` contains the path, and sentences that other formats show, too. */
 const suspectDetails = (suspect, said) => {
   const facts = element("dl");
+  const retained = series(suspect.retained_bytes, size);
   fact(facts, "class", name(suspect.class));
-  fact(facts, "objects", `${series(suspect.objects, grouped)}, which retain ${series(suspect.retained_bytes, size)}`);
+  fact(facts, "objects", `${series(suspect.objects, grouped)}, which retain ${retained}`);
   if (suspect.off_heap_bytes?.length) fact(facts, "off heap", series(suspect.off_heap_bytes, size));
   const path = element("ol", { class: "path" });
-  said.path.forEach((step, i) => path.append(element("li", i === said.holder ? { class: "holder" } : {}, name(step))));
+  said.path.forEach((step, i) => {
+    path.append(element("li", i === said.holder ? { class: "holder" } : {}, name(step)));
+  });
   fact(facts, "path", path);
   fact(facts, "why", ...suspect.reasons.map(printable));
-  if (suspect.history?.series.time_ms.length) {
-    const { history, since } = historyView(suspect.history);
-    fact(facts, "history", ...history);
-    if (since.length) fact(facts, "since", ...since);
+  if (said.rate) {
+    const chart = suspect.history.series.time_ms.length ? [historyChart(suspect.history, said.rate)] : [];
+    fact(facts, "history", ...chart, said.rate);
   }
+  if (said.began) fact(facts, "since", said.began);
   const through = suspect.allocated_through;
   if (through) fact(facts, "through", name(through.frame), said.through);
-  if (suspect.stacks.length) {
-    fact(facts, "from", ...suspect.stacks.map((stack, i) => stackView(stack, said.stacks[i])));
-    fact(facts, "sampled", said.sampled);
-  }
+  // A suspect without stacks may have stacks that allocated objects of its class, dead or alive.
+  const { stacks, allocated_at = [] } = suspect;
+  const listed = stacks.length ? stacks : allocated_at.map(({ frames }) => ({ class: suspect.class, frames }));
+  const showStacks = () => {
+    if (listed.length) fact(facts, "from", ...listed.map((stack, i) => stackView(stack, said.stacks[i])));
+  };
+  if (stacks.length) showStacks();
+  for (const [label, sentence] of said.evidence) fact(facts, label, sentence);
+  if (!stacks.length) showStacks();
   if (suspect.likely_fix) fact(facts, "fix", printable(suspect.likely_fix));
-  if (suspect.next?.length) fact(facts, "next", ...suspect.next.map((command) => element("code", {}, printable(command))));
+  const next = suspect.next ?? [];
+  if (next.length) fact(facts, "next", ...next.map((command) => element("code", {}, printable(command))));
   return element("div", { class: "details" }, facts);
 };
 
@@ -77,25 +88,34 @@ const suspectView = (suspect, said, widest) => {
   const verdict = Object.hasOwn(VERDICTS, suspect.verdict) ? suspect.verdict : "growth";
   const bar = element("span", { class: "weight", "aria-hidden": "true" });
   bar.style.setProperty("--part", String(widest > 0 ? Math.max(0, grown) / widest : 0));
-  const kind = suspect.detector ? [" ", element("span", { class: "kind", "data-pill": suspect.detector }, printable(suspect.detector))] : [];
-  const row = element(
-    "details",
-    { class: "suspect" },
-    element(
-      "summary",
-      {},
-      element("span", { class: "rank" }, String(suspect.rank)),
-      element("span", { class: `verdict ${verdict}`, "data-pill": VERDICTS[verdict] }, VERDICTS[verdict]),
-      element("span", { class: "what" }, name(suspect.holder), element("span", { class: "dim" }, " holds ", name(suspect.class)), ...kind),
-      element("span", { class: "grown" }, signedSize(grown)),
-      bar,
-    ),
+  const held = [name(suspect.holder), element("span", { class: "dim" }, " holds ", name(suspect.class))];
+  if (suspect.detector) {
+    const kind = printable(suspect.detector);
+    held.push(" ", element("span", { class: "kind", "data-pill": kind }, kind));
+  }
+  const pill = { class: `verdict ${verdict}`, "data-pill": VERDICTS[verdict] };
+  const summary = element(
+    "summary",
+    {},
+    element("span", { class: "rank" }, String(suspect.rank)),
+    element("span", pill, VERDICTS[verdict]),
+    element("span", { class: "what" }, ...held),
+    element("span", { class: "grown" }, said.grown),
+    bar,
   );
+  const row = element("details", { class: "suspect" }, summary);
   const open = () => {
     if (row.open && row.children.length === 1) row.append(suspectDetails(suspect, said));
   };
   row.addEventListener("toggle", open);
   return row;
+};
+
+/** Returns the text in which a search finds a suspect. */
+const searchable = (suspect) => {
+  const { holder, root, path, stacks, allocated_at = [] } = suspect;
+  const frames = [...stacks, ...allocated_at].flatMap((stack) => [stack.class ?? "", ...stack.frames]);
+  return [holder, suspect.class, root, ...path, ...frames].join("\n").toLowerCase();
 };
 
 const showSuspects = (suspects) => {
@@ -118,11 +138,7 @@ const showSuspects = (suspects) => {
   list.append(all);
   const fits = (row, i) => (!wanted || texts[i].includes(wanted)) && pills.fits(row);
   const show = () => {
-    texts ||= wanted
-      ? suspects.map((s) =>
-          [s.holder, s.class, s.root, ...s.path, ...s.stacks.flatMap((t) => [t.class, ...t.frames])].join("\n").toLowerCase(),
-        )
-      : null;
+    if (wanted) texts ||= suspects.map(searchable);
     let found = 0;
     rows.forEach((row, i) => {
       const isFound = fits(row, i);
@@ -132,7 +148,8 @@ const showSuspects = (suspects) => {
     all.hidden = found <= limit;
     all.textContent = `Show all ${grouped(found)}`;
     none.hidden = found > 0;
-    none.textContent = "No suspect has a name that contains this.";
+    const which = pills.pressed() ? ` with the label ${pills.pressed()}` : "";
+    none.textContent = `No suspect${which} has a name that contains this.`;
   };
   all.addEventListener("click", () => {
     const next = rows.findIndex((row, i) => row.hidden && fits(row, i));

@@ -22,17 +22,25 @@ const completed = (tree) => {
   return tree;
 };
 
+/** Adds the names to a tree of stacks. Names of classes begin at `first_class`. */
+const withNames = (tree, { names, first_class }) => {
+  tree.names = ["all stacks", ...names.map(printable)];
+  tree.isClass = (node) => tree.name[node] > first_class;
+  tree.kindOf = (node) => (tree.isClass(node) ? ["the class that was allocated"] : []);
+  return tree;
+};
+
 /**
- * Decodes the tree of stacks. Each node is five LEB128 numbers: depth, index of the name, bytes that grew, bytes that
- * shrank, and live bytes in the last dump.
+ * Decodes the tree of stacks, which consists of LEB128 numbers. The first three belong only to the total: bytes that
+ * grew, bytes that shrank, and live bytes in the last dump. Each node is five numbers: depth, index of the name, and
+ * the same three figures.
  */
 const stackTree = (data) => {
   const text = atob(data.tree);
-  let count = 1;
   // The last byte of a number is the only one below 0x80.
   let numbers = 0;
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) < 128) numbers++;
-  count += numbers / 5;
+  const count = 1 + (numbers - 3) / 5;
   const tree = {
     count,
     depth: new Int32Array(count),
@@ -53,31 +61,29 @@ const stackTree = (data) => {
     }
   };
   const { grown, shrunk, after } = tree.values;
-  for (let i = 1; i < count; i++) {
-    tree.depth[i] = next();
-    tree.name[i] = next() + 1;
+  for (let i = 0; i < count; i++) {
+    if (i > 0) {
+      tree.depth[i] = next();
+      tree.name[i] = next() + 1;
+    }
     grown[i] = next();
     shrunk[i] = next();
     after[i] = next();
   }
-  tree.names = ["all stacks", ...data.names.map(printable)];
-  tree.isClass = (node) => tree.name[node] > data.first_class;
   tree.details = (node) => {
     const before = after[node] - grown[node] + shrunk[node];
     const place = data.places[tree.name[node] - 1];
     const basis = data.estimated ? " (estimated)" : "";
-    return [
-      ...(place ? [`at ${printable(place)}`] : []),
-      ...(tree.isClass(node) ? ["the class that was allocated"] : []),
-      ...(data.single ? [] : [`${signedSize(grown[node] - shrunk[node])}: ${size(before)} before, ${size(after[node])} after${basis}`]),
-    ];
+    const sizes = `${size(before)} before, ${size(after[node])} after${basis}`;
+    const change = `${signedSize(grown[node] - shrunk[node])}: ${sizes}`;
+    return [...(place ? [`at ${printable(place)}`] : []), ...tree.kindOf(node), ...(data.single ? [] : [change])];
   };
-  return completed(tree);
+  return completed(withNames(tree, data));
 };
 
 /**
- * Builds the tree of holder paths, from the GC root to the content. `paths` has the path of each suspect. Widths are the
- * growth of retained bytes.
+ * Builds the tree of holder paths, from the GC root to the content. `paths` has the path of each suspect. Widths are
+ * the growth of retained bytes.
  */
 const holderTree = (suspects, paths) => {
   const top = { children: new Map(), own: 0, ranks: [] };
@@ -116,7 +122,8 @@ const holderTree = (suspects, paths) => {
     details: (node) => {
       const ranks = nodes[node][2].ranks;
       const more = ranks.length > 8 ? ", \u2026" : "";
-      return ranks.length ? [`${ranks.length > 1 ? "suspects" : "suspect"} ${ranks.slice(0, 8).join(", ")}${more}`] : [];
+      const word = ranks.length > 1 ? "suspects" : "suspect";
+      return ranks.length ? [`${word} ${ranks.slice(0, 8).join(", ")}${more}`] : [];
     },
   };
   return completed(tree);

@@ -1,17 +1,41 @@
-//! Writes a page with made-up data, to test large pages: `cargo run --example page -- SUSPECTS STACKS FILE`.
+//! Writes pages with made-up data for tests in a browser. `cargo run --example page -- SUSPECTS STACKS FILE` writes a
+//! large page. `cargo run --example page -- DIFF HEAP` writes pages with long names and deep stacks.
 
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use heapdiff_diff::{History, HistoryGrowth, HistorySeries, HistorySlope};
-use heapdiff_report::{DiffReport, html, synthetic};
+use heapdiff_report::{DiffReport, DumpReport, Format, Report, Style, html, synthetic};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [suspects, stacks, file] = &args[..] else {
-        return Err("usage: page SUSPECTS STACKS FILE".into());
-    };
+    match &args[..] {
+        [suspects, stacks, file] => large(suspects, stacks, file),
+        [diff, heap] => deep(diff, heap),
+        _ => Err("usage: page SUSPECTS STACKS FILE, or page DIFF HEAP".into()),
+    }
+}
+
+/// Writes pages with long names and deep stacks: a comparison, and the report of one dump.
+fn deep(diff: &str, heap: &str) -> Result<(), Box<dyn Error>> {
+    let (report, allocated) = synthetic::deep_report();
+    let mut report = DiffReport::from(report);
+    report.view.allocated = Some(allocated);
+    let heap_report = DumpReport::from(synthetic::deep_heap());
+    for (file, report) in [
+        (diff, Report::Diff(Box::new(report))),
+        (heap, Report::Heap(Box::new(heap_report))),
+    ] {
+        let mut out = BufWriter::new(File::create(file)?);
+        heapdiff_report::render(Format::Html, &report, Style::plain(), &mut out)?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// Writes a page with many suspects and stacks.
+fn large(suspects: &str, stacks: &str, file: &str) -> Result<(), Box<dyn Error>> {
     let (mut report, allocated) =
         synthetic::largest_page_report(suspects.parse()?, stacks.parse()?);
     // Only a few suspects have a history, and only a few have a stack without frames.

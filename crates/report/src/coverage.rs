@@ -2,15 +2,13 @@
 
 use heapdiff_diff::sentence::{Alive, Samples, Whole};
 use heapdiff_diff::{Stack, Suspect};
-use heapdiff_units::{Probability, Size};
+use heapdiff_model::diff::AllocatedAt;
+use heapdiff_units::{Probability, Size, counted};
 
 use crate::text::is_worth_mentioning;
 
 /// Returns one sentence that says how many bytes the samples represent, and what limits the samples have.
-pub(crate) fn sentence(suspect: &Suspect) -> String {
-    if let Some(joined) = &suspect.joined {
-        return joined.clone();
-    }
+fn sentence(suspect: &Suspect) -> String {
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let covered = Samples::Covered {
         sampled: Size(coverage.sampled_bytes),
@@ -21,6 +19,26 @@ pub(crate) fn sentence(suspect: &Suspect) -> String {
     let parts = std::iter::once(covered).chain(doubts(suspect));
     let parts: Vec<String> = parts.map(|part| part.to_string()).collect();
     parts.join("; ")
+}
+
+/// Returns the sentences about the code that allocated the content, each with its label. There are none if the report
+/// has no stacks and no recording.
+pub(crate) fn evidence(suspect: &Suspect) -> Vec<(&'static str, String)> {
+    let code = suspect.joined.clone().map(|joined| ("code", joined));
+    let samples = if !suspect.stacks.is_empty() {
+        code.is_none().then(|| sentence(suspect))
+    } else {
+        let is_known = !suspect.allocated_at.is_empty();
+        is_known.then(|| Samples::NotTracked.to_string())
+    };
+    let samples = samples.map(|sentence| ("sampled", sentence));
+    code.into_iter().chain(samples).collect()
+}
+
+/// Returns the figures of a stack that allocated objects, dead or alive.
+pub(crate) fn allocated_at(at: &AllocatedAt) -> String {
+    let samples = counted(at.samples, "sample");
+    format!("{} allocated, {samples}", Size(at.estimated_bytes))
 }
 
 /// Returns the figure with which the bytes of the samples are compared: the growth, or the retained size in the report

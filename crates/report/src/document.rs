@@ -157,6 +157,12 @@ pub(crate) enum Block {
     Frames(String, Vec<String>, (bool, usize)),
 }
 
+/// Returns the sentence about items that are not listed; `None` if all are. `what` is the name of one item.
+pub(crate) fn unlisted_count(number: u64, what: &str) -> Option<String> {
+    let rest = (number > 0).then(|| counted(number, what))?;
+    Some(format!("and {rest} (--top N shows more)"))
+}
+
 /// A list of blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Document(pub(crate) Vec<Block>);
@@ -263,9 +269,8 @@ impl Document {
 
     /// Adds the number of items that are not listed. `what` is the name of one item.
     pub(crate) fn add_unlisted_count(&mut self, number: u64, what: &str) {
-        if number > 0 {
-            let rest = counted(number, what);
-            self.note(format!("and {rest} (--top N shows more)"));
+        if let Some(rest) = unlisted_count(number, what) {
+            self.note(rest);
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod flame;
 mod heap;
+mod sentences;
 mod stacks;
 
 use std::collections::BTreeMap;
@@ -17,20 +18,20 @@ use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use heapdiff_diff::sentence::{First, Rate, Samples};
-use heapdiff_diff::{Allocated, FrameParts, Headline, Report, SnapshotInfo, Stack, Suspect};
+use heapdiff_diff::{Allocated, FrameParts, Headline, Report, SnapshotInfo, Suspect};
 use heapdiff_sites::packages;
 use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::coverage;
 use crate::printable::printable;
 use crate::stacks::{Names, Stacks, Step};
-use crate::text::{HolderPath, interval, thread_phrase};
+use crate::text::{more_classes, taken};
 use crate::view::DiffReport;
 
 pub(crate) use heap::render as render_heap;
+use sentences::Sentences;
 pub use stacks::{StackPage, render_stacks};
 
 /// The style of all pages. Colour-blind readers can distinguish its colours, in light and in dark mode.
@@ -76,11 +77,16 @@ struct Page<'a> {
     style: &'a str,
     script: &'a str,
     diff: &'a Report,
+    /// The change of the reachable heap in bytes and objects; `None` if it did not change.
+    changed: Option<(String, String)>,
     explained: Option<String>,
+    /// How to have stacks in the next comparison, if this one has none.
+    next_time: Option<String>,
     answers: Vec<(&'a Suspect, Headline)>,
     layout: String,
     warnings: Vec<String>,
     cut: Vec<String>,
+    more_classes: Option<String>,
     has_flame: bool,
     focus: Option<String>,
     /// The JSON report. It is escaped so that no name in it can end the `script` element.
@@ -89,107 +95,9 @@ struct Page<'a> {
     sentences: String,
 }
 
-/// Sentences about the report, which the script shows.
-#[derive(Serialize)]
-struct Sentences {
-    /// The sentence that replaces the list of suspects if there are none.
-    none: Option<String>,
-    no_stack: String,
-    /// The sentences of each suspect, in the order of the report.
-    suspects: Vec<SuspectSentences>,
-}
-
-#[derive(Serialize)]
-struct SuspectSentences {
-    /// The GC root and the steps of the path.
-    path: Vec<String>,
-    /// The index of the holder in `path`.
-    holder: Option<usize>,
-    sampled: String,
-    through: Option<String>,
-    /// The figures of each stack of the suspect.
-    stacks: Vec<String>,
-}
-
-impl Sentences {
-    fn new(report: &Report, has_more: bool) -> Self {
-        let is_empty = report.suspects.is_empty() && !has_more;
-        let none = crate::explained::no_suspects_sentence(report).filter(|_| is_empty);
-        let suspect = |suspect: &Suspect| {
-            let (path, holder) = path_of(suspect);
-            SuspectSentences {
-                path,
-                holder,
-                sampled: coverage::sentence(suspect),
-                through: suspect
-                    .allocated_through
-                    .as_ref()
-                    .map(|through| crate::share(through, suspect.stacks.len())),
-                stacks: suspect.stacks.iter().map(figures).collect(),
-            }
-        };
-        Self {
-            none: none.as_deref().map(crate::capitalized),
-            no_stack: Samples::NoStack.to_string(),
-            suspects: report.suspects.iter().map(suspect).collect(),
-        }
-    }
-}
-
-/// The reference by which a thread holds the value of a `ThreadLocal`.
-const THREAD_LOCAL: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry.value";
-
-/// Returns the path of a suspect, with its GC root, and the index of the holder. If the holder is a `ThreadLocal`, the
-/// step from the thread to the value has the name of the `ThreadLocal`.
-fn path_of(suspect: &Suspect) -> (Vec<String>, Option<usize>) {
-    let holder = &*suspect.holder;
-    let path = HolderPath {
-        root: &suspect.root,
-        steps: &suspect.path,
-        holder,
-    };
-    let mut steps = path.rooted();
-    let is_holder = |step: &String| step == holder || step.strip_prefix("static ") == Some(holder);
-    let fix = suspect.likely_fix.as_deref().unwrap_or_default();
-    let is_named = suspect.detector.as_deref() == Some("thread-local") && fix.contains(holder);
-    let at = steps.iter().position(is_holder).or_else(|| {
-        let at = steps.iter().rposition(|step| step == THREAD_LOCAL);
-        at.filter(|_| is_named)
-    });
-    if let Some(step) = at.and_then(|at| steps.get_mut(at))
-        && step == THREAD_LOCAL
-        && is_named
-    {
-        *step = format!("ThreadLocal {holder}");
-    }
-    (steps, at)
-}
-
-/// Returns the figures and threads of a stack as a sentence.
-fn figures(stack: &Stack) -> String {
-    let mut text = coverage::probability(stack).unwrap_or_else(|| {
-        let bytes = interval(stack.estimated_bytes, stack.ci95);
-        format!("{bytes}, {}", coverage::stack(stack))
-    });
-    let threads: Vec<String> = stack.threads.iter().map(self::text).collect();
-    if let Some((first, others)) = threads.split_first() {
-        let _ = write!(text, ", {}", thread_phrase(first, others));
-    }
-    text
-}
-
 /// Replaces those characters of a text that could control a terminal or reorder the text around them.
 fn text(name: impl AsRef<str>) -> String {
     printable(name.as_ref()).into_owned()
-}
-
-/// Returns the time from the first dump to this one, as text. Empty for the first dump.
-fn time_since_first(dump: &SnapshotInfo, report: &Report) -> String {
-    let first = report.snapshots.first().map_or(0, |s| s.taken_ms);
-    match dump.taken_ms.checked_sub(first) {
-        Some(0) | None => String::new(),
-        Some(ms) => heapdiff_units::later(i64::try_from(ms).unwrap_or(i64::MAX)),
-    }
 }
 
 /// Puts the scripts of a page into one function.
@@ -263,6 +171,12 @@ pub fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
         style: STYLE,
         script: &script,
         diff: report,
+        changed: match (report.delta.shallow_bytes, report.delta.objects) {
+            (0, 0) => None,
+            (bytes, objects) => Some((signed_size(bytes), signed(objects))),
+        },
+        next_time: crate::explained::next_time(report),
+        more_classes: (more.more_classes > 0).then(|| more_classes(more.more_classes)),
         explained: crate::explained::sentence(report),
         answers: crate::headlines(report).collect(),
         layout: report.snapshots.last().map(layout_of).unwrap_or_default(),
@@ -270,7 +184,7 @@ pub fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
         cut,
         has_flame: flame.is_some(),
         focus: focus.map(|f| text(f.as_str())),
-        sentences: json(&Sentences::new(&embedded, has_more))?,
+        sentences: json(&Sentences::new(report, &embedded, more))?,
         report: json(&embedded)?,
         flame: flame.unwrap_or_else(|| Ok("null".to_owned()))?,
     };
@@ -318,6 +232,10 @@ fn suspect_bytes(suspect: &Suspect, stacks: usize) -> usize {
     let own = own + 2 * texts(&suspect.path) + texts(&suspect.reasons) + 60 * suspect.objects.len();
     let stacks = suspect.stacks.iter().take(stacks);
     let stacks = stacks.map(|s| texts(&s.frames) + bytes(&s.class) + texts(&s.threads) + 270);
+    let allocated = suspect.allocated_at.iter();
+    let allocated = allocated.map(|at| texts(&at.frames) + 100).sum::<usize>();
+    let joined = 2 * suspect.joined.as_deref().map_or(0, bytes);
+    let own = own + allocated + joined;
     let history = suspect.history.as_ref();
     let history = history.map_or(0, |h| 400 + 48 * h.series.time_ms.len());
     own + 800 + history + stacks.sum::<usize>()
@@ -337,6 +255,15 @@ fn first<T>(list: &[T], mut left: usize, size: impl Fn(&T) -> usize) -> &[T] {
         room
     });
     &list[..fitting.count()]
+}
+
+/// Returns the sentence about items that are left out because the page has a maximum size; `None` if there are none.
+/// `what` is the name of one item.
+fn left_out(count: usize, what: &str) -> Option<String> {
+    let what = (count > 0).then(|| counted(count as u64, what))?;
+    Some(format!(
+        "{what} at the end of the list left out, to keep this page small; the JSON report has all."
+    ))
 }
 
 /// Cuts the report to the size limits, the stacks of suspects first. For each cut, adds a sentence to `cut`.
@@ -371,12 +298,7 @@ fn cut_to_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         (stacks_cut, "stack"),
         (report.classes.len() - classes.len(), "class"),
     ] {
-        if count > 0 {
-            let what = counted(count as u64, what);
-            cut.push(format!(
-                "{what} at the end of the list left out, to keep this page small; the JSON report has all."
-            ));
-        }
+        cut.extend(left_out(count, what));
     }
     Report {
         schema: report.schema.clone(),
@@ -480,7 +402,7 @@ mod tests {
     use crate::synthetic::{HOSTILE, largest_page_report, report};
     use crate::tests::{allocated, diff_report, suspect};
 
-    fn rendered(report: &Report, allocated: Option<&Allocated>) -> String {
+    pub(super) fn rendered(report: &Report, allocated: Option<&Allocated>) -> String {
         let mut out = Vec::new();
         let mut report = diff_report(report.clone());
         report.view.allocated = allocated.cloned();
@@ -488,7 +410,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    fn embedded<'a>(page: &'a str, id: &str) -> &'a str {
+    pub(super) fn embedded<'a>(page: &'a str, id: &str) -> &'a str {
         let start = format!("<script type=\"application/json\" id=\"{id}\">");
         let (_, rest) = page.split_once(&start).unwrap();
         rest.split_once("</script>").unwrap().0
@@ -633,27 +555,6 @@ mod tests {
         first.stacks.clear();
         assert!(!answers(vec![first])[0].contains("allocated in"));
         assert!(answers(Vec::new()).is_empty());
-    }
-
-    #[test]
-    fn the_holder_of_a_path_has_its_name() {
-        let mut one = suspect(1, "a.Ctx.CURRENT", Verdict::Leak, 4096);
-        one.root = "static a.Ctx".to_owned();
-        one.path = vec!["a.Ctx.CURRENT".to_owned(), "java.lang.Object[*]".to_owned()];
-        let (path, holder) = path_of(&one);
-        assert_eq!(path, ["static a.Ctx.CURRENT", "java.lang.Object[*]"]);
-        assert_eq!(holder, Some(0));
-        one.root = "thread java.lang.Thread".to_owned();
-        one.path = vec![THREAD_LOCAL.to_owned(), "java.lang.Object[*]".to_owned()];
-        assert_eq!(path_of(&one).1, None);
-        // Only the fix shows if the ThreadLocal was found. Otherwise the holder has another name.
-        one.detector = Some("thread-local".into());
-        one.likely_fix = Some("call remove() of the ThreadLocal".to_owned());
-        assert_eq!(path_of(&one).1, None);
-        one.likely_fix = Some("call remove() of a.Ctx.CURRENT".to_owned());
-        let (path, holder) = path_of(&one);
-        assert_eq!(path[1], "ThreadLocal a.Ctx.CURRENT");
-        assert_eq!(holder, Some(1));
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub(crate) fn part(bytes: u64, reachable: u64) -> String {
     format!("{}.{} %", permille / 10, permille % 10)
 }
 
-/// Returns the same percentage as the width of a bar.
+/// Returns the percentage of [`part`] as a width in CSS, which has no space before the percent sign.
 pub(crate) fn width(bytes: u64, reachable: u64) -> String {
     part(bytes, reachable).replace(' ', "")
 }

@@ -49,12 +49,12 @@ pub(crate) fn signed_difference(after: u64, before: u64) -> i64 {
     i64::try_from(difference).unwrap_or(if difference > 0 { i64::MAX } else { -i64::MAX })
 }
 
-/// The text form of a frame.
+/// The parts of a frame that are in its name. Frames with equal names are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// Class and method without file and line. All lines of a method become one frame.
+    /// Class and method. Two lines of one method are the same frame.
     Functions,
-    /// The whole frame, with file and line.
+    /// Class, method, file and line. Two lines of one method are different frames.
     Frames,
 }
 

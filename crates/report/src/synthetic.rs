@@ -1,6 +1,8 @@
 //! Made-up reports for tests here and in the browser. The tests need names that no compiler generates, and more stacks
 //! than a small program has.
 
+use heapdiff_model::diff::AllocatedAt;
+
 use heapdiff_diff::{
     Allocated, AllocatedLine, ClassGrowth, Coverage, Delta, Died, Growth, HeapClass, HeapCoverage,
     HeapReport, HeapSuspect, HeapThread, HeapWaste, LayoutInfo, Report, SnapshotInfo, Stack,
@@ -314,4 +316,93 @@ pub fn largest_page_report(suspects: u32, stacks: u32) -> (Report, Allocated) {
         })
         .collect();
     (report, all)
+}
+
+/// Number of frames of each stack in the deep reports, and number of frames that the growing stacks share.
+pub const DEPTH: usize = 60;
+pub const SHARED: usize = 58;
+
+/// Returns a class name of 80 letters.
+fn long_class(number: usize) -> String {
+    let name = format!("com.acme.warehouse.Confirmation{number:02}");
+    format!("{name}{}", "NotificationService".repeat(3))
+        .chars()
+        .take(80)
+        .collect()
+}
+
+/// Returns a stack of [`DEPTH`] frames with long names, the root first. All these stacks share [`SHARED`] frames, and
+/// call `method` in the others.
+fn deep_frames(method: &str) -> String {
+    let frames = (0..DEPTH).map(|at| {
+        let method = if at < SHARED { "confirm" } else { method };
+        format!("{}.{method}(C.java:{at})", long_class(at))
+    });
+    frames.collect::<Vec<_>>().join(" ")
+}
+
+/// Gives a suspect long names and deep stacks. The second suspect has only stacks that allocated its class, dead or
+/// alive. The third one has only the sentence of a recording.
+fn deepen(suspect: &mut Suspect) {
+    let field = format!("{}.CURRENT", long_class(70));
+    suspect.holder.clone_from(&field);
+    suspect.class = long_class(71);
+    suspect.reasons = vec![format!("held by {field}, {field} and {field}")];
+    suspect.stacks = ["load", "store"]
+        .map(|m| stack(&deep_frames(m), 2048, 64))
+        .into();
+    suspect.stacks[1].frames.clear();
+    match suspect.rank {
+        1 => {
+            suspect.root = "thread java.lang.Thread \"worker\"".to_owned();
+            suspect.path = vec!["java.lang.ThreadLocal$ThreadLocalMap$Entry.value".to_owned()];
+            suspect.detector = Some("thread-local".into());
+            suspect.thread_local = Some(field);
+        }
+        2 => {
+            suspect.path = (0..20)
+                .map(|at| format!("{}.next", long_class(at)))
+                .collect();
+            let frames = std::mem::take(&mut suspect.stacks).swap_remove(0).frames;
+            suspect.allocated_at = vec![AllocatedAt {
+                frames,
+                samples: 3,
+                estimated_bytes: 5000,
+            }];
+        }
+        _ => {
+            suspect.stacks.clear();
+            suspect.joined = Some("allocating code unknown: no matching sample".to_owned());
+        }
+    }
+}
+
+/// Returns a comparison with long names and deep stacks. All stacks that grew share frames, and one stack that shrank
+/// does not have these frames.
+#[must_use]
+pub fn deep_report() -> (Report, Allocated) {
+    let verdicts = [Verdict::Leak, Verdict::Growth, Verdict::Cache];
+    let suspects = (1..).zip(verdicts).map(|(rank, verdict)| {
+        let mut one = suspect(rank, "a.B.c", verdict, 8192);
+        deepen(&mut one);
+        one
+    });
+    let mut report = report(suspects.collect(), 3);
+    report.classes[1].class = long_class(72);
+    let allocated = allocated(&[
+        (&deep_frames("load"), &long_class(73), [0, 4096]),
+        (&deep_frames("store"), &long_class(73), [0, 4096]),
+        ("com.acme.Main.main(Main.java:7)", "byte[]", [2048, 1024]),
+    ]);
+    (report, allocated)
+}
+
+/// Returns the report of one dump with long names and deep stacks.
+#[must_use]
+pub fn deep_heap() -> HeapReport {
+    let mut heap = heap(3);
+    heap.suspects.iter_mut().for_each(deepen);
+    heap.classes[0].class = long_class(72);
+    heap.died = None;
+    heap
 }

@@ -18,7 +18,8 @@ const together = uPlot.sync("moment");
 const moments = (chart, splits) => {
   const range = chart.scales.x.max - chart.scales.x.min;
   return splits.map((ms, i) => {
-    if (range > 2 * 86400000) return i === 0 || two(new Date(ms).getHours()) === "00" ? day(ms).slice(5) : clock(ms).slice(0, 5);
+    const isNewDay = i === 0 || two(new Date(ms).getHours()) === "00";
+    if (range > 2 * 86400000 && isNewDay) return day(ms).slice(5);
     return range > 600000 ? clock(ms).slice(0, 5) : clock(ms);
   });
 };

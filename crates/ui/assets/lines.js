@@ -96,13 +96,18 @@ const graph = new Chart(byId("graph"), {
     ],
   },
 });
-const heapGraph = new Chart(byId("heap-graph"), { unit: size, cursor: selects, hooks: { setSelect: [selected], drawAxes: [drawMarks] } });
-const metaspaceGraph = new Chart(byId("metaspace-graph"), { unit: size, cursor: selects, hooks: { setSelect: [selected] } });
+const sizes = { unit: size, cursor: selects };
+const heapGraph = new Chart(byId("heap-graph"), { ...sizes, hooks: { setSelect: [selected], drawAxes: [drawMarks] } });
+const metaspaceGraph = new Chart(byId("metaspace-graph"), { ...sizes, hooks: { setSelect: [selected] } });
 /** A graph of the whole time, in which the window is selected. Dragging selects a new window. */
 const overview = new Chart(byId("overview"), {
   unit: size,
   axes: false,
-  cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: null }, bind: { dblclick: () => () => resetWindow() } },
+  cursor: {
+    drag: { x: true, y: false, setScale: false },
+    sync: { key: null },
+    bind: { dblclick: () => () => resetWindow() },
+  },
   hooks: {
     setSelect: [
       (plot) => {
@@ -133,7 +138,8 @@ const atMoment = () => {
     const kind = c.major ? "full GC" : "GC";
     const times = c.count > 1 ? `${grouped(c.count)} GCs, the longest` : kind;
     const why = [c.collector, c.cause].filter(Boolean).map(printable).join(", ");
-    said.push(`${times} (${why}): pause ${(c.pause_us / 1000).toFixed(1)} ms, ${size(c.before_bytes)} \u2192 ${size(c.after_bytes)}`);
+    const pause = `${(c.pause_us / 1000).toFixed(1)} ms`;
+    said.push(`${times} (${why}): pause ${pause}, ${size(c.before_bytes)} \u2192 ${size(c.after_bytes)}`);
     if (said.length > 3) break;
   }
   byId("moment").textContent = said.join("; ");
@@ -147,12 +153,18 @@ const verdictOf = (line) => {
 
 /** Describes which figures the verdicts are based on. Each JVM has its own basis. */
 const toldFrom = () => {
-  if (view.told.length !== 1) return view.told.length ? "Each JVM has its own ranking; each line shows its worst verdict." : "";
+  if (!view.told.length) return "";
+  if (view.told.length > 1) return "Each JVM has its own ranking; each line shows its worst verdict.";
   const [told] = view.told;
   const counted = (n, what) => `${grouped(n)} ${what}${n === 1 ? "" : "s"}`;
   if (told.basis === "major") return `Compared: live bytes after each of ${counted(told.majors, "full GC")}.`;
-  if (told.basis === "collections") return `Compared: minimum of live bytes between GCs (${counted(told.collections, "GC")}); unreachable old objects may be included.`;
-  if (told.basis === "survivors") return "Compared: live objects at the end of the recording, by allocation time; a cache can look like growth.";
+  if (told.basis === "collections") {
+    const gcs = counted(told.collections, "GC");
+    return `Compared: minimum of live bytes between GCs (${gcs}); unreachable old objects may be included.`;
+  }
+  if (told.basis === "survivors") {
+    return "Compared: live objects at the end of the recording, by allocation time; a cache can look like growth.";
+  }
   return "Compared: apparently live bytes over time. There was no GC yet, so unreachable objects may be included.";
 };
 
@@ -188,10 +200,15 @@ const listLines = () => {
   body.replaceChildren(...view.lines.map(rowOf));
   labelCells(byId("list"));
   pills.set([...body.rows]);
-  if (focused) [...body.rows].find((row) => row.dataset.key === focused)?.querySelector("button").focus({ preventScroll: true });
+  const focusedRow = focused && [...body.rows].find((row) => row.dataset.key === focused);
+  focusedRow?.querySelector("button").focus({ preventScroll: true });
   const said = [toldFrom()].filter(Boolean);
-  if (view.all_lines > view.lines.length) said.push(`${grouped(view.all_lines - view.lines.length)} more lines are not shown.`);
-  if (view.lost_samples) said.push(`The agent lost ${grouped(view.lost_samples)} samples in this window, about ${size(view.lost_bytes)}: figures are too low by this amount.`);
+  const more = view.all_lines - view.lines.length;
+  if (more > 0) said.push(`${grouped(more)} more lines are not shown.`);
+  if (view.lost_samples) {
+    const lost = `${grouped(view.lost_samples)} samples in this window, about ${size(view.lost_bytes)}`;
+    said.push(`The agent lost ${lost}: figures are too low by this amount.`);
+  }
   if (view.odd) said.push(`${grouped(view.odd)} figures in the trace are invalid and count as 0.`);
   if (view.cut) said.push("This window has more data than the page reads; choose a shorter window to see all data.");
   if (!view.lines.length) said.push(view.x.length ? "No sampled object is alive." : "Nothing has been recorded yet.");
@@ -233,16 +250,18 @@ const drawLines = () => {
   host.dataset.collections = String(view.collections.reduce((sum, c) => sum + c.count, 0));
   host.dataset.from = String(view.from_ms);
   host.dataset.to = String(view.to_ms);
-  host.setAttribute("aria-label", `Live objects over time: ${view.lines.length} lines${top ? `, first ${printable(labelOf(top))}` : ""}`);
+  const first = top ? `, first ${printable(labelOf(top))}` : "";
+  host.setAttribute("aria-label", `Live objects over time: ${view.lines.length} lines${first}`);
 };
 
 const drawHeap = () => {
   const window = [view.from_ms, view.to_ms];
   const several = view.heap.length > 1;
+  const dashed = { label: "committed", colour: colourOf("dim"), dash: [4, 4], width: 1 };
   const of = (used, committed) =>
     view.heap.flatMap((h, i) => [
       { key: `u${h.run}`, label: "used", colour: colourOf(`line-${several ? (i % COLOURS) + 1 : 1}`), values: h[used] },
-      ...(several ? [] : [{ key: `c${h.run}`, label: "committed", colour: colourOf("dim"), dash: [4, 4], width: 1, values: h[committed] }]),
+      ...(several ? [] : [{ ...dashed, key: `c${h.run}`, values: h[committed] }]),
     ]);
   heapGraph.draw(view.x, of("used", "committed"), window);
   metaspaceGraph.draw(view.x, of("metaspace_used", "metaspace_committed"), window);
@@ -250,7 +269,8 @@ const drawHeap = () => {
 
 /** Draws the graph of the whole time, and marks the window in it. */
 const drawOverview = (whole) => {
-  const series = whole.heap.slice(0, COLOURS).map((h, i) => ({ key: h.run, label: "used", colour: colourOf(`line-${i + 1}`), width: 1, values: h.used }));
+  const line = (h, i) => ({ key: h.run, label: "used", colour: colourOf(`line-${i + 1}`), width: 1, values: h.used });
+  const series = whole.heap.slice(0, COLOURS).map(line);
   overview.draw(whole.x, series, [whole.first_ms, whole.last_ms]);
   const [left, right] = [view.from_ms, view.to_ms].map((ms) => overview.plot.valToPos(ms, "x"));
   overview.own = true;
@@ -270,22 +290,25 @@ const flameTree = (data) => {
     count: data.depth.length + 1,
     depth: first(data.depth, Int32Array),
     name: first(data.name.map((n) => n + 1), Int32Array),
-    values: { after: first(data.after, Float64Array), grown: first(data.grown, Float64Array), shrunk: first(data.shrunk, Float64Array) },
-    names: ["all stacks", ...data.names.map(printable)],
-    isClass: (node) => tree.name[node] > data.first_class,
+    values: {
+      after: first(data.after, Float64Array),
+      grown: first(data.grown, Float64Array),
+      shrunk: first(data.shrunk, Float64Array),
+    },
     details: (node) => {
       const { after, grown, shrunk } = tree.values;
-      const change = grown[node] - shrunk[node];
-      return [`${size(after[node])} alive at the end, ${signedSize(change)} since the beginning`];
+      const change = signedSize(grown[node] - shrunk[node]);
+      return [...tree.kindOf(node), `${size(after[node])} alive at the end, ${change} since the beginning`];
     },
   };
-  return completed(tree);
+  return completed(withNames(tree, data));
 };
 
 /** Shows the stacks of a line, or of a row in the comparison of two moments. */
 const showStacks = async (of, window, scroll) => {
   flameOf = { of, window };
-  byId("stacks-of").replaceChildren("Stacks that allocated ", name(of.class), ...(of.place ? [" at ", name(of.place)] : []), ": bytes by stack, callers at the top.");
+  const what = of.place ? [name(of.class), " at ", name(of.place)] : [name(of.class)];
+  byId("stacks-of").replaceChildren("Stacks that allocated ", ...what, ": bytes by stack, callers at the top.");
   let data;
   try {
     data = await ask("stacks", {
@@ -298,13 +321,19 @@ const showStacks = async (of, window, scroll) => {
     if (error.name !== "AbortError") fault(error.message);
     return;
   }
-  const host = element("div", { class: "flame" });
+  const host = element("div", { class: "flame", id: "flame-graph" });
   const reset = element("button", { type: "button", disabled: "" }, "Reset");
   byId("flame-reset").replaceChildren(reset);
   byId("flame").replaceChildren(host);
-  flame = new FlameView(host, flameTree(data), { mode: byId("flame-mode").value, label: "Live bytes by allocating stack", reset, content: "allocated class", trunks: true });
+  flame = new FlameView(host, flameTree(data), {
+    mode: byId("flame-mode").value,
+    label: "Live bytes by allocating stack",
+    reset,
+    content: "allocated class",
+    trunks: true,
+  });
   byId("flame").dataset.frames = String(data.depth.length);
-  if (byId("find-frame").value) flame.find(byId("find-frame").value.trim().toLowerCase());
+  flame.find(searched("find-frame"));
   if (scroll) byId("stacks").scrollIntoView({ block: "nearest" });
 };
 

@@ -52,10 +52,13 @@ const listRuns = (listed) => {
     ),
   );
   if (runs.length > 1) {
-    const all = element("td", { colspan: "6" }, `all ${grouped(runs.length)} together${listed.more ? `; ${grouped(listed.more)} older runs are not listed` : ""}`);
+    const more = listed.more ? `; ${grouped(listed.more)} older runs are not listed` : "";
+    const all = element("td", { colspan: "6" }, `all ${grouped(runs.length)} together${more}`);
     rows.unshift(element("tr", {}, radio(null, "all together", shown.run === null), all));
   }
-  for (const row of rows) row.addEventListener("click", (event) => event.target.tagName === "INPUT" || row.querySelector("input").click());
+  for (const row of rows) {
+    row.addEventListener("click", (event) => event.target.tagName === "INPUT" || row.querySelector("input").click());
+  }
   const body = byId("runs");
   const focused = [...body.querySelectorAll("input")].indexOf(document.activeElement);
   body.replaceChildren(...rows);
@@ -73,9 +76,10 @@ const listNotes = () => {
     ...view.notes.map((note) => ({ ...note, kind: "" })),
     ...view.dumps.map((dump) => ({ ...dump, kind: "heap dump " })),
   ].sort((a, b) => b.ms - a.ms);
-  const items = said.map((s) =>
-    element("li", {}, `${day(s.ms)} ${clock(s.ms)} `, ...(runs.length > 1 ? [`${called.get(s.run) ?? s.run}: `] : []), s.kind, name(s.text, "span")),
-  );
+  const items = said.map((s) => {
+    const of = runs.length > 1 ? `${called.get(s.run) ?? s.run}: ` : "";
+    return element("li", {}, `${day(s.ms)} ${clock(s.ms)} `, of, s.kind, name(s.text, "span"));
+  });
   byId("note-list").replaceChildren(...(items.length ? items : [element("li", {}, "none")]));
 };
 

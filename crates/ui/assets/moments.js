@@ -18,7 +18,8 @@ const unmark = () => {
 const between = (row, window) => {
   const cells = ["before", "after"].map((when) => amount(row[`${when}_${shown.measure}`]));
   const change = row[`after_${shown.measure}`] - row[`before_${shown.measure}`];
-  cells.push(signedAmount(change), amount(row[`allocated_${shown.measure}`]), amount(row[`collected_${shown.measure}`]));
+  const inBetween = ["allocated", "collected"].map((what) => amount(row[`${what}_${shown.measure}`]));
+  cells.push(signedAmount(change), ...inBetween);
   const numbers = cells.map((text) => element("td", { class: "number" }, text));
   if (!row.class) return element("tr", { class: "total" }, element("td", {}, "all"), ...numbers);
   const button = element("button", { type: "button", class: "line-button" }, name(row.class));
@@ -49,6 +50,9 @@ const compare = async () => {
   byId("between").tBodies[0].replaceChildren(...rows);
   labelCells(byId("between"));
   byId("between").hidden = false;
-  const more = answer.all_rows > answer.rows.length ? `; ${grouped(answer.all_rows - answer.rows.length)} more rows changed less` : "";
-  byId("marked").textContent = `${clock(window.from)} and ${span(window.to - window.from)} later: live ${shown.measure}, and ${shown.measure} allocated and collected in between${more}.`;
+  const rest = answer.all_rows - answer.rows.length;
+  const more = rest > 0 ? `; ${grouped(rest)} more rows changed less` : "";
+  const when = `${clock(window.from)} and ${span(window.to - window.from)} later`;
+  const what = `live ${shown.measure}, and ${shown.measure} allocated and collected in between`;
+  byId("marked").textContent = `${when}: ${what}${more}.`;
 };

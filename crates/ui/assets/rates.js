@@ -42,7 +42,9 @@ const drawRates = (counted) => {
   byId("rates-sampled").hidden = !differs;
   byId("rates-list").tBodies[0].replaceChildren(...counted.rows.map((row) => rateRow(row, differs)));
   labelCells(byId("rates-list"));
-  byId("rates-all").textContent = `${grouped(counted.objects_per_second)} objects, ${size(counted.bytes_per_second)} a second; ${clock(counted.from_ms)} to ${clock(counted.to_ms)}, ${span(counted.to_ms - counted.from_ms)}`;
+  const { from_ms, to_ms, objects_per_second, bytes_per_second } = counted;
+  const rates = `${grouped(objects_per_second)} objects, ${size(bytes_per_second)} a second`;
+  byId("rates-all").textContent = `${rates}; ${clock(from_ms)} to ${clock(to_ms)}, ${span(to_ms - from_ms)}`;
   byId("rates-are").textContent = ratesAre(counted, differs);
   const more = counted.all_rows - counted.rows.length;
   byId("rates-more").textContent = more > 0 ? `${grouped(more)} more lines allocate less.` : "";

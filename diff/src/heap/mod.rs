@@ -24,7 +24,7 @@ use crate::joined;
 use crate::next_step;
 use crate::samples::AgentObjects;
 use crate::summary::Summary;
-use crate::suspect::{self, thread_local_fix};
+use crate::suspect::{self, thread_local_field};
 use crate::through::through;
 use crate::waste::WasteSummary;
 
@@ -189,7 +189,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
 fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
-    suspect.likely_fix = thread_local_fix(context, suspect);
+    suspect.thread_local = thread_local_field(context, suspect);
     let found = finding.into_iter().flat_map(|f| f.sentences);
     let found = found.map(|sentence| sentence.to_string());
     suspect.reasons.splice(0..0, found);

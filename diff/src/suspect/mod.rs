@@ -33,7 +33,7 @@ use crate::sentence::{self, Names};
 use crate::trie::StepId;
 use heapdiff_trend::Course;
 pub(crate) use held::holds_same_objects;
-pub(crate) use titles::thread_local_fix;
+pub(crate) use titles::thread_local_field;
 
 /// Returns a candidate's suspect, with its path and figures but without a verdict. Also returns the class that declares
 /// the holding field.
@@ -203,7 +203,7 @@ pub(crate) fn add_verdict(
     let candidate = context.candidate;
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
-    suspect.likely_fix = thread_local_fix(context, suspect);
+    suspect.thread_local = thread_local_field(context, suspect);
     let usage = usage::of(context, usages);
     suspect.usage = usage.map(|usage| usage.to_report());
     let evidence = Evidence {

@@ -8,7 +8,6 @@ use hprof::records::RootKind;
 use crate::evidence::context::SuspectContext;
 use crate::growth;
 use crate::names::{self, Label, LabelKind};
-use crate::next_step;
 use crate::suspect::shared_paths;
 
 /// The name of the reference by which a thread holds the value of a thread local.
@@ -54,14 +53,18 @@ pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title
         .and_then(|at| frame(context, at))
 }
 
-/// Returns the fix for values of a thread local, if a field refers to this thread local.
-pub(crate) fn thread_local_fix(context: &SuspectContext<'_>, suspect: &Suspect) -> Option<String> {
+/// Returns the field that refers to the thread local whose values hold the content. Returns `None` if the leak pattern
+/// of the suspect is another one.
+pub(crate) fn thread_local_field(
+    context: &SuspectContext<'_>,
+    suspect: &Suspect,
+) -> Option<String> {
     if suspect.detector.as_deref() != Some("thread-local") {
         return None;
     }
     let mut steps = context.steps.iter();
     let at = steps.rposition(|&step| context.via(step) == VALUE)?;
-    Some(next_step::remove_value(&thread_local(context, at)?.name))
+    Some(thread_local(context, at)?.name)
 }
 
 /// Returns the thread's name if the path starts at a single thread. In a single dump, the path may also start at

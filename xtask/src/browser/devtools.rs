@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tungstenite::{Message, WebSocket};
@@ -14,14 +14,69 @@ use tungstenite::{Message, WebSocket};
 /// Maximum time for the browser to start, and for each answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A browser with one page. The browser is ended when this value is dropped.
-pub(crate) struct Browser {
-    child: Child,
+/// A connection to a browser.
+struct Connection {
     socket: WebSocket<TcpStream>,
     session: Option<String>,
     last_id: u64,
     /// Events that arrived while the client waited for answers.
     events: Vec<Value>,
+    /// Maximum time for each answer, however many events arrive before it.
+    patience: Duration,
+}
+
+impl Connection {
+    fn open(url: &str, stream: TcpStream, patience: Duration) -> Result<Self> {
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        let (socket, _) = tungstenite::client(url, stream)
+            .map_err(|e| anyhow::anyhow!("no DevTools connection: {e}"))?;
+        Ok(Self {
+            socket,
+            session: None,
+            last_id: 0,
+            events: Vec::new(),
+            patience,
+        })
+    }
+
+    /// Calls a method and waits for its result.
+    fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
+        let until = Instant::now() + self.patience;
+        self.last_id += 1;
+        let mut message = json!({"id": self.last_id, "method": method, "params": params});
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        self.socket.send(Message::text(message.to_string()))?;
+        loop {
+            let mut answer = self.next(until).with_context(|| method.to_owned())?;
+            if answer["id"] != self.last_id {
+                self.events.push(answer);
+            } else if let Some(error) = answer.get("error") {
+                bail!("{method}: {error}");
+            } else {
+                return Ok(answer["result"].take());
+            }
+        }
+    }
+
+    fn next(&mut self, until: Instant) -> Result<Value> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            ensure!(!left.is_zero(), "no answer in {:?}", self.patience);
+            self.socket.get_ref().set_read_timeout(Some(left))?;
+            if let Message::Text(text) = self.socket.read()? {
+                return Ok(serde_json::from_str(text.as_str())?);
+            }
+        }
+    }
+}
+
+/// A browser with one page. The browser is ended when this value is dropped.
+pub(crate) struct Browser {
+    child: Child,
+    connection: Connection,
     _profile: TempDir,
 }
 
@@ -49,21 +104,17 @@ impl Browser {
         let mut child = Reaped(Some(child));
         let (port, path) = address(profile.path(), &mut child)?;
         let stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let (socket, _) = tungstenite::client(format!("ws://127.0.0.1:{port}{path}"), stream)
-            .map_err(|e| anyhow::anyhow!("no DevTools connection: {e}"))?;
+        let url = format!("ws://127.0.0.1:{port}{path}");
+        let connection = Connection::open(&url, stream, PATIENCE)?;
         let mut browser = Self {
             child: child.0.take().context("the browser's process")?,
-            socket,
-            session: None,
-            last_id: 0,
-            events: Vec::new(),
+            connection,
             _profile: profile,
         };
         let target = browser.call("Target.createTarget", json!({"url": "about:blank"}))?;
         let wanted = json!({"targetId": target["targetId"], "flatten": true});
         let attached = browser.call("Target.attachToTarget", wanted)?;
-        browser.session = attached["sessionId"].as_str().map(str::to_owned);
+        browser.connection.session = attached["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log", "Network"] {
             browser.call(&format!("{domain}.enable"), json!({}))?;
         }
@@ -72,37 +123,14 @@ impl Browser {
 
     /// Calls a method and waits for its result.
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Result<Value> {
-        self.last_id += 1;
-        let mut message = json!({"id": self.last_id, "method": method, "params": params});
-        if let Some(session) = &self.session {
-            message["sessionId"] = json!(session);
-        }
-        self.socket.send(Message::text(message.to_string()))?;
-        loop {
-            let mut answer = self.next().with_context(|| method.to_owned())?;
-            if answer["id"] != self.last_id {
-                self.events.push(answer);
-            } else if let Some(error) = answer.get("error") {
-                bail!("{method}: {error}");
-            } else {
-                return Ok(answer["result"].take());
-            }
-        }
-    }
-
-    fn next(&mut self) -> Result<Value> {
-        loop {
-            if let Message::Text(text) = self.socket.read()? {
-                return Ok(serde_json::from_str(text.as_str())?);
-            }
-        }
+        self.connection.call(method, &params)
     }
 
     /// Returns the events that have arrived, and removes them from the list.
     pub(crate) fn events(&mut self) -> Result<Vec<Value>> {
         // Events and answers arrive in order, so all earlier events have arrived before this answer.
         self.call("Runtime.evaluate", json!({"expression": "0"}))?;
-        Ok(std::mem::take(&mut self.events))
+        Ok(std::mem::take(&mut self.connection.events))
     }
 
     /// Returns the value of an expression.
@@ -135,10 +163,62 @@ impl Browser {
             .with_context(|| format!("{expression} is {value}"))
     }
 
+    /// Gives an element the focus. `element` is a JavaScript expression.
+    pub(crate) fn focus(&mut self, element: &str) -> Result<()> {
+        self.eval(&format!("{element}.focus()"))?;
+        Ok(())
+    }
+
+    /// Selects an option of a list.
+    pub(crate) fn choose(&mut self, list: &str, option: &str) -> Result<()> {
+        self.eval(&format!(
+            "(() => {{ const s = document.getElementById('{list}'); s.value = '{option}'; \
+             s.dispatchEvent(new Event('change')); }})()"
+        ))?;
+        Ok(())
+    }
+
+    /// Sets the size of the window in pixels.
+    pub(crate) fn resize(&mut self, width: u32, height: u32) -> Result<()> {
+        let window =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.call("Emulation.setDeviceMetricsOverride", window)?;
+        Ok(())
+    }
+
+    /// Undoes [`Self::resize`].
+    pub(crate) fn reset_size(&mut self) -> Result<()> {
+        self.call("Emulation.clearDeviceMetricsOverride", json!({}))?;
+        Ok(())
+    }
+
+    /// Ensures that the page consists of one file.
+    pub(crate) fn is_alone(&mut self) -> Result<()> {
+        let others = "document.querySelectorAll('script[src], link[rel=stylesheet], img').length";
+        ensure!(
+            self.eval(others)? == 0,
+            "the page must not load other files"
+        );
+        Ok(())
+    }
+
+    /// Ensures that no name from the data became an HTML element or ran as a script.
+    pub(crate) fn is_unharmed(&mut self) -> Result<()> {
+        ensure!(
+            self.eval("document.querySelectorAll('img').length")? == 0,
+            "a name from the dump became an HTML element"
+        );
+        ensure!(
+            self.eval("window.hacked ?? null")?.is_null(),
+            "a name from the dump was executed as a script"
+        );
+        Ok(())
+    }
+
     /// Types into a search field.
     pub(crate) fn search(&mut self, field: &str, text: &str) -> Result<()> {
         self.eval(&format!("document.getElementById('{field}').select()"))?;
-        self.eval(&format!("document.getElementById('{field}').focus()"))?;
+        self.focus(&format!("document.getElementById('{field}')"))?;
         self.call("Input.insertText", json!({"text": text}))?;
         Ok(())
     }
@@ -234,7 +314,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        self.session = None;
+        self.connection.session = None;
         // Ask the browser to close, because then it also ends its child processes. Kill it if it does not answer.
         let closed = self.call("Browser.close", json!({})).is_ok();
         let start = Instant::now();
@@ -280,5 +360,40 @@ fn address(profile: &Path, child: &mut Reaped) -> Result<(u16, String)> {
             bail!("the browser does not accept connections");
         }
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn events_do_not_extend_the_time_for_an_answer() -> Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let server = std::thread::spawn(move || -> Result<()> {
+            let (stream, _) = listener.accept()?;
+            let mut socket = tungstenite::accept(stream)?;
+            let request: Value = serde_json::from_str(socket.read()?.to_text()?)?;
+            let event = Message::text(json!({"method": "Log.entryAdded"}).to_string());
+            // The answer comes long after the client's time limit, but there is an event every few milliseconds.
+            for _ in 0..100 {
+                std::thread::sleep(Duration::from_millis(20));
+                socket.send(event.clone())?;
+            }
+            let answer = json!({"id": request["id"], "result": {}});
+            Ok(socket.send(Message::text(answer.to_string()))?)
+        });
+        let stream = TcpStream::connect(address)?;
+        let url = format!("ws://{address}/");
+        let mut connection = Connection::open(&url, stream, Duration::from_millis(300))?;
+        let answer = connection.call("Page.enable", &json!({}));
+        assert!(answer.is_err(), "{answer:?}");
+        drop(connection);
+        // The server fails because the client has closed the connection.
+        assert!(server.join().is_ok_and(|served| served.is_err()));
+        Ok(())
     }
 }

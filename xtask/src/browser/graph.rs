@@ -8,6 +8,28 @@ use super::devtools::Browser;
 /// Height of a row in pixels.
 const ROW: f64 = 20.0;
 
+/// JavaScript function that returns the pixels of a part of a canvas: four bytes for each pixel.
+const PIXELS: &str = "(canvas, ...part) => { \
+     const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {willReadFrequently: true}); \
+     copy.drawImage(canvas, 0, 0); return copy.getImageData(...part).data; }";
+
+/// JavaScript function that returns red, green and blue of a colour of the style sheet, as they are now.
+const COLOUR: &str = "(key) => { const probe = document.createElement('span'); \
+     probe.style.color = `var(--${key})`; document.body.append(probe); \
+     const colour = getComputedStyle(probe).color; probe.remove(); return colour.match(/\\d+/g).map(Number); }";
+
+/// Waits until `count` graphs are drawn in the colours that the page has now. The first row of a graph shows all
+/// stacks, so it has one known colour.
+pub(super) fn has_colours(browser: &mut Browser, count: usize) -> Result<()> {
+    browser.wait(&format!(
+        "(() => {{ const graphs = [...document.querySelectorAll('.flame')].filter((f) => Number(f.dataset.drawn) > 0); \
+         const root = ({COLOUR})('root').join(); \
+         return graphs.length === {count} && graphs.every((graph) => {{ const c = graph.querySelector('canvas'); \
+         return [...({PIXELS})(c, c.width - 8, 3, 1, 1)].slice(0, 3).join() === root; }}); }})()"
+    ))?;
+    Ok(())
+}
+
 /// True if a frame fills the visible width of the graph. There is always a small gap beside a frame.
 fn is_whole(left: f64, width: f64) -> bool {
     left < 0.001 && width > 0.995
@@ -22,7 +44,8 @@ pub(super) struct Graph<'a> {
     pub(super) field: &'a str,
     /// A search text that occurs in the names of some frames.
     pub(super) find: &'a str,
-    /// True if the line above the graph says that the bytes of the later dump are estimated.
+    /// True if the page must mark bytes as `(estimated)`: the agent's samples are estimates, but the stacks that a dump
+    /// itself records are exact.
     pub(super) is_estimated: bool,
 }
 
@@ -145,12 +168,23 @@ impl Graph<'_> {
             self.browser.eval(&told)? == self.is_estimated,
             "the page does not show if bytes are estimated"
         );
+        // The details stay visible above the row that they describe. Only the text itself is measured, because the
+        // element has room for more lines.
         let above = format!(
-            "{said}.getBoundingClientRect().top >= 0 && /^Total: [0-9.]+ [KMG]?i?B$/.test(document.querySelector('#{graph} .total').textContent)"
+            "(() => {{ const said = {said}.firstElementChild.getBoundingClientRect(); \
+             const header = document.querySelector('header'); const covered = getComputedStyle(header).position === 'sticky'; \
+             const top = covered ? header.getBoundingClientRect().bottom : 0; \
+             return said.height > 0 && said.top >= top - 1 && said.bottom <= {y}; }})()"
+        );
+        self.browser
+            .wait(&above)
+            .context("the details are not above the graph")?;
+        let total = format!(
+            "/^Total: [0-9.]+ [KMG]?i?B$/.test(document.querySelector('#{graph} .total').textContent)"
         );
         ensure!(
-            self.browser.eval(&above)? == true,
-            "total and details are not above the graph"
+            self.browser.eval(&total)? == true,
+            "the page shows no total"
         );
         let meaning = format!("document.querySelector('#{graph} .legend').innerText");
         let meaning = self.browser.eval(&meaning)?;
@@ -166,9 +200,8 @@ impl Graph<'_> {
             "the legend shows {meaning}"
         );
         self.zoom().context("zoom")?;
-        self.browser.eval(&format!(
-            "document.querySelector('#{graph} canvas').focus()"
-        ))?;
+        let canvas = format!("document.querySelector('#{graph} canvas')");
+        self.browser.focus(&canvas)?;
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
@@ -187,10 +220,10 @@ impl Graph<'_> {
             chosen.as_str().is_some_and(|c| !c.is_empty()),
             "the keyboard does not choose a frame"
         );
-        let said = format!("document.querySelector('#{graph} .said').textContent.length > 0");
+        let described = format!("{said}.textContent.replaceAll('\\u200b', '').includes({chosen})");
         ensure!(
-            self.browser.eval(&said)? == true,
-            "the page does not describe the chosen frame"
+            self.browser.eval(&described)? == true,
+            "the page does not describe the chosen frame {chosen}"
         );
         self.browser.key("Enter")?;
         self.browser
@@ -219,12 +252,9 @@ impl Graph<'_> {
         let said = format!("document.querySelector('#{graph} .found').textContent");
         let found = format!("(/^[0-9,]+ found, .* of all$/).test({said})");
         self.browser.wait(&found)?;
-        let canvas = format!("document.querySelector('#{graph} canvas')");
         let marked = format!(
-            "(() => {{ const c = {canvas}; const o = new OffscreenCanvas(c.width, c.height).getContext('2d', {{willReadFrequently: true}}); o.drawImage(c, 0, 0); const d = o.getImageData(0, 0, c.width, c.height).data; \
-             const probe = document.createElement('span'); probe.style.color = 'var(--match)'; \
-             c.after(probe); const m = getComputedStyle(probe).color; probe.remove(); \
-             const [r, g, b] = m.match(/\\d+/g).map(Number); \
+            "(() => {{ const c = {canvas}; const d = ({PIXELS})(c, 0, 0, c.width, c.height); \
+             const [r, g, b] = ({COLOUR})('match'); \
              for (let i = 0; i < d.length; i += 4) if (d[i] === r && d[i+1] === g && d[i+2] === b) return true; \
              return false; }})()"
         );
@@ -233,7 +263,7 @@ impl Graph<'_> {
             "the search highlights no frame"
         );
         self.browser
-            .eval(&format!("document.getElementById('{field}').focus()"))?;
+            .focus(&format!("document.getElementById('{field}')"))?;
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("{} === undefined && !{found}", data("matched")))?;
@@ -244,7 +274,7 @@ impl Graph<'_> {
     pub(super) fn leaf(&mut self) -> Result<()> {
         const DEEPER: usize = 64;
         let canvas = "document.querySelector('#flame-graph canvas')";
-        self.browser.eval(&format!("{canvas}.focus()"))?;
+        self.browser.focus(canvas)?;
         for _ in 0..DEEPER {
             self.browser.key("ArrowDown")?;
         }
@@ -263,7 +293,7 @@ impl Graph<'_> {
                 "{said}.includes(' of all') && {said}.includes('the class that was allocated') === {is_class}"
             ))?;
         }
-        self.browser.eval(&format!("{canvas}.focus()"))?;
+        self.browser.focus(canvas)?;
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("{data}.zoom.startsWith('all ')"))?;

@@ -1,5 +1,5 @@
-//! Tests how a page looks on a wide screen, on a phone and on paper, in light and dark colours. Also checks the
-//! accessibility rules of axe.
+//! Tests how a page looks on a wide screen, on a tablet, on a phone and on paper, in light and dark colours. Also
+//! checks the accessibility rules of axe.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +12,7 @@ use heapdiff_lab::run::target_dir;
 use heapdiff_lab::tools;
 
 /// Tested widths of the window, and the height of a phone's screen, in pixels.
-const WIDTHS: [u32; 2] = [1400, 400];
+const WIDTHS: [u32; 3] = [1400, 700, 400];
 const PHONE_HEIGHT: u32 = 800;
 /// The width of a sheet of paper between its margins in pixels, and the maximum number of printed classes.
 const PAPER: u32 = 720;
@@ -53,8 +53,7 @@ impl Axe {
 /// Checks a loaded page. `answer` is the element with the main result of the page.
 pub(super) fn everywhere(browser: &mut Browser, axe: &Axe, answer: &str) -> Result<()> {
     for width in WIDTHS {
-        let window = json!({"width": width, "height": PHONE_HEIGHT, "deviceScaleFactor": 1, "mobile": false});
-        browser.call("Emulation.setDeviceMetricsOverride", window)?;
+        browser.resize(width, PHONE_HEIGHT)?;
         browser.eval("scrollTo(0, 0)")?;
         fits(browser, width).with_context(|| format!("{width} pixels"))?;
         let above = format!("{answer}.getBoundingClientRect().bottom <= {PHONE_HEIGHT}");
@@ -68,19 +67,19 @@ pub(super) fn everywhere(browser: &mut Browser, axe: &Axe, answer: &str) -> Resu
         }
     }
     paper(browser).context("on paper")?;
-    browser.call("Emulation.clearDeviceMetricsOverride", json!({}))?;
-    Ok(())
+    browser.reset_size()
 }
 
 /// Ensures that nothing overflows the page.
-fn fits(browser: &mut Browser, width: u32) -> Result<()> {
+pub(super) fn fits(browser: &mut Browser, width: u32) -> Result<()> {
     let fits = browser.wait(&format!("document.documentElement.scrollWidth <= {width}"));
     let beyond = browser.eval(&format!(
         "[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > {width}) \
          .map((e) => `${{e.tagName}}#${{e.id}}.${{e.className}}`).slice(0, 12).join(' ')"
     ))?;
     fits.with_context(|| format!("the page is wider than the screen: {beyond}"))?;
-    // Parts that contain their painting cut off what is too wide, and the page does not become wider.
+    // Some parts do not show what is wider than them, for example `.suspect` (`content-visibility` in the style sheet).
+    // Such content does not make the page wider, so look for it in these parts.
     let cut = browser.eval(
         "[...document.querySelectorAll('section, .suspect, .details dd, .about')].filter((e) => e.checkVisibility() \
          && e.scrollWidth > e.clientWidth + 1).map((e) => `${e.tagName}#${e.id}.${e.className}`).slice(0, 12).join(' ')",
@@ -93,8 +92,7 @@ fn fits(browser: &mut Browser, width: u32) -> Result<()> {
 pub(super) fn paper(browser: &mut Browser) -> Result<()> {
     const NAMES: &str = "[...document.querySelectorAll('main .name')].filter((e) => e.checkVisibility() && !e.closest('.said')).length";
     let names = browser.number(NAMES)?;
-    let sheet = json!({"width": PAPER, "height": 1000, "deviceScaleFactor": 1, "mobile": false});
-    browser.call("Emulation.setDeviceMetricsOverride", sheet)?;
+    browser.resize(PAPER, 1000)?;
     let media = |media: &str| json!({"media": media, "features": []});
     browser.call("Emulation.setEmulatedMedia", media("print"))?;
     browser.eval("dispatchEvent(new Event('beforeprint'))")?;

@@ -59,6 +59,8 @@ pub(super) struct Rest {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
+    /// Figures of removed nodes that were not below another node. They belong only to the total.
+    outside: Figures,
 }
 
 impl Tree {
@@ -85,7 +87,10 @@ impl Tree {
             }
             previous = steps;
         }
-        Self { nodes }
+        Self {
+            nodes,
+            outside: Figures::default(),
+        }
     }
 
     /// Returns the parent of each node; `None` for roots.
@@ -101,7 +106,7 @@ impl Tree {
     }
 
     /// Keeps the `most` nodes with the largest weight. The figures of each removed node are added to the nearest
-    /// node above it that is kept.
+    /// node above it that is kept, or to the total if there is none.
     ///
     /// A node weighs at least as much as each node below it. So if a node is kept, all nodes above it are kept, too.
     pub(super) fn pruned(mut self, most: usize) -> (Self, Rest) {
@@ -125,13 +130,14 @@ impl Tree {
         for i in (0..self.nodes.len()).rev().filter(|&i| !stays[i]) {
             let own = self.nodes[i].own;
             rest.frames += 1;
-            match parents[i] {
-                // Add the figures of a removed node to the node above it. They already include the figures of removed
-                // nodes below, because nodes are visited from the last to the first.
-                Some(parent) => self.nodes[parent].own.add(own),
-                None => rest.grown = rest.grown.saturating_add(own.grown),
-            }
-            if parents[i].is_some_and(|p| stays[p]) {
+            // Add the figures of a removed node to the node above it. They already include the figures of removed
+            // nodes below, because nodes are visited from the last to the first.
+            let above = match parents[i] {
+                Some(parent) => &mut self.nodes[parent].own,
+                None => &mut self.outside,
+            };
+            above.add(own);
+            if parents[i].is_none_or(|parent| stays[parent]) {
                 rest.grown = rest.grown.saturating_add(own.grown);
             }
         }
@@ -142,7 +148,8 @@ impl Tree {
 
     /// Returns the encoded nodes, and the names that they refer to. Names of frames come before names of classes.
     ///
-    /// A node is five LEB128 numbers: depth, index of the name, bytes that grew, bytes that shrank, and live bytes.
+    /// The bytes begin with the figures that belong only to the total: bytes that grew, bytes that shrank, and live
+    /// bytes. A node is five numbers: depth, index of the name, and the same three figures. All numbers are LEB128.
     pub(super) fn encode(&self) -> (Vec<u8>, Vec<Step>) {
         let used = |wanted: fn(Step) -> Option<u32>| {
             let mut used: Vec<u32> = self.nodes.iter().filter_map(|n| wanted(n.name)).collect();
@@ -162,7 +169,15 @@ impl Tree {
             Step::Frame(f) => frames.binary_search(&f).unwrap_or(0),
             Step::Class(c) => frames.len() + classes.binary_search(&c).unwrap_or(0),
         };
-        let mut bytes = Vec::with_capacity(self.nodes.len() * 8);
+        let mut bytes = Vec::with_capacity(self.nodes.len() * 8 + 3);
+        let Figures {
+            grown,
+            shrunk,
+            after,
+        } = self.outside;
+        for value in [grown, shrunk, after] {
+            leb128(value, &mut bytes);
+        }
         for node in &self.nodes {
             let own = node.own;
             let name = number(node.name) as u64;
@@ -224,7 +239,7 @@ mod tests {
     #[test]
     fn pruned_frames_count_in_their_parents() {
         let sum = |tree: &Tree| {
-            let mut sum = Figures::default();
+            let mut sum = tree.outside;
             tree.nodes.iter().for_each(|n| sum.add(n.own));
             sum
         };
@@ -244,6 +259,25 @@ mod tests {
     }
 
     #[test]
+    fn pruned_stacks_count_in_the_total() {
+        let all = tree();
+        let total = |tree: &Tree| {
+            let mut sum = tree.outside;
+            tree.nodes.iter().for_each(|n| sum.add(n.own));
+            (sum.grown, sum.shrunk, sum.after)
+        };
+        assert_eq!(total(&all), (155, 8, 166));
+        // Only the frame `a` is left. The stack of `d` has no frame above it.
+        let (pruned, rest) = all.pruned(1);
+        assert_eq!(pruned.nodes.len(), 1);
+        assert_eq!(total(&pruned), (155, 8, 166));
+        assert_eq!(pruned.outside.grown, 50);
+        assert_eq!((rest.frames, rest.grown), (7, 155));
+        // The encoded total comes before the nodes.
+        assert_eq!(pruned.encode().0[..3], [50, 0, 50]);
+    }
+
+    #[test]
     fn numbers_are_leb128() {
         let mut out = Vec::new();
         for value in [0, 127, 128, 300, u64::MAX] {
@@ -253,6 +287,6 @@ mod tests {
         assert_eq!(out.len(), 16);
         let (bytes, names) = tree().encode();
         assert_eq!(names.len(), 4 + 2);
-        assert_eq!(bytes.iter().filter(|b| **b < 0x80).count(), 8 * 5);
+        assert_eq!(bytes.iter().filter(|b| **b < 0x80).count(), 3 + 8 * 5);
     }
 }

@@ -1,19 +1,22 @@
-//! The web page of one dump: largest holders, threads, waste and classes. Only the table of classes needs the script;
-//! everything else is in the HTML.
+//! The web page of one dump: largest holders, threads, waste and classes.
+//!
+//! All data except the table of classes is in the HTML, so it is visible without JavaScript. The script adds the table,
+//! folds frames, and filters suspects.
 
 use std::io::{self, Write};
 
+use super::sentences::{evidence, figures, path_of};
 use super::{
-    CLASS_BYTES, CLASSES, FOLDING, STYLE, base, class_bytes, figures, first, json, layout_of,
-    path_of, policy, text, wrapped,
+    CLASS_BYTES, CLASSES, FOLDING, STYLE, base, class_bytes, first, json, layout_of, left_out,
+    policy, text, wrapped,
 };
-use crate::document::{Column, Table};
+use crate::document::{Column, Table, unlisted_count};
 use crate::tables;
 use crate::view::DumpReport;
-use crate::{coverage, kept, series};
+use crate::{kept, series};
 use askama::Template;
 use heapdiff_diff::is_application_frame;
-use heapdiff_diff::sentence::Verdict;
+use heapdiff_diff::sentence::{Samples, Verdict};
 use heapdiff_model::heap::{HeapClass, HeapReport};
 use heapdiff_units::{Size, grouped};
 use serde::Serialize;
@@ -34,7 +37,8 @@ struct Page<'a> {
     layout: String,
     more_suspects: bool,
     sections: Vec<Section>,
-    more_classes: Option<String>,
+    /// Sentences about classes that the table does not list.
+    more_classes: Vec<String>,
     script: &'a str,
     /// The classes as JSON.
     report: String,
@@ -44,6 +48,8 @@ struct Page<'a> {
 #[derive(Serialize)]
 struct Embedded<'a> {
     classes: &'a [HeapClass],
+    /// Number of classes, listed or not.
+    all_classes: usize,
 }
 
 /// A table on the page.
@@ -111,7 +117,10 @@ pub(crate) fn render(report: &DumpReport, out: &mut dyn Write) -> io::Result<()>
     let classes = first(&heap.classes, CLASS_BYTES, |c| {
         class_bytes(&c.class, c.loader.as_deref(), 1)
     });
-    let hidden = heap.classes.len() - classes.len() + report.more.more_classes;
+    let more_classes = [
+        left_out(heap.classes.len() - classes.len(), "class"),
+        unlisted_count(report.more.more_classes as u64, "more class"),
+    ];
     let script = wrapped(&[&base(), FOLDING, CLASSES, SCRIPT]);
     let mut sections = vec![
         Section::new("threads", "Threads", tables::threads(heap, usize::MAX)),
@@ -127,10 +136,12 @@ pub(crate) fn render(report: &DumpReport, out: &mut dyn Write) -> io::Result<()>
         layout: layout_of(info),
         more_suspects: report.more.more_suspects && !heap.suspects.is_empty(),
         sections,
-        more_classes: (hidden > 0)
-            .then(|| format!("{} more classes in other formats", grouped(hidden as u64))),
+        more_classes: more_classes.into_iter().flatten().collect(),
         script: &script,
-        report: json(&Embedded { classes })?,
+        report: json(&Embedded {
+            classes,
+            all_classes: heap.classes.len() + report.more.more_classes,
+        })?,
     };
     let page = page.render().map_err(io::Error::other)?;
     out.write_all(page.as_bytes())
@@ -171,9 +182,58 @@ mod tests {
         let (all, some) = (page(false, 0), page(true, 7));
         for part in [
             "Places that retain less are not shown; --top N shows more.",
-            "7 more classes in other formats",
+            "and 7 more classes (--top N shows more)",
+            "\"all_classes\":8}",
         ] {
             assert!(some.contains(part) && !all.contains(part), "{part}");
         }
+    }
+
+    /// Returns the page of one suspect, without its script.
+    fn about(change: impl Fn(&mut heapdiff_diff::Suspect)) -> String {
+        let mut report = crate::tests::heap_report(synthetic::heap(1));
+        change(&mut report.data.suspects[0]);
+        let mut out = Vec::new();
+        render(&report, &mut out).unwrap();
+        let page = String::from_utf8(out).unwrap();
+        page.split("<script").next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn sentences_are_those_of_the_text_report() {
+        let joined = "allocating code unknown: no matching sample";
+        let code = format!("<dt>code</dt><dd><bdi>{joined}</bdi></dd>");
+        let plain = about(|_| ());
+        for (part, page) in [
+            (&*code, about(|s| s.joined = Some(joined.to_owned()))),
+            (
+                &*code,
+                about(|s| {
+                    s.joined = Some(joined.to_owned());
+                    s.stacks.clear();
+                }),
+            ),
+            (
+                "<p class=\"dim\">(no stack was recorded)</p>",
+                about(|s| s.stacks[0].frames.clear()),
+            ),
+            (
+                "; 2 more stacks in JSON",
+                about(|s| s.stacks = vec![s.stacks[0].clone(); STACKS + 2]),
+            ),
+            (
+                "2.0 MiB, 50.0 %, and 3.0 MiB off heap</span>",
+                about(|s| s.off_heap_bytes = vec![3 << 20]),
+            ),
+            (
+                "data-pill=\"t\u{fffd}imer\">t\u{fffd}imer<",
+                about(|s| s.detector = Some("t\u{202e}imer".into())),
+            ),
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+            assert!(!plain.contains(part), "{part}");
+        }
+        assert!(plain.contains("<dt>sampled</dt>"));
+        assert!(!about(|s| s.stacks.clear()).contains("<dt>sampled</dt>"));
     }
 }

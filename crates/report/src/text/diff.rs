@@ -106,6 +106,15 @@ fn headlines(report: &Report, has_more: bool, doc: &mut Document) {
     doc.gap();
 }
 
+/// Returns the time of the first dump, or the time from the first dump to a later one.
+pub(crate) fn taken(snapshots: &[SnapshotInfo], at: usize) -> String {
+    let time = |at: usize| snapshots.get(at).map_or(0, |s| s.taken_ms);
+    match at {
+        0 => utc(time(0)),
+        _ => later(time(at).wrapping_sub(time(0)).cast_signed()),
+    }
+}
+
 fn dumps(snapshots: &[SnapshotInfo], doc: &mut Document) {
     let columns = [
         ("objects", Figure),
@@ -114,16 +123,12 @@ fn dumps(snapshots: &[SnapshotInfo], doc: &mut Document) {
         ("taken", Figure),
         ("dump", Name),
     ];
-    let first = snapshots.first().map_or(0, |s| s.taken_ms);
     let rows = snapshots.iter().enumerate().map(|(i, snapshot)| {
         vec![
             grouped(snapshot.objects),
             Size(snapshot.reachable_bytes).to_string(),
             Size(snapshot.unreachable_bytes).to_string(),
-            match i {
-                0 => utc(first),
-                _ => later(snapshot.taken_ms.wrapping_sub(first) as i64),
-            },
+            taken(snapshots, i),
             snapshot.path.clone(),
         ]
     });
@@ -156,11 +161,14 @@ fn classes(classes: &[ClassGrowth], more: usize, doc: &mut Document) {
     });
     doc.table(&columns, rows);
     if more > 0 {
-        let more = grouped(more as u64);
-        doc.note(format!(
-            "and {more} more classes that changed (--top N shows more)"
-        ));
+        doc.note(more_classes(more));
     }
+}
+
+/// Returns the sentence about classes that the table does not list.
+pub(crate) fn more_classes(more: usize) -> String {
+    let more = counted(more as u64, "more class");
+    format!("and {more} that changed (--top N shows more)")
 }
 
 #[cfg(test)]

@@ -24,11 +24,13 @@ mod waste;
 
 use std::io::{self, Write};
 
+pub(crate) use self::diff::{more_classes, taken};
 pub(crate) use self::path::HolderPath;
 pub(crate) use self::print::table;
 pub(crate) use self::print::thread_phrase;
 pub(crate) use self::snapshot::layout_line;
 pub(crate) use self::stacks::{interval, is_worth_mentioning};
+pub(crate) use self::suspect::{began, grown_bytes, rate};
 use crate::document::Document;
 use crate::report::Report;
 use crate::style::Style;

@@ -1,8 +1,9 @@
 //! Prints a suspect of a comparison or of one dump.
 
-use heapdiff_diff::sentence::{Samples, holders_unchanged_sentence};
+use heapdiff_diff::sentence::holders_unchanged_sentence;
 use heapdiff_diff::{HeapReport, History, Stack, Suspect};
-use heapdiff_units::{Size, counted, grouped, signed_size};
+use heapdiff_model::diff::difference;
+use heapdiff_units::{counted, grouped, signed_size};
 
 use super::path::HolderPath;
 use super::stacks;
@@ -67,8 +68,8 @@ pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: 
         false => STACKS_OF_OTHERS,
     };
     if suspect.stacks.is_empty() {
-        if let Some(joined) = &suspect.joined {
-            doc.reason("code", joined);
+        for (label, sentence) in coverage::evidence(suspect) {
+            doc.reason(label, sentence);
         }
         allocated_at(suspect, limit, verbose, doc);
     } else {
@@ -83,13 +84,18 @@ pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: 
     }
 }
 
+/// Returns the growth of a suspect in the heap, and outside of it if that part grew.
+pub(crate) fn grown_bytes(suspect: &Suspect) -> String {
+    let grown = signed_size(suspect.growth.retained_bytes);
+    match difference(&suspect.off_heap_bytes) {
+        ..=0 => grown,
+        off_heap => format!("{} off heap, {grown} in the heap", signed_size(off_heap)),
+    }
+}
+
 /// Adds the growth of a suspect, and its figures in each dump.
 fn grown(suspect: &Suspect, verbose: bool, doc: &mut Document) {
-    let mut grown = signed_size(suspect.growth.retained_bytes);
-    let off_heap = suspect.growth_with_off_heap() - suspect.growth.retained_bytes;
-    if off_heap > 0 {
-        grown = format!("{} off heap, {grown} in the heap", signed_size(off_heap));
-    }
+    let grown = grown_bytes(suspect);
     let verdict = Some((crate::verdict(suspect), tone(suspect)));
     doc.ranked(suspect.rank, verdict, &suspect.holder, &grown);
     let class = &suspect.class;
@@ -130,17 +136,24 @@ fn reasons(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Docume
 /// Adds the history of the objects that the suspect's stacks allocated. The history comes from a trace.
 fn history(history: &History, doc: &mut Document) {
     doc.pair("history", sparkline(&history.series.live_bytes));
+    doc.pair("", rate(history));
+    if let Some(began) = began(history) {
+        doc.pair("since", began);
+    }
+}
+
+/// Returns the growth per hour and the trend.
+pub(crate) fn rate(history: &History) -> String {
     match history.slope.ci95 {
-        Some(_) => doc.pair("", format!("{}, {}", hourly(&history.slope), history.trend)),
-        None => doc.pair("", "too few GCs for a rate"),
+        Some(_) => format!("{}, {}", hourly(&history.slope), history.trend),
+        None => "too few GCs for a rate".to_owned(),
     }
-    if let (Some(ms), Some(uptime), Some(within)) = (
-        history.began_ms,
-        history.began_uptime_ms,
-        history.began_within,
-    ) {
-        doc.pair("since", since(ms, uptime, within));
-    }
+}
+
+/// Returns the time when the growth began; `None` if there is no growth.
+pub(crate) fn began(history: &History) -> Option<String> {
+    let (ms, uptime) = (history.began_ms?, history.began_uptime_ms?);
+    Some(since(ms, uptime, history.began_within?))
 }
 
 /// Returns the first `limit` stacks. If none of these allocated objects of the suspect's class itself, the last one is
@@ -167,34 +180,23 @@ fn sampled(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     for stack in first_stacks(stacks, &suspect.class, limit) {
         stacks::stack(stack, None, verbose, doc);
     }
-    let mut text = coverage::sentence(suspect);
-    let label = match suspect.joined {
-        Some(_) => "code",
-        None => "sampled",
-    };
     let more = stacks.len().saturating_sub(limit);
-    if more > 0 {
-        text += &format!("; {}", more_stacks(more));
+    for (label, mut text) in coverage::evidence(suspect) {
+        if more > 0 {
+            text += &format!("; {}", more_stacks(more));
+        }
+        doc.reason(label, text);
     }
-    doc.reason(label, text);
 }
 
 /// Adds stacks that allocated objects of the suspect's class. The report has these stacks only if the agent tracks no
 /// sample of the suspect's content.
 fn allocated_at(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
-    if suspect.allocated_at.is_empty() {
-        return;
-    }
-    doc.reason("sampled", Samples::NotTracked);
     for at in suspect.allocated_at.iter().take(limit) {
         doc.stack(document::Stack {
             number: None,
             class: suspect.class.clone(),
-            figures: format!(
-                "{} allocated, {}",
-                Size(at.estimated_bytes),
-                counted(at.samples, "sample")
-            ),
+            figures: coverage::allocated_at(at),
             frames: at.frames.clone(),
             threads: Vec::new(),
             verbose,
