@@ -13,16 +13,26 @@ use heapdiff_units::{Size, counted};
 use super::trace::read::{frames, growth, series, slope};
 use crate::failure::{Failure, Result};
 
-/// Adds the history of each suspect to the report. If the trace has no history of the suspects, returns the reason.
+/// Adds the history of each suspect to the report. Returns what a reader has to know about the trace: how its run was
+/// found, or why the trace has no history of the suspects.
 pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<String>> {
     let failure = |e| Failure::trace(&e);
+    let path = trace.path().display();
     let runs = trace.runs().map_err(failure)?;
-    let Some(run) = run_of(&runs, report) else {
-        let path = trace.path().display();
+    let Some(run) = run_of(&runs, report).or_else(|| recorded_run(&runs, report)) else {
         return Ok(Some(format!(
             "{path}: no run in this trace belongs to the JVM that wrote the dumps"
         )));
     };
+    let mut note = None;
+    if run.strategy == trace::RECORDING {
+        if report.suspects.iter().all(|s| s.stacks.is_empty()) {
+            return Ok(Some(format!(
+                "{path}: the dumps have no stacks whose history could be shown: give the imported recording with --recording, too"
+            )));
+        }
+        note = Some(format!("{path}: matched by time and JVM version"));
+    }
     let timeline = Timeline::of(trace, run, Window::ALL).map_err(failure)?;
     let points = Points::of(&timeline);
     let stacks = trace.stacks().map_err(failure)?;
@@ -70,7 +80,7 @@ pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<S
             series,
         });
     }
-    Ok(None)
+    Ok(note)
 }
 
 /// Minimum number of samples that growth at the earlier rate would have added during the level end of a history (its
@@ -101,6 +111,10 @@ fn has_growth_ended(samples: u64, live_bytes: &[u64]) -> bool {
 /// only if samples cover at least half of the growth. `is_over` is true if the growth has ended.
 fn refine_verdict(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool) {
     let coverage = &suspect.coverage;
+    // Stacks of a recording are only probable, so they must not change a verdict.
+    if suspect.joined.is_some() {
+        return;
+    }
     if coverage.sampled_bytes.saturating_mul(2) < coverage.growth_bytes {
         return;
     }
@@ -142,6 +156,20 @@ fn run_of<'a>(runs: &'a [Run], report: &Report) -> Option<&'a Run> {
         .find_map(|s| s.agent.as_ref())?;
     let uid = format!("{}-{}", agent.pid, agent.started_ms);
     runs.iter().find(|run| run.uid == uid)
+}
+
+/// Returns the only run of an imported recording that fits the dumps: it overlaps with their time, and has the version
+/// of their JVM.
+fn recorded_run<'a>(runs: &'a [Run], report: &Report) -> Option<&'a Run> {
+    let (first, last) = (report.snapshots.first()?, report.snapshots.last()?);
+    let version = last.jvm.as_deref()?;
+    let mut fitting = runs.iter().filter(|run| {
+        run.strategy == trace::RECORDING
+            && run.started_ms <= last.taken_ms
+            && run.ended_ms.is_none_or(|end| end >= first.taken_ms)
+            && run.jvm.split(' ').any(|word| word == version)
+    });
+    fitting.next().filter(|_| fitting.next().is_none())
 }
 
 /// Returns how many of a suspect's stacks are in the trace, and the ids of their sites.
@@ -248,6 +276,14 @@ mod tests {
             assert_eq!(verdict, of);
             assert!(!reasons.contains("live objects of its stacks"), "{reasons}");
         }
+    }
+
+    #[test]
+    fn a_trace_does_not_change_the_verdict_of_a_joined_suspect() {
+        let mut suspect = suspect(Verdict::Growth, 800);
+        suspect.joined = Some("probably allocated in a.B.c".to_owned());
+        refine_verdict(&mut suspect, &trending(trace::Verdict::Leak), 14, true);
+        assert_eq!(suspect.verdict, Verdict::Growth);
     }
 
     #[test]
