@@ -39,20 +39,23 @@ fn failure(path: &Path, error: &EvidenceError) -> Failure {
     }
 }
 
-/// Joins recordings with dumps, oldest first. `last` is the last dump. Returns `None` if there are no recordings. If
+/// Joins recordings with dumps, oldest first. `last` is the last dump, if it is open. Returns `None` if there are no recordings. If
 /// the dumps are of several JVMs, the recordings are matched with the last dump alone.
 ///
 /// Fails if a recording is of another JVM.
 pub(crate) fn join(
     recordings: Recordings,
     dumps: &[&SnapshotInfo],
-    last: &Snapshot,
+    last: Option<&Snapshot>,
     are_of_several_jvms: bool,
 ) -> Result<Option<Join>> {
     if recordings.is_empty() {
         return Ok(None);
     }
-    let [command] = last.system_properties(["sun.java.command"]);
+    let command = last.and_then(|last| {
+        let [command] = last.system_properties(["sun.java.command"]);
+        command
+    });
     let skipped = if are_of_several_jvms {
         dumps.len().saturating_sub(1)
     } else {

@@ -19,9 +19,10 @@ const HELP: &str = "\
 Examples:
   heapdiff summarize monday.hprof -o monday.heap  # write the summary
   heapdiff monday.heap friday.hprof               # compare a later dump with the summary
+  heapdiff monday.heap friday.heap                # compare two summaries
 
 `heapdiff OUT.heap AFTER.hprof` then gives the same report as `heapdiff IN AFTER.hprof`, so you can
-delete IN. The last argument of a comparison must be a full dump, not a summary.";
+delete IN. The last argument can be a summary, too: the report lists what it leaves out.";
 
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
@@ -94,12 +95,11 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
     }))
 }
 
-/// The failure for a comparison whose last argument is a summary.
-pub(super) fn last_is_summary_failure(file: &Path) -> Failure {
-    let message = format!(
-        "{}: the last argument must be a full dump, not a summary",
-        file.display()
-    );
-    Failure::usage(message)
-        .with_hint("only earlier dumps can be summaries: heapdiff BEFORE.heap AFTER.hprof")
+/// The failure for a comparison whose last argument is a summary that an earlier version of heapdiff wrote.
+pub(super) fn old_summary_failure(summaries: &[Summary]) -> Failure {
+    let last = summaries.last().map_or("", |summary| &summary.info.path);
+    Failure::bad_input(format!(
+        "{last}: this summary cannot be the last argument, because an earlier version of heapdiff wrote it"
+    ))
+    .with_hint("write a new summary of the dump: heapdiff summarize DUMP -o FILE.heap")
 }

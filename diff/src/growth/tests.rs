@@ -25,6 +25,7 @@ fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
     });
     Summary {
         names: None,
+        facts: None,
         info: SnapshotInfo {
             id_size: 8,
             layout: LayoutInfo {

@@ -12,6 +12,7 @@ use hprof::Snapshot;
 use hprof::dominators::Node;
 use hprof::sizes::Total;
 
+use crate::facts::Facts;
 use crate::names;
 use crate::origin::Origin;
 use crate::samples::attribution::Attribution;
@@ -48,6 +49,8 @@ pub struct Summary {
     pub(crate) origin: Origin,
     /// The mapping (ProGuard, R8) that restored the names in the summary. `None` if there was no mapping.
     pub(crate) names: Option<Names>,
+    /// The facts that replace the dump if it is the last one of a comparison. Only summary files have them.
+    pub(crate) facts: Option<Facts>,
 }
 
 /// Identifies the mapping (ProGuard, R8) that restored the names in a summary.
@@ -77,6 +80,12 @@ impl Summary {
             });
         }
         all
+    }
+
+    /// Returns the names of the classes that have reachable instances.
+    #[doc(hidden)]
+    pub fn class_names(&self) -> impl Iterator<Item = &str> {
+        self.classes.keys().map(|(name, _)| &**name)
     }
 
     /// Summarizes a dump. `path` is the name that the report gives it.
@@ -160,6 +169,7 @@ impl Summary {
                 hash: mapping.hash(),
                 fits: mapping.fits(),
             }),
+            facts: None,
         })
     }
 }
