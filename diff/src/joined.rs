@@ -82,7 +82,7 @@ pub(crate) fn join(
 /// some objects are extrapolated to all objects of the suspect.
 ///
 /// Cost: at most [`VISITS`] objects of the dominator tree, in memory.
-fn content(context: &SuspectContext<'_>, snapshot: &Snapshot) -> Vec<ContentLine> {
+pub(crate) fn content(context: &SuspectContext<'_>, snapshot: &Snapshot) -> Vec<ContentLine> {
     let trie = context.trie();
     let named = context.candidate.named;
     // An entry of a collection can hold a key that the suspect's object also refers to. Only the entry dominates it.

@@ -107,6 +107,14 @@ pub(crate) fn name_of(snapshot: &Snapshot, object: ObjectIndex) -> String {
     }
 }
 
+/// True if [`name_of`] an object is `name`. Copies no names of classes.
+pub(crate) fn is_named(snapshot: &Snapshot, object: ObjectIndex, name: &str) -> bool {
+    match snapshot.class(object) {
+        Some(class) if snapshot.represents(object).is_none() => stable(&class.name) == name,
+        _ => name_of(snapshot, object) == name,
+    }
+}
+
 /// True if a class belongs to the JDK rather than to the application.
 pub(crate) fn is_runtime(snapshot: &Snapshot, class: ClassIndex) -> bool {
     let class = &snapshot.classes()[class];

@@ -265,6 +265,59 @@ fn a_summary_file_replaces_its_dump_in_every_format() {
     }
 }
 
+/// Two summaries are compared like their dumps. Each format lists the parts that are left out.
+#[test]
+fn two_summaries_are_compared_in_every_format() {
+    let place = Place::new();
+    for name in [BEFORE, AFTER, LATER] {
+        place.answer(&["summarize", name, "-o", &format!("{name}.heap")]);
+    }
+    let heap = |name: &str| format!("{name}.heap");
+    let (before, after, later) = (heap(BEFORE), heap(AFTER), heap(LATER));
+    let report = |dumps: &[&str], format: &str| {
+        let args = [dumps, &["--format", format]].concat();
+        place.answer(&args).0
+    };
+    const LEFT_OUT: &str = "eft out, because later.hprof.heap is a summary: ";
+    for format in ["text", "markdown", "html"] {
+        let told = report(&[&before, &after, &later], format);
+        assert!(told.contains(LEFT_OUT), "{format}: {told}");
+        assert!(told.contains("com.acme.Registry.entries"), "{format}");
+        let told = report(&[&before, &after, LATER], format);
+        assert!(!told.contains("eft out, because"), "{format}: {told}");
+    }
+    let json = |dumps: &[&str]| -> serde_json::Value {
+        let mut report: serde_json::Value =
+            serde_json::from_str(&report(dumps, "json")).expect("JSON");
+        for at in 0..3 {
+            report["snapshots"][at]["path"] = "dump".into();
+        }
+        report
+    };
+    let mut of_summaries = json(&[&before, &after, &later]);
+    let left_out = of_summaries["left_out"].take();
+    assert_eq!(left_out, serde_json::json!(["next commands"]));
+    // The order of the arguments and the kinds of the earlier dumps do not matter.
+    for dumps in [[&*later, &*before, &*after], [&*before, AFTER, &*later]] {
+        let mut other = json(&dumps);
+        assert_eq!(other["left_out"].take(), left_out);
+        assert_eq!(other["suspects"], of_summaries["suspects"]);
+    }
+    let mut of_dumps = json(&[BEFORE, AFTER, LATER]);
+    assert!(of_dumps.get("left_out").is_none());
+    of_dumps["left_out"] = serde_json::Value::Null;
+    let suspects = of_dumps["suspects"].as_array_mut().expect("a list");
+    for suspect in suspects {
+        assert!(
+            suspect["next"]
+                .as_array()
+                .is_some_and(|next| !next.is_empty())
+        );
+        suspect["next"] = serde_json::json!([]);
+    }
+    assert_eq!(of_dumps, of_summaries);
+}
+
 #[test]
 fn the_option_no_index_disables_cached_summaries() {
     let place = Place::new();

@@ -13,19 +13,22 @@ use crate::evidence::context::{Last, SuspectContext};
 use crate::evidence::detect;
 use crate::evidence::usage::Usages;
 use crate::growth::{Aligned, Candidate};
+use crate::joined;
 use crate::names::LabelKind;
 use crate::summary::Summary;
 use crate::suspect::{self, SharedPath, Wanted, containers};
 use crate::trie::{StepId, Trie};
 
 /// Trie nodes are left out if they retain less than 1/`PART` of the growth that a comparison reports.
-const PART: u64 = 4;
+const PART: u64 = 2;
 /// Maximum number of trie nodes with facts. The largest are used.
-const PLACES: usize = 1 << 12;
-/// Maximum number of trie nodes whose holder and paths are searched. The largest are used.
-const SEARCHED: usize = 1 << 10;
+const PLACES: usize = 1 << 10;
+/// Maximum number of trie nodes whose holder, paths and content are searched. The largest are used.
+const SEARCHED: usize = 1 << 8;
 /// Maximum number of different searches for paths to shared trie nodes.
-const SEARCHES: usize = 1 << 8;
+const SEARCHES: usize = 1 << 6;
+/// Maximum number of lines to store of the content of one trie node.
+const LINES: usize = 1 << 6;
 
 impl Facts {
     /// Collects the facts about a dump. `summary` is the summary of the dump.
@@ -124,7 +127,11 @@ impl Places<'_> {
             title: suspect::saved_title(context),
             holder: is(is_searched && (paths.is_some())).map(|()| suspect::holder_facts(context)),
             paths,
-            content: None,
+            content: is_searched.then(|| {
+                let mut content = joined::content(context, snapshot);
+                content.truncate(LINES);
+                content
+            }),
         }
     }
 

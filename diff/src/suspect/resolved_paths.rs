@@ -211,7 +211,7 @@ fn content_dominators(
         let chain = chain.skip(1).take(MOST_ABOVE);
         // Several dominators of the suspect's content may be of this class. The trie node stands for the uppermost of
         // them.
-        let of_class = chain.filter(|&o| names::name_of(snapshot, o) == class);
+        let of_class = chain.filter(|&o| names::is_named(snapshot, o, class));
         of_class.last()
     };
     let mut above: Vec<ObjectIndex> = trie[content].samples.iter().filter_map(above).collect();
@@ -237,7 +237,7 @@ fn has_class_chain(context: &SuspectContext<'_>, object: ObjectIndex, steps: &[S
             let nodes = tree.children(node).filter_map(|child| tree.object(child));
             nodes.chain(tree.leaves(node)).take(LOOKED_AT)
         });
-        let of_class = below.filter(|&o| names::name_of(snapshot, o) == class);
+        let of_class = below.filter(|&o| names::is_named(snapshot, o, class));
         level = of_class.take(FOLLOWED).collect();
     }
     !level.is_empty()
