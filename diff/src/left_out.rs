@@ -29,12 +29,18 @@ impl Missing {
             return None;
         };
         let place = facts.place(context.candidate.named);
+        let content = context.candidate.content.first();
+        let of_content = content.and_then(|&step| facts.place(step));
+        // Another holder is searched only if the paths to shared trie nodes name none.
+        let is_other_unknown = suspect.also_held_by.is_empty()
+            && of_content.is_none_or(|place| !place.is_held_by(&suspect.holder));
         Some(Self {
             holder: suspect.holder.clone(),
             class: suspect.class.clone(),
             path: suspect.path.clone(),
-            paths: place.is_none_or(|place| place.paths.is_none())
-                && suspect::has_shared_steps(context),
+            paths: is_other_unknown
+                || place.is_none_or(|place| place.paths.is_none())
+                    && suspect::has_shared_steps(context),
             threads: suspect::names_threads(context, suspect),
             content: filter.recording.is_some()
                 && suspect.stacks.is_empty()

@@ -126,7 +126,7 @@ pub use heapdiff_model::heap::{
 };
 pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use redaction::redaction_rules;
-pub use summary::Summary;
+pub use summary::{SavedRecording, Summary};
 
 // Items that only heapdiff's own crates use.
 #[doc(hidden)]

@@ -153,6 +153,11 @@ impl PlaceFacts {
         self.of_holder(holder)?.id.clone()
     }
 
+    /// True if there are facts about this holder of the objects.
+    pub(crate) fn is_held_by(&self, holder: &str) -> bool {
+        self.of_holder(holder).is_some()
+    }
+
     fn of_holder(&self, holder: &str) -> Option<&HolderFacts> {
         self.holder.as_ref().filter(|of| of.name == holder)
     }

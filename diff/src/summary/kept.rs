@@ -16,7 +16,7 @@ use crate::facts::Facts;
 use crate::origin::Origin;
 use crate::samples::attribution::Attribution;
 use crate::summary::stats::{DumpStats, OffHeap};
-use crate::summary::{ClassFigures, ClassKey, Names, Summary};
+use crate::summary::{ClassFigures, ClassKey, Names, SavedRecording, Summary};
 use crate::trie::{StepId, Trie};
 
 /// Version of the format. It must be increased if the content of the summaries changes, or if the encoding changes. A
@@ -184,6 +184,12 @@ impl Summary {
         let mut e = Encoder(self.encoded(snapshot.object_count()));
         let facts = Facts::gather(self, snapshot);
         e.option(facts.as_ref(), |e, facts| facts.encode(e));
+        e.list(&self.recordings, |e, recording| {
+            e.text(&recording.path);
+            e.text(&recording.matched);
+            e.u64(recording.evidence.len() as u64);
+            e.0.extend_from_slice(&recording.evidence);
+        });
         e.0
     }
 
@@ -198,6 +204,17 @@ impl Summary {
         let d = &mut Decoder(content);
         let mut summary = Self::decode(d, None)?;
         summary.facts = d.option(|d| Facts::decode(d, summary.trie.len()))?;
+        summary.recordings = d.list(|d| {
+            let (path, matched) = (d.text()?, d.text()?);
+            let length = d.usize()?;
+            let (evidence, rest) = d.0.split_at_checked(length)?;
+            d.0 = rest;
+            Some(SavedRecording {
+                path,
+                matched,
+                evidence: evidence.to_vec(),
+            })
+        })?;
         d.0.is_empty().then_some(summary)
     }
 
@@ -260,6 +277,7 @@ impl Summary {
             origin,
             names,
             facts: None,
+            recordings: Vec::new(),
         })
     }
 }

@@ -51,6 +51,19 @@ pub struct Summary {
     pub(crate) names: Option<Names>,
     /// The facts that replace the dump if it is the last one of a comparison. Only summary files have them.
     pub(crate) facts: Option<Facts>,
+    /// The recordings that were matched with the dump. Only summary files have them.
+    pub recordings: Vec<SavedRecording>,
+}
+
+/// A recording that was matched with a dump, as a summary file stores it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavedRecording {
+    /// The name that reports give the recording.
+    pub path: String,
+    /// How the recording was matched with the dump, as in JSON reports.
+    pub matched: String,
+    /// The evidence from the recording. The reader of recordings defines its format.
+    pub evidence: Vec<u8>,
 }
 
 /// Identifies the mapping (ProGuard, R8) that restored the names in a summary.
@@ -170,6 +183,7 @@ impl Summary {
                 fits: mapping.fits(),
             }),
             facts: None,
+            recordings: Vec::new(),
         })
     }
 }
