@@ -226,9 +226,13 @@ fn report(
 ) -> Result<Vec<DiffReport>> {
     let limit = setup.top.unwrap_or(SUSPECTS);
     let classes = Classes::new(&question.classes);
-    let dumps: Vec<&SnapshotInfo> = compared.summaries.iter().map(|s| &s.info).collect();
     let several = Summary::are_from_several_jvms(&compared.summaries);
-    let join = joined::join(recordings, &dumps, compared.last.as_ref(), several)?;
+    let join = joined::join(
+        recordings,
+        &compared.summaries,
+        compared.last.as_ref(),
+        several,
+    )?;
     let filter = Filter {
         recording: join.as_ref().map(|join| join as &dyn StackSource),
         classes: &|names| classes.admits(names),

@@ -12,6 +12,7 @@ use crate::args::{SetupArgs, WorkArgs, input};
 use crate::failure::{Exit, Failure, Result};
 use crate::interrupt;
 use crate::job::{Setup, check_file};
+use crate::joined;
 use crate::messages;
 use crate::write;
 
@@ -38,6 +39,10 @@ pub(crate) struct Summarize {
     /// replaced)
     #[arg(long)]
     force: bool,
+    /// Recording of the same JVM (JFR, async-profiler, collapsed stacks, pprof): a later comparison
+    /// with the summary shows the stacks that probably allocated each suspect; may be repeated
+    #[arg(long, value_name = "FILE", value_parser = input())]
+    recording: Vec<PathBuf>,
     #[command(flatten)]
     work: WorkArgs,
 }
@@ -48,7 +53,8 @@ impl Summarize {
         let setup = self.work.setup()?;
         setup.use_threads()?;
         interrupt::handle();
-        let (snapshot, summary) = diff::open_and_summarize(&setup, None, &self.dump)?;
+        let recordings = joined::read(&setup, &self.recording)?;
+        let (snapshot, mut summary) = diff::open_and_summarize(&setup, None, &self.dump)?;
         messages::print_input_warnings(&self.dump, snapshot.warnings(), setup.progress);
         if setup.strict && summary.info.partial {
             let dump = self.dump.display();
@@ -58,6 +64,7 @@ impl Summarize {
             });
         }
         messages::mapping(&setup);
+        joined::save(recordings, &mut summary, &snapshot)?;
         let file = summary.to_file(&snapshot).ok_or_else(|| {
             Failure::usage(format!(
                 "{}: the summary would be larger than 1 GiB, because every allocation was sampled; set the agent option `interval` to sample fewer allocations",

@@ -279,7 +279,7 @@ fn two_summaries_are_compared_in_every_format() {
         place.answer(&args).0
     };
     const LEFT_OUT: &str = "eft out, because later.hprof.heap is a summary: ";
-    for format in ["text", "markdown", "html"] {
+    for format in ["text", "md", "html"] {
         let told = report(&[&before, &after, &later], format);
         assert!(told.contains(LEFT_OUT), "{format}: {told}");
         assert!(told.contains("com.acme.Registry.entries"), "{format}");
@@ -316,6 +316,75 @@ fn two_summaries_are_compared_in_every_format() {
         suspect["next"] = serde_json::json!([]);
     }
     assert_eq!(of_dumps, of_summaries);
+}
+
+/// A summary with a recording replaces both. A recording also works if only the dumps are replaced by summaries.
+#[test]
+fn a_summary_keeps_the_stacks_of_a_recording() {
+    let place = Place::new();
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+    for name in [
+        "joined-before.hprof.gz",
+        "joined-after.hprof.gz",
+        "joined.jfr.gz",
+        "recorded.jfr.gz",
+    ] {
+        fs::copy(testdata.join(name), place.at(name)).expect("a copy");
+    }
+    let (before, after) = ("joined-before.hprof.gz", "joined-after.hprof.gz");
+    let with = ["--recording", "joined.jfr.gz"];
+    place.answer(&["summarize", before, "-o", "before.heap"]);
+    place.answer(&["summarize", after, "-o", "plain.heap"]);
+    place.answer(&[&["summarize", after, "-o", "after.heap"], &with[..]].concat());
+    let json = |args: &[&str]| -> serde_json::Value {
+        let args = [args, &["--format", "json", "--top", "100"]].concat();
+        let report = place.answer(&args).0;
+        let mut report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        for suspect in report["suspects"].as_array_mut().expect("a list") {
+            suspect["next"] = serde_json::json!([]);
+        }
+        report
+    };
+    let expected = json(&[&[before, after], &with[..]].concat());
+    let stack = &expected["suspects"][0]["stacks"][0];
+    assert_eq!(stack["source"], "recording");
+    assert!(
+        stack["probability_permille"].as_u64() > Some(500),
+        "{stack}"
+    );
+    for args in [
+        &["before.heap", "after.heap"][..],
+        &[before, "after.heap"],
+        &["before.heap", "plain.heap", "--recording", "joined.jfr.gz"],
+        &["before.heap", "after.heap", "--recording", "joined.jfr.gz"],
+    ] {
+        let report = json(args);
+        assert_eq!(report["suspects"], expected["suspects"], "{args:?}");
+        assert_eq!(report["recordings"][0]["path"], "joined.jfr.gz");
+        assert_eq!(report["recordings"].as_array().map(Vec::len), Some(1));
+    }
+    assert!(
+        json(&["before.heap", "plain.heap"])
+            .get("recordings")
+            .is_none()
+    );
+    let other = [
+        "summarize",
+        after,
+        "-o",
+        "x.heap",
+        "--recording",
+        "recorded.jfr.gz",
+    ];
+    let mut refused = crate::support::heapdiff(place.folder.path(), &other);
+    let refused = refused.output().expect("a run");
+    assert_eq!(refused.status.code(), Some(3));
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        message.contains("not a recording of the JVM of the dumps"),
+        "{message}"
+    );
+    assert!(!place.at("x.heap").exists());
 }
 
 #[test]

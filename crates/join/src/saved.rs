@@ -371,12 +371,17 @@ mod tests {
                     (frame.text.clone(), frame.is_application)
                 })
                 .collect();
-            let chain = seen.chain.map(|chain| evidence.chains[chain as usize].clone());
+            let chain = seen
+                .chain
+                .map(|chain| evidence.chains[chain as usize].clone());
             let chain = chain.into_iter().flatten();
             let chain: Vec<&str> = chain.map(|link| stacks.texts.text(link)).collect();
             let class = stacks.texts.text(seen.class);
             let numbers = (seen.length, seen.size, seen.weight, seen.count);
-            format!("{:?} {} {class} {numbers:?} {frames:?} {chain:?}", seen.at_ns, seen.survived)
+            format!(
+                "{:?} {} {class} {numbers:?} {frames:?} {chain:?}",
+                seen.at_ns, seen.survived
+            )
         };
         evidence.seen.iter().map(of).collect()
     }
@@ -388,7 +393,10 @@ mod tests {
         let saved = whole.to_saved();
         let same = Evidence::from_saved(&saved).unwrap();
         assert_eq!(described(&same), described(&whole));
-        assert_eq!((same.span_ns, same.listed_ns), (whole.span_ns, whole.listed_ns));
+        assert_eq!(
+            (same.span_ns, same.listed_ns),
+            (whole.span_ns, whole.listed_ns)
+        );
         assert_eq!(same.notes, whole.notes);
         assert!(!saved.windows(8).any(|part| part == b"not used"));
         assert!(described(&same)[0].contains("false"), "narrowed");
@@ -404,7 +412,8 @@ mod tests {
         assert_eq!(live, MOST_SAMPLES as u64 / 2);
         let note = "the summary has 32,768 of 65,536 samples";
         assert_eq!(read.notes.last().map(String::as_str), Some(note));
-        let weight = |evidence: &Evidence| evidence.seen.iter().map(|seen| seen.weight).sum::<u64>();
+        let weight =
+            |evidence: &Evidence| evidence.seen.iter().map(|seen| seen.weight).sum::<u64>();
         let whole = weight(&evidence(MOST_SAMPLES as u32 * 2));
         assert!(weight(&read).abs_diff(whole) < whole / 100);
     }

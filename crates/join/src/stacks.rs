@@ -94,6 +94,24 @@ impl Stacks {
         id
     }
 
+    /// Returns the class, the method and the line of each frame, by the id of the frame.
+    pub(crate) fn frame_keys(&self) -> Vec<(TextId, TextId, i32)> {
+        let mut keys = vec![(0, 0, 0); self.frames.len()];
+        for (&key, &frame) in &self.by_frame {
+            if let Some(at) = keys.get_mut(frame as usize) {
+                *at = key;
+            }
+        }
+        keys
+    }
+
+    /// Sets whether a frame is in application code.
+    pub(crate) fn set_application(&mut self, frame: FrameId, is_application: bool) {
+        if let Some(frame) = self.frames.get_mut(frame as usize) {
+            frame.is_application = is_application;
+        }
+    }
+
     /// Adds a stack, the leaf first.
     pub(crate) fn stack(&mut self, frames: Vec<FrameId>) -> StackId {
         if let Some(&id) = self.by_stack.get(&frames) {

@@ -75,6 +75,7 @@ impl Facts {
             generated_alike: suspect::generated_alike(snapshot),
             shows_parked_frames: snapshot.shows_parked_frames(),
             unwatched: usages.unwatched(),
+            unpacked_bytes: snapshot.source().len() as u64,
         })
     }
 }
@@ -125,7 +126,9 @@ impl Places<'_> {
             watched: is(self.watched.contains(class))
                 .and_then(|()| self.usages.of_step(context, step)),
             title: suspect::saved_title(context),
-            holder: is(is_searched && (paths.is_some())).map(|()| suspect::holder_facts(context)),
+            holder: paths
+                .as_ref()
+                .map(|paths| suspect::holder_facts(context, paths)),
             paths,
             content: is_searched.then(|| {
                 let mut content = joined::content(context, snapshot);

@@ -36,6 +36,8 @@ pub(crate) struct Facts {
     pub(crate) shows_parked_frames: bool,
     /// Number of collections that the agent did not watch because its table was full.
     pub(crate) unwatched: u64,
+    /// Size of the decompressed dump in bytes.
+    pub(crate) unpacked_bytes: u64,
 }
 
 /// The class of a trie node's objects, as an index of [`Facts::classes`].

@@ -61,6 +61,7 @@ impl Facts {
         e.u64(self.generated_alike);
         e.flag(self.shows_parked_frames);
         e.u64(self.unwatched);
+        e.u64(self.unpacked_bytes);
     }
 
     /// Reads what [`Facts::encode`] wrote, for a trie with `steps` nodes.
@@ -110,6 +111,7 @@ impl Facts {
             generated_alike: figure(d)?,
             shows_parked_frames: d.flag()?,
             unwatched: figure(d)?,
+            unpacked_bytes: figure(d)?,
         })
     }
 }

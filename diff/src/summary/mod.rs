@@ -101,6 +101,13 @@ impl Summary {
         self.classes.keys().map(|(name, _)| &**name)
     }
 
+    /// Returns the size of the decompressed dump in bytes. Only summaries from summary files have it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn unpacked_bytes(&self) -> Option<u64> {
+        Some(self.facts.as_ref()?.unpacked_bytes)
+    }
+
     /// Summarizes a dump. `path` is the name that the report gives it.
     ///
     /// Cost: one pass over the file and one over the dominator tree, with two bytes of memory for each object during

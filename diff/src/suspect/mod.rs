@@ -80,8 +80,9 @@ fn path_parts(context: &SuspectContext<'_>, steps: &[StepId]) -> (Option<usize>,
     (start, shared_steps)
 }
 
-/// Returns the path to a candidate, and its holder.
-fn placed(context: &SuspectContext<'_>) -> Placed {
+/// Returns the path to a candidate, and its holder. `known` are the paths to shared trie nodes if they were searched
+/// before.
+fn placed(context: &SuspectContext<'_>, known: Option<&[PathsToShared]>) -> Placed {
     let (aligned, candidate) = (context.aligned, context.candidate);
     let trie = aligned.last();
     let text = |name| trie.names.text(name).to_owned();
@@ -96,7 +97,10 @@ fn placed(context: &SuspectContext<'_>) -> Placed {
         (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
         (None, None) => text(trie[StepId::ROOT].via),
     };
-    let resolved = ResolvedPaths::new(context, &steps, &shared_steps);
+    let resolved = match known {
+        Some(known) => ResolvedPaths::of_found(context, &steps, known),
+        None => ResolvedPaths::new(context, &steps, &shared_steps),
+    };
     let begin = match (resolved.static_field_step(), start) {
         (Some((at, class)), _) => {
             root = format!("static {class}");
@@ -153,7 +157,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         shared_steps,
         is_shared_by_locals,
         begins_at_root,
-    } = placed(context);
+    } = placed(context, None);
     let mut reasons = if context.is_alone() {
         held::reasons(context, spreading_step(context))
     } else {
@@ -552,9 +556,10 @@ pub(crate) fn names_threads(context: &SuspectContext<'_>, suspect: &Suspect) -> 
         || outside::grown_threads(context).is_some()
 }
 
-/// Returns the facts about the holder of the objects of the trie node `candidate.named`, for a summary.
-pub(crate) fn holder_facts(context: &SuspectContext<'_>) -> HolderFacts {
-    let name = placed(context).holder;
+/// Returns the facts about the holder of the objects of the trie node `candidate.named`, for a summary. `paths` are the
+/// paths to the shared trie nodes above.
+pub(crate) fn holder_facts(context: &SuspectContext<'_>, paths: &[PathsToShared]) -> HolderFacts {
+    let name = placed(context, Some(paths)).holder;
     HolderFacts {
         other: other_holder(context, &name),
         id: holder_id(context, &name),

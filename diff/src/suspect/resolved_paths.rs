@@ -41,23 +41,32 @@ impl ResolvedPaths {
         steps: &[StepId],
         shared_steps: &[usize],
     ) -> Self {
-        let trie = context.trie();
-        let least = u64::try_from(context.candidate.growth() / 2).unwrap_or(0);
         let all = context.fact(
             steps.last().copied().unwrap_or(StepId::ROOT),
             |snapshot| {
                 let mut find = |wanted: Wanted<'_>| shared_paths::find(snapshot, wanted);
+                let least = least_of_one(context);
                 let found = shared_paths_to(context, steps, shared_steps, least, &mut find);
                 Some(Cow::Owned(found))
             },
             |facts| Some(Cow::Borrowed(&facts.paths.as_ref()?[..])),
         );
-        let all = all.unwrap_or_default();
+        Self::of_found(context, steps, &all.unwrap_or_default())
+    }
+
+    /// Replaces the shared trie nodes by the paths that were found.
+    pub(crate) fn of_found(
+        context: &SuspectContext<'_>,
+        steps: &[StepId],
+        all: &[PathsToShared],
+    ) -> Self {
+        let trie = context.trie();
+        let least = least_of_one(context);
         let mut resolved = Self {
             found: BTreeMap::new(),
             ways: None,
         };
-        for of_step in all.iter() {
+        for of_step in all {
             let Some(&step) = steps.get(of_step.at) else {
                 continue;
             };
@@ -122,6 +131,11 @@ impl ResolvedPaths {
         }
         path
     }
+}
+
+/// Returns the bytes from which on a single object holds most of the growth by itself.
+fn least_of_one(context: &SuspectContext<'_>) -> u64 {
+    u64::try_from(context.candidate.growth() / 2).unwrap_or(0)
 }
 
 /// The paths of references to the objects of one shared trie node.
