@@ -297,12 +297,10 @@ fn two_summaries_are_compared_in_every_format() {
     let mut of_summaries = json(&[&before, &after, &later]);
     let left_out = of_summaries["left_out"].take();
     assert_eq!(left_out, serde_json::json!(["next commands"]));
-    // The order of the arguments and the kinds of the earlier dumps do not matter.
-    for dumps in [[&*later, &*before, &*after], [&*before, AFTER, &*later]] {
-        let mut other = json(&dumps);
-        assert_eq!(other["left_out"].take(), left_out);
-        assert_eq!(other["suspects"], of_summaries["suspects"]);
-    }
+    // The earlier arguments can be dumps.
+    let mut mixed = json(&[&before, AFTER, &later]);
+    assert_eq!(mixed["left_out"].take(), left_out);
+    assert_eq!(mixed, of_summaries);
     let mut of_dumps = json(&[BEFORE, AFTER, LATER]);
     assert!(of_dumps.get("left_out").is_none());
     of_dumps["left_out"] = serde_json::Value::Null;
