@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use heapdiff_diff::SnapshotInfo;
+use heapdiff_diff::{SavedRecording, Summary};
 use heapdiff_join::evidence::EvidenceError;
-use heapdiff_join::{Dump, Evidence, Join, matching};
+use heapdiff_join::{Dump, Evidence, Fit, Join, matching};
 use hprof::Snapshot;
 
 use crate::failure::{Failure, Result};
@@ -39,32 +39,84 @@ fn failure(path: &Path, error: &EvidenceError) -> Failure {
     }
 }
 
-/// Joins recordings with dumps, oldest first. `last` is the last dump. Returns `None` if there are no recordings. If
-/// the dumps are of several JVMs, the recordings are matched with the last dump alone.
+/// Joins recordings with dumps, oldest first. `last` is the last dump, if it is open. Returns `None` if there are no
+/// recordings. If the dumps are of several JVMs, the recordings are matched with the last dump alone.
 ///
-/// Fails if a recording is of another JVM.
+/// Recordings in summaries are joined, too. Fails if a recording is of another JVM.
 pub(crate) fn join(
     recordings: Recordings,
-    dumps: &[&SnapshotInfo],
-    last: &Snapshot,
+    summaries: &[Summary],
+    last: Option<&Snapshot>,
     are_of_several_jvms: bool,
 ) -> Result<Option<Join>> {
-    if recordings.is_empty() {
-        return Ok(None);
-    }
-    let [command] = last.system_properties(["sun.java.command"]);
     let skipped = if are_of_several_jvms {
-        dumps.len().saturating_sub(1)
+        summaries.len().saturating_sub(1)
     } else {
         0
     };
-    let dumps = &dumps[skipped..];
-    let described: Vec<Dump> = dumps
+    let summaries = &summaries[skipped..];
+    let mut matched = matched(recordings, summaries, last)?;
+    for (at, summary) in summaries.iter().enumerate() {
+        for saved in &summary.recordings {
+            // Several summaries can have the same recording.
+            if summaries[..at].iter().any(|s| s.recordings.contains(saved)) {
+                continue;
+            }
+            let evidence = Evidence::from_saved(&saved.evidence);
+            let found = evidence.zip(Fit::from_saved(&saved.matched));
+            let (evidence, fit) = found.ok_or_else(|| damaged_failure(summary, saved))?;
+            matched.push((saved.path.clone(), evidence, fit));
+        }
+    }
+    let taken: Vec<u64> = summaries.iter().map(|s| s.info.taken_ms).collect();
+    Ok((!matched.is_empty()).then(|| Join::new(matched, &taken)))
+}
+
+fn damaged_failure(summary: &Summary, saved: &SavedRecording) -> Failure {
+    Failure::bad_input(format!(
+        "{}: cannot use this summary: it has the recording {} in a format that this version of heapdiff does not read",
+        summary.info.path, saved.path
+    ))
+    .with_hint("write a new summary: heapdiff summarize DUMP --recording FILE -o OUT.heap")
+}
+
+/// Saves recordings in the summary of a dump. Fails if a recording is of another JVM.
+pub(crate) fn save(recordings: Recordings, summary: &mut Summary, dump: &Snapshot) -> Result<()> {
+    let matched = matched(recordings, std::slice::from_ref(summary), Some(dump))?;
+    let saved = matched
+        .into_iter()
+        .map(|(path, evidence, fit)| SavedRecording {
+            path,
+            matched: fit.to_saved().to_owned(),
+            evidence: evidence.to_saved(),
+        });
+    summary.recordings = saved.collect();
+    Ok(())
+}
+
+/// Matches recordings with the dumps of one JVM.
+fn matched(
+    recordings: Recordings,
+    summaries: &[Summary],
+    last: Option<&Snapshot>,
+) -> Result<Vec<(String, Evidence, Fit)>> {
+    if recordings.is_empty() {
+        return Ok(Vec::new());
+    }
+    let command = last.and_then(|last| {
+        let [command] = last.system_properties(["sun.java.command"]);
+        command
+    });
+    let described: Vec<Dump> = summaries
         .iter()
-        .map(|info| Dump {
+        .map(|summary| (&summary.info, summary.unpacked_bytes()))
+        .map(|(info, unpacked)| Dump {
             path: info.path.clone(),
             bytes: info.bytes,
-            unpacked: unpacked_size(Path::new(&info.path)),
+            unpacked: match unpacked {
+                Some(bytes) => Some(bytes as u32),
+                None => unpacked_size(Path::new(&info.path)),
+            },
             taken_ms: info.taken_ms,
             version: info.jvm.clone(),
             command: command.clone(),
@@ -79,8 +131,7 @@ pub(crate) fn join(
         })?;
         matched.push((shown, evidence, fit));
     }
-    let taken: Vec<u64> = dumps.iter().map(|info| info.taken_ms).collect();
-    Ok(Some(Join::new(matched, &taken)))
+    Ok(matched)
 }
 
 /// Returns the decompressed size of a gzipped file modulo 2^32, which its last four bytes contain. Returns `None` if

@@ -7,13 +7,14 @@ use hprof::Snapshot;
 
 use crate::allocated::{Allocated, Content};
 use crate::comparable;
-use crate::evidence::context::SuspectContext;
+use crate::evidence::context::{Last, SuspectContext};
 use crate::evidence::detect::have_held_referents;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::Usages;
 use crate::growth::{Aligned, Candidate};
 use crate::headline::Headline;
 use crate::joined::{self, StackSource};
+use crate::left_out::{self, Missing};
 use crate::next_step;
 use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect::{self, containers};
@@ -59,7 +60,7 @@ impl std::fmt::Debug for Filter<'_> {
 #[derive(Debug)]
 pub struct Comparison<'a> {
     pub(crate) summaries: &'a [Summary],
-    pub(crate) last: &'a Snapshot,
+    pub(crate) last: Last<'a>,
 }
 
 impl<'a> Comparison<'a> {
@@ -72,6 +73,7 @@ impl<'a> Comparison<'a> {
         let summarized = summaries.last().map(|s| (s.info.taken_ms, s.info.bytes));
         let now = last.source().file_bytes();
         if summarized == Some((last.header().taken_ms, now)) {
+            let last = Last::Dump(last);
             return Ok(Self { summaries, last });
         }
         Err(hprof::Error::Changed {
@@ -79,6 +81,15 @@ impl<'a> Comparison<'a> {
             before: summarized.map_or(0, |(_, bytes)| bytes),
             now,
         })
+    }
+
+    /// Creates a comparison from summaries alone, oldest first. The last one must be read from a summary file, because
+    /// such a file has the facts that a comparison otherwise reads from the last dump. Returns `None` if it has no such
+    /// facts.
+    #[must_use]
+    pub fn from_summaries(summaries: &'a [Summary]) -> Option<Self> {
+        let last = Last::Summary(summaries.last()?.facts.as_ref()?);
+        Some(Self { summaries, last })
     }
 
     /// Compares the dumps.
@@ -107,14 +118,20 @@ impl<'a> Comparison<'a> {
         let figures =
             |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
         let doubts = comparable::doubts(self.summaries);
-        let usages = Usages::of(self.last);
-        let (mut suspects, contents, explained_bytes) = self.suspects(filter, &usages);
+        let usages = Usages::of_last(self.last);
+        let mut missing = Vec::new();
+        let (mut suspects, contents, explained_bytes) =
+            self.suspects(filter, &usages, &mut missing);
+        let left_out = left_out::parts(&suspects, &missing);
         let grown = difference(&figures(&|s| s.info.reachable_bytes));
         let dump = self.summaries.last().map_or("", |s| &s.info.path);
         for suspect in &mut suspects {
             suspect.headline = Headline::new(suspect, grown).to_string();
             suspect.likely_fix = next_step::likely_fix(suspect);
-            suspect.next = next_step::commands(suspect, dump);
+            // The commands read objects, which a summary does not have.
+            if self.last.dump().is_some() {
+                suspect.next = next_step::commands(suspect, dump);
+            }
         }
         let warnings = doubts.iter().map(ToString::to_string);
         let snapshots: Vec<_> = self.summaries.iter().map(|s| s.info.clone()).collect();
@@ -135,6 +152,7 @@ impl<'a> Comparison<'a> {
             classes: self.classes(filter),
             suspects,
             recordings: Vec::new(),
+            left_out,
         };
         (report, contents)
     }
@@ -170,8 +188,13 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns the suspects, the content of each, and how many bytes of the growth of the reachable heap all of them
-    /// explain.
-    fn suspects(&self, filter: &Filter<'_>, usages: &Usages) -> (Vec<Suspect>, Vec<Content>, u64) {
+    /// explain. Adds to `missing` the evidence that a summary lacks.
+    fn suspects(
+        &self,
+        filter: &Filter<'_>,
+        usages: &Usages,
+        missing: &mut Vec<Missing>,
+    ) -> (Vec<Suspect>, Vec<Content>, u64) {
         let (last, summaries) = (self.last, self.summaries);
         let Some(mut aligned) = Aligned::new(summaries).filter(|_| summaries.len() > 1) else {
             return (Vec::new(), Vec::new(), 0);
@@ -192,6 +215,7 @@ impl<'a> Comparison<'a> {
                 // The verdict is final here, so joined stacks cannot change it.
                 if is_told {
                     joined::join(filter.recording, &mut suspect, &context);
+                    missing.extend(Missing::new(&context, &suspect, filter));
                 }
                 is_told.then_some((suspect, content, candidate))
             })
@@ -250,7 +274,7 @@ fn move_buffer_stacks_first(stacks: &mut [Stack]) {
 /// candidates. If there are new containers, marks them and calls `find` again, at most [`CONTAINERS`] times. Returns
 /// the result of the last call.
 pub(crate) fn find_with_containers<'a>(
-    last: &Snapshot,
+    last: Last<'_>,
     aligned: &mut Aligned<'a>,
     looked_into: usize,
     find: impl Fn(&Aligned<'a>) -> Vec<Candidate>,
@@ -270,7 +294,7 @@ pub(crate) fn find_with_containers<'a>(
 /// Returns the candidates to judge, each with a suspect that has no verdict yet. Candidates whose paths end at the same
 /// field are merged, because everything below a holder is its content.
 pub(crate) fn judge_candidates(
-    last: &Snapshot,
+    last: Last<'_>,
     summaries: &[Summary],
     filter: &Filter<'_>,
     aligned: &Aligned<'_>,

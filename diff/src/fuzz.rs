@@ -2,6 +2,7 @@
 
 use hprof::{Options, Silent, Snapshot, Source};
 
+use crate::evidence::context::Last;
 use crate::{Comparison, Filter, Report, Summary};
 
 /// The first bytes of every dump.
@@ -29,6 +30,15 @@ pub fn diff(bytes: &[u8]) {
 /// Version of the summary file format.
 pub const KEPT_VERSION: u32 = crate::summary::kept::VERSION;
 
+/// Version of the format of summary files that replace a dump.
+pub const FILE_VERSION: u32 = crate::summary::kept::FILE_VERSION;
+
+/// Returns the content of a summary file that replaces a dump.
+#[must_use]
+pub fn file_content(summary: &Summary, snapshot: &Snapshot) -> Vec<u8> {
+    summary.encoded_with_facts(snapshot)
+}
+
 /// Returns the content of a summary file.
 #[must_use]
 pub fn content(summary: &Summary, snapshot: &Snapshot) -> Vec<u8> {
@@ -48,6 +58,7 @@ pub fn decode_mutated_summaries(bytes: &[u8]) {
         return;
     };
     let objects = snapshot.object_count();
+    let with_facts = summary.encoded_with_facts(&snapshot);
     let content = summary.encoded(objects);
     if let Some(same) = Summary::decoded(&content, Some(objects)) {
         assert!(
@@ -62,10 +73,16 @@ pub fn decode_mutated_summaries(bytes: &[u8]) {
             .wrapping_add(0x1405_7b7e_f767_814f);
         (random >> 33) as usize % below.max(1)
     };
-    for _ in 0..CHANGES {
-        let mut changed = content.clone();
+    for round in 0..CHANGES {
+        // Half of the copies are changed after the content that cached summaries also have.
+        let (mut changed, unchanged) = match round % 4 {
+            0 | 1 => (content.clone(), 0),
+            2 => (with_facts.clone(), 0),
+            _ => (with_facts.clone(), content.len()),
+        };
         for _ in 0..=next(3) {
-            let at = next(changed.len());
+            let at = unchanged.min(changed.len() - 1);
+            let at = at + next(changed.len() - at);
             match next(4) {
                 0 => changed[at] = next(256) as u8,
                 1 => changed[at] ^= 1 << next(8),
@@ -74,13 +91,27 @@ pub fn decode_mutated_summaries(bytes: &[u8]) {
                 _ => changed.truncate(at.max(1)),
             }
         }
-        let Some(odd) = Summary::decoded(&changed, Some(objects)) else {
+        let decoded = if round % 4 < 2 {
+            Summary::decoded(&changed, Some(objects))
+        } else {
+            Summary::decoded_with_facts(&changed)
+        };
+        let Some(odd) = decoded else {
             continue;
         };
+        for pair in [[&odd, &odd], [&summary, &odd]] {
+            let pair = pair.map(Summary::clone);
+            if let Some(comparison) = Comparison::from_summaries(&pair) {
+                let _ = comparison.report_with_stacks(&ALL);
+            }
+        }
+        if round % 4 >= 2 {
+            continue;
+        }
         for pair in [[&odd, &summary], [&summary, &odd], [&odd, &odd]] {
             let comparison = Comparison {
                 summaries: &pair.map(Summary::clone),
-                last: &snapshot,
+                last: Last::Dump(&snapshot),
             };
             let _ = comparison.report_with_stacks(&ALL);
         }

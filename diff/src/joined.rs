@@ -1,11 +1,12 @@
 //! Stacks from a source outside of the dumps, such as a recording of the same JVM.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use heapdiff_model::diff::{Stack, Suspect};
 use hprof::dominators::Node;
-use hprof::{ClassIndex, ObjectIndex};
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
 use rustc_hash::FxHashMap;
 
 use crate::evidence::context::SuspectContext;
@@ -72,7 +73,14 @@ pub(crate) fn join(
         }
         return;
     }
-    let joined = source.stacks(suspect, &content(context));
+    let content = context.fact(
+        context.candidate.named,
+        |snapshot| Some(Cow::Owned(content(context, snapshot))),
+        |facts| Some(Cow::Borrowed(&facts.content.as_ref()?[..])),
+    );
+    // Without the content, a recording cannot be joined.
+    let Some(content) = content else { return };
+    let joined = source.stacks(suspect, &content);
     suspect.stacks = joined.stacks;
     suspect.joined = Some(joined.sentence);
 }
@@ -82,8 +90,8 @@ pub(crate) fn join(
 /// some objects are extrapolated to all objects of the suspect.
 ///
 /// Cost: at most [`VISITS`] objects of the dominator tree, in memory.
-fn content(context: &SuspectContext<'_>) -> Vec<ContentLine> {
-    let (snapshot, trie) = (context.snapshot, context.trie());
+pub(crate) fn content(context: &SuspectContext<'_>, snapshot: &Snapshot) -> Vec<ContentLine> {
+    let trie = context.trie();
     let named = context.candidate.named;
     // An entry of a collection can hold a key that the suspect's object also refers to. Only the entry dominates it.
     let entry = trie[named].parent;
@@ -115,7 +123,7 @@ fn content(context: &SuspectContext<'_>) -> Vec<ContentLine> {
                     figures.or_default().add([1, bytes]);
                 }
                 if depth < *levels.end() && visits + next.len() < VISITS {
-                    next.extend(children(tree.node(object), context));
+                    next.extend(children(tree.node(object), snapshot));
                 }
             }
             level = next;
@@ -190,11 +198,8 @@ fn of_class(
 }
 
 /// Returns the objects whose immediate dominator is this node of the dominator tree.
-fn children<'a>(
-    node: Option<Node>,
-    context: &'a SuspectContext<'_>,
-) -> impl Iterator<Item = ObjectIndex> + 'a {
-    let tree = context.snapshot.tree();
+fn children(node: Option<Node>, snapshot: &Snapshot) -> impl Iterator<Item = ObjectIndex> + '_ {
+    let tree = snapshot.tree();
     node.into_iter().flat_map(move |node| {
         let inner = tree.children(node).filter_map(|n| tree.object(n));
         inner.chain(tree.leaves(node)).take(VISITS)

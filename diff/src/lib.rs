@@ -82,6 +82,7 @@ mod allocated;
 mod comparable;
 mod compare;
 mod evidence;
+mod facts;
 mod frame_parts;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -92,6 +93,7 @@ mod headline;
 mod heap;
 mod ignore;
 mod joined;
+mod left_out;
 mod names;
 mod next_step;
 mod origin;
@@ -124,7 +126,7 @@ pub use heapdiff_model::heap::{
 };
 pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use redaction::redaction_rules;
-pub use summary::Summary;
+pub use summary::{SavedRecording, Summary};
 
 // Items that only heapdiff's own crates use.
 #[doc(hidden)]

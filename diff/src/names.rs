@@ -38,6 +38,21 @@ pub(crate) enum LabelKind {
 /// The text and kind of a label, independent of a dump.
 pub(crate) type Label = (String, LabelKind);
 
+/// The kinds of labels. The index of a kind is its number in the file.
+pub(crate) const KINDS: [LabelKind; 8] = [
+    LabelKind::ApplicationField,
+    LabelKind::RuntimeField,
+    LabelKind::ApplicationStatic,
+    LabelKind::RuntimeStatic,
+    LabelKind::Element,
+    LabelKind::Shared,
+    LabelKind::Structure,
+    LabelKind::Class,
+];
+
+/// The label of objects that are reachable on several paths.
+pub(crate) const SEVERAL_PATHS: &str = "(several paths)";
+
 /// Interned labels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
@@ -89,6 +104,14 @@ pub(crate) fn name_of(snapshot: &Snapshot, object: ObjectIndex) -> String {
     match stable(&name) {
         Cow::Borrowed(_) => name,
         Cow::Owned(stable) => stable,
+    }
+}
+
+/// True if [`name_of`] an object is `name`. Copies no names of classes.
+pub(crate) fn is_named(snapshot: &Snapshot, object: ObjectIndex, name: &str) -> bool {
+    match snapshot.class(object) {
+        Some(class) if snapshot.represents(object).is_none() => stable(&class.name) == name,
+        _ => name_of(snapshot, object) == name,
     }
 }
 
@@ -233,7 +256,7 @@ pub(crate) fn hold_label(
                 LabelKind::Element,
             )
         }
-        Hold::Shared => ("(several paths)".to_owned(), LabelKind::Shared),
+        Hold::Shared => (SEVERAL_PATHS.to_owned(), LabelKind::Shared),
         Hold::Class => ("<class>".to_owned(), LabelKind::Structure),
         Hold::Loader => ("<classes of the loader>".to_owned(), LabelKind::Structure),
         Hold::ClassPart => ("<part of the class>".to_owned(), LabelKind::Structure),

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
+mod common;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -165,6 +167,71 @@ fn comparisons_with_cached_summaries_are_the_same() {
             }
         }
     }
+}
+
+/// Compares summary files in place of the dumps. The report is the same, except for the commands that read objects and
+/// for the names of threads.
+#[test]
+fn comparisons_of_summary_files_are_the_same() {
+    let dumps = Dumps::new();
+    let all = [
+        &["before.hprof", "after.hprof"][..],
+        &["sampled-before.hprof", "sampled-after.hprof"],
+        &["before.hprof", "after.hprof", "after.hprof.gz"],
+        &["after.hprof", "before.hprof"],
+        &["before.hprof", "before.hprof"],
+        &["before.hprof", "sampled-after.hprof"],
+    ];
+    for names in all {
+        let paths: Vec<PathBuf> = names.iter().map(|name| dumps.at(name)).collect();
+        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        let report = common::of_files(&paths);
+        assert_eq!(report.snapshots.len(), names.len());
+    }
+}
+
+/// A summary file of an earlier version replaces a dump, except the last one.
+#[test]
+fn summary_files_without_facts_are_not_the_last_dump() {
+    let dumps = Dumps::new();
+    let opened = Opened::new(dumps.at("before.hprof"), Refs::Soft);
+    let content = heapdiff_diff::fuzz::content(&opened.summary, &opened.snapshot);
+    let old = hprof::index::Kept {
+        stamp: None,
+        refs: Refs::Soft,
+        version: 6,
+    };
+    let file = dumps.at("old.heap");
+    fs::write(&file, old.file(&content)).unwrap();
+    let read = || Summary::from_file(&file, &options(Refs::Soft), "old".to_owned());
+    let summaries = [read().unwrap(), read().unwrap()];
+    assert!(Comparison::from_summaries(&summaries).is_none());
+    let summaries = [read().unwrap(), opened.summary.clone()];
+    let comparison = Comparison::new(&summaries, &opened.snapshot).unwrap();
+    assert!(comparison.report(&Filter::default()).left_out.is_empty());
+    for version in [5, 8] {
+        fs::write(&file, hprof::index::Kept { version, ..old }.file(&content)).unwrap();
+        assert!(matches!(read(), Err(IndexFault::Other(_))));
+    }
+}
+
+/// The content of the summary files of the committed dumps, as a hash. If it changes, raise `FILE_VERSION` in
+/// `diff/src/summary/kept.rs`, and write the new version and hash here.
+#[test]
+fn summary_files_change_only_with_their_version() {
+    const FILE: (u32, u64) = (7, 1);
+    let mut words = Vec::new();
+    for name in ["before", "after"] {
+        let path = format!("{}/../testdata/{name}.hprof.gz", env!("CARGO_MANIFEST_DIR"));
+        let snapshot = open(Path::new(&path), Refs::Soft);
+        let summary = Summary::new(&snapshot, String::new()).unwrap();
+        words.extend(heapdiff_diff::fuzz::file_content(&summary, &snapshot));
+    }
+    let found = (
+        heapdiff_diff::fuzz::FILE_VERSION,
+        hprof::bytes::hash(&words),
+    );
+    assert_eq!(found, FILE, "raise the version: see the comment here");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `heapdiff BEFORE AFTER`: reports the objects that grew, and the fields that hold them.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -203,7 +204,7 @@ pub(crate) fn compare_with_earlier(
     drop(meter);
     let compared = Compared {
         summaries,
-        last,
+        last: Some(last),
         sorted: false,
     };
     report(setup, compared, (None, Recordings::new()), question)
@@ -225,9 +226,13 @@ fn report(
 ) -> Result<Vec<DiffReport>> {
     let limit = setup.top.unwrap_or(SUSPECTS);
     let classes = Classes::new(&question.classes);
-    let dumps: Vec<&SnapshotInfo> = compared.summaries.iter().map(|s| &s.info).collect();
     let several = Summary::are_from_several_jvms(&compared.summaries);
-    let join = joined::join(recordings, &dumps, &compared.last, several)?;
+    let join = joined::join(
+        recordings,
+        &compared.summaries,
+        compared.last.as_ref(),
+        several,
+    )?;
     let filter = Filter {
         recording: join.as_ref().map(|join| join as &dyn StackSource),
         classes: &|names| classes.admits(names),
@@ -244,8 +249,13 @@ fn report(
         last,
         sorted,
     } = compared;
-    let comparison =
-        Comparison::new(&summaries, &last).map_err(|error| Failure::changed(&error))?;
+    let comparison = match &last {
+        Some(last) => {
+            Comparison::new(&summaries, last).map_err(|error| Failure::changed(&error))?
+        }
+        None => Comparison::from_summaries(&summaries)
+            .ok_or_else(|| summarize::old_summary_failure(&summaries))?,
+    };
     let (mut report, allocated) = if setup.is_any(Format::shows_stacks) {
         comparison.report_with_stacks(&filter)
     } else {
@@ -261,7 +271,13 @@ fn report(
     if setup.is_any(Format::has_only_stacks) && allocated.is_none() {
         return Err(without_sites(report.snapshots.last()));
     }
-    report.warnings.extend(unused(&classes, &last));
+    report.warnings.extend(match &last {
+        Some(last) => unused(&classes, last),
+        None => {
+            let names: BTreeSet<&str> = summaries.iter().flat_map(Summary::class_names).collect();
+            classes.unused(&names.into_iter().collect::<Vec<_>>())
+        }
+    });
     if let Some(join) = join {
         report.warnings.extend(join.warnings());
         report.recordings = join.recordings;
@@ -370,8 +386,8 @@ pub(super) fn without_sites(last: Option<&SnapshotInfo>) -> Failure {
 /// Summaries of dumps, in the order in which they are compared.
 struct Compared {
     summaries: Vec<Summary>,
-    /// The last dump, still open.
-    last: Snapshot,
+    /// The last dump, still open. `None` if the last one is a summary.
+    last: Option<Snapshot>,
     /// True if the order in which the dumps are compared differs from the order of the arguments.
     sorted: bool,
 }
@@ -384,7 +400,8 @@ impl Compared {
         let ordered: Vec<&Path> = order.iter().map(|&at| dumps[at].as_path()).collect();
         let (mut summaries, mut last) = match ordered[..] {
             [before, after] if side_by_side::is_faster_side_by_side(setup, [before, after]) => {
-                side_by_side::opened(setup, before, after)?
+                let (summaries, last) = side_by_side::opened(setup, before, after)?;
+                (summaries, Some(last))
             }
             _ => read_sequentially(setup, &ordered)?,
         };
@@ -395,10 +412,11 @@ impl Compared {
             named.sort_by_key(|(place, _)| **place);
             summaries = named.into_iter().map(|(_, summary)| summary).collect();
             if let Some(dump) = dumps.last() {
-                if Summary::is_file(dump) {
-                    return Err(summarize::last_is_summary_failure(dump));
-                }
-                last = open_after(Some(last), setup, dump, false)?.0;
+                last = if Summary::is_file(dump) {
+                    None
+                } else {
+                    Some(open_after(last, setup, dump, false)?.0)
+                };
             }
         }
         Ok(Self {
@@ -409,8 +427,9 @@ impl Compared {
     }
 }
 
-/// Reads dumps one after the other. Each dump reuses the memory of the previous one. The last dump stays open.
-fn read_sequentially(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, Snapshot)> {
+/// Reads dumps one after the other. Each dump reuses the memory of the previous one. The last dump stays open, unless it
+/// is a summary.
+fn read_sequentially(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, Option<Snapshot>)> {
     let Some((last, earlier)) = dumps.split_last() else {
         return Err(Failure::usage("no dumps to compare were given"));
     };
@@ -430,9 +449,13 @@ fn read_sequentially(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, Sn
         summaries.push(summary);
         open = Some(snapshot);
     }
+    if let Some(summary) = summarize::read(setup, last) {
+        summaries.push(summary?);
+        return Ok((summaries, None));
+    }
     let (last, summary) = opened_last(setup, open, last)?;
     summaries.push(summary);
-    Ok((summaries, last))
+    Ok((summaries, Some(last)))
 }
 
 /// Returns when a dump was taken. For a summary file this is the time of its dump.
@@ -465,9 +488,6 @@ pub(super) fn opened_last(
     previous: Option<Snapshot>,
     dump: &Path,
 ) -> Result<(Snapshot, Summary)> {
-    if Summary::is_file(dump) {
-        return Err(summarize::last_is_summary_failure(dump));
-    }
     let is_kept = cached_summary(setup, dump).is_some();
     let (snapshot, meter) = open_after(previous, setup, dump, !is_kept)?;
     let kept = is_kept.then(|| summary::read(setup, dump, Some(&snapshot), &meter));

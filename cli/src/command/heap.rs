@@ -41,7 +41,12 @@ impl Task for Heap {
 fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<DumpReport>> {
     let recordings = joined::read(setup, &question.recordings)?;
     let (snapshot, summary) = opened_last(setup, None, dump)?;
-    let join = joined::join(recordings, &[&summary.info], &snapshot, false)?;
+    let join = joined::join(
+        recordings,
+        std::slice::from_ref(&summary),
+        Some(&snapshot),
+        false,
+    )?;
     let meter = Meter::new(setup.progress, dump);
     let classes = Classes::new(&question.classes);
     let filter = Filter {

@@ -12,6 +12,7 @@ use crate::args::{SetupArgs, WorkArgs, input};
 use crate::failure::{Exit, Failure, Result};
 use crate::interrupt;
 use crate::job::{Setup, check_file};
+use crate::joined;
 use crate::messages;
 use crate::write;
 
@@ -19,9 +20,10 @@ const HELP: &str = "\
 Examples:
   heapdiff summarize monday.hprof -o monday.heap  # write the summary
   heapdiff monday.heap friday.hprof               # compare a later dump with the summary
+  heapdiff monday.heap friday.heap                # compare two summaries
 
 `heapdiff OUT.heap AFTER.hprof` then gives the same report as `heapdiff IN AFTER.hprof`, so you can
-delete IN. The last argument of a comparison must be a full dump, not a summary.";
+delete IN. The last argument can be a summary, too: the report lists what it leaves out.";
 
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
@@ -37,6 +39,10 @@ pub(crate) struct Summarize {
     /// replaced)
     #[arg(long)]
     force: bool,
+    /// Recording of the same JVM (JFR, async-profiler, collapsed stacks, pprof): a later comparison
+    /// with the summary shows the stacks that probably allocated each suspect; may be repeated
+    #[arg(long, value_name = "FILE", value_parser = input())]
+    recording: Vec<PathBuf>,
     #[command(flatten)]
     work: WorkArgs,
 }
@@ -47,7 +53,8 @@ impl Summarize {
         let setup = self.work.setup()?;
         setup.use_threads()?;
         interrupt::handle();
-        let (snapshot, summary) = diff::open_and_summarize(&setup, None, &self.dump)?;
+        let recordings = joined::read(&setup, &self.recording)?;
+        let (snapshot, mut summary) = diff::open_and_summarize(&setup, None, &self.dump)?;
         messages::print_input_warnings(&self.dump, snapshot.warnings(), setup.progress);
         if setup.strict && summary.info.partial {
             let dump = self.dump.display();
@@ -57,6 +64,7 @@ impl Summarize {
             });
         }
         messages::mapping(&setup);
+        joined::save(recordings, &mut summary, &snapshot)?;
         let file = summary.to_file(&snapshot).ok_or_else(|| {
             Failure::usage(format!(
                 "{}: the summary would be larger than 1 GiB, because every allocation was sampled; set the agent option `interval` to sample fewer allocations",
@@ -94,12 +102,11 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
     }))
 }
 
-/// The failure for a comparison whose last argument is a summary.
-pub(super) fn last_is_summary_failure(file: &Path) -> Failure {
-    let message = format!(
-        "{}: the last argument must be a full dump, not a summary",
-        file.display()
-    );
-    Failure::usage(message)
-        .with_hint("only earlier dumps can be summaries: heapdiff BEFORE.heap AFTER.hprof")
+/// The failure for a comparison whose last argument is a summary that an earlier version of heapdiff wrote.
+pub(super) fn old_summary_failure(summaries: &[Summary]) -> Failure {
+    let last = summaries.last().map_or("", |summary| &summary.info.path);
+    Failure::bad_input(format!(
+        "{last}: this summary cannot be the last argument, because an earlier version of heapdiff wrote it"
+    ))
+    .with_hint("write a new summary of the dump: heapdiff summarize DUMP -o FILE.heap")
 }

@@ -265,6 +265,126 @@ fn a_summary_file_replaces_its_dump_in_every_format() {
     }
 }
 
+/// Two summaries are compared like their dumps. Each format lists the parts that are left out.
+#[test]
+fn two_summaries_are_compared_in_every_format() {
+    let place = Place::new();
+    for name in [BEFORE, AFTER, LATER] {
+        place.answer(&["summarize", name, "-o", &format!("{name}.heap")]);
+    }
+    let heap = |name: &str| format!("{name}.heap");
+    let (before, after, later) = (heap(BEFORE), heap(AFTER), heap(LATER));
+    let report = |dumps: &[&str], format: &str| {
+        let args = [dumps, &["--format", format]].concat();
+        place.answer(&args).0
+    };
+    const LEFT_OUT: &str = "eft out, because later.hprof.heap is a summary: ";
+    for format in ["text", "md", "html"] {
+        let told = report(&[&before, &after, &later], format);
+        assert!(told.contains(LEFT_OUT), "{format}: {told}");
+        assert!(told.contains("com.acme.Registry.entries"), "{format}");
+        let told = report(&[&before, &after, LATER], format);
+        assert!(!told.contains("eft out, because"), "{format}: {told}");
+    }
+    let json = |dumps: &[&str]| -> serde_json::Value {
+        let mut report: serde_json::Value =
+            serde_json::from_str(&report(dumps, "json")).expect("JSON");
+        for at in 0..3 {
+            report["snapshots"][at]["path"] = "dump".into();
+        }
+        report
+    };
+    let mut of_summaries = json(&[&before, &after, &later]);
+    let left_out = of_summaries["left_out"].take();
+    assert_eq!(left_out, serde_json::json!(["next commands"]));
+    // The earlier arguments can be dumps.
+    let mut mixed = json(&[&before, AFTER, &later]);
+    assert_eq!(mixed["left_out"].take(), left_out);
+    assert_eq!(mixed, of_summaries);
+    let mut of_dumps = json(&[BEFORE, AFTER, LATER]);
+    assert!(of_dumps.get("left_out").is_none());
+    of_dumps["left_out"] = serde_json::Value::Null;
+    let suspects = of_dumps["suspects"].as_array_mut().expect("a list");
+    for suspect in suspects {
+        assert!(
+            suspect["next"]
+                .as_array()
+                .is_some_and(|next| !next.is_empty())
+        );
+        suspect["next"] = serde_json::json!([]);
+    }
+    assert_eq!(of_dumps, of_summaries);
+}
+
+/// A summary with a recording replaces both. A recording also works if only the dumps are replaced by summaries.
+#[test]
+fn a_summary_keeps_the_stacks_of_a_recording() {
+    let place = Place::new();
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+    for name in [
+        "joined-before.hprof.gz",
+        "joined-after.hprof.gz",
+        "joined.jfr.gz",
+        "recorded.jfr.gz",
+    ] {
+        fs::copy(testdata.join(name), place.at(name)).expect("a copy");
+    }
+    let (before, after) = ("joined-before.hprof.gz", "joined-after.hprof.gz");
+    let with = ["--recording", "joined.jfr.gz"];
+    place.answer(&["summarize", before, "-o", "before.heap"]);
+    place.answer(&["summarize", after, "-o", "plain.heap"]);
+    place.answer(&[&["summarize", after, "-o", "after.heap"], &with[..]].concat());
+    let json = |args: &[&str]| -> serde_json::Value {
+        let args = [args, &["--format", "json", "--top", "100"]].concat();
+        let report = place.answer(&args).0;
+        let mut report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        for suspect in report["suspects"].as_array_mut().expect("a list") {
+            suspect["next"] = serde_json::json!([]);
+        }
+        report
+    };
+    let expected = json(&[&[before, after], &with[..]].concat());
+    let stack = &expected["suspects"][0]["stacks"][0];
+    assert_eq!(stack["source"], "recording");
+    assert!(
+        stack["probability_permille"].as_u64() > Some(500),
+        "{stack}"
+    );
+    for args in [
+        &["before.heap", "after.heap"][..],
+        &[before, "after.heap"],
+        &["before.heap", "plain.heap", "--recording", "joined.jfr.gz"],
+        &["before.heap", "after.heap", "--recording", "joined.jfr.gz"],
+    ] {
+        let report = json(args);
+        assert_eq!(report["suspects"], expected["suspects"], "{args:?}");
+        assert_eq!(report["recordings"][0]["path"], "joined.jfr.gz");
+        assert_eq!(report["recordings"].as_array().map(Vec::len), Some(1));
+    }
+    assert!(
+        json(&["before.heap", "plain.heap"])
+            .get("recordings")
+            .is_none()
+    );
+    let other = [
+        "summarize",
+        after,
+        "-o",
+        "x.heap",
+        "--recording",
+        "recorded.jfr.gz",
+    ];
+    let mut refused = crate::support::heapdiff(place.folder.path(), &other);
+    let refused = refused.output().expect("a run");
+    assert_eq!(refused.status.code(), Some(3));
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        message.contains("not a recording of the JVM of the dumps"),
+        "{message}"
+    );
+    assert!(!place.at("x.heap").exists());
+}
+
 #[test]
 fn the_option_no_index_disables_cached_summaries() {
     let place = Place::new();

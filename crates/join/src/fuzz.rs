@@ -44,6 +44,9 @@ pub fn join(bytes: &[u8]) {
             bytes: 1 << 20,
         })
         .collect();
+    let saved = Evidence::from_saved(&evidence.to_saved());
+    assert!(saved.is_some(), "saved evidence can be read");
+    let evidence = saved.unwrap_or_default();
     let join = Join::new(vec![("input".to_owned(), evidence, fit)], &taken);
     for (class, _) in classes {
         let suspect = Suspect {

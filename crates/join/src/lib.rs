@@ -16,6 +16,7 @@ pub mod fuzz;
 pub mod matching;
 mod profile;
 pub mod rank;
+mod saved;
 mod sentence;
 mod stacks;
 

@@ -136,7 +136,10 @@ impl Join {
             let notes = recording.notes.clone().into_iter();
             notes.map(move |note| format!("{path}: {note}"))
         };
-        self.recordings.iter().flat_map(of).collect()
+        let mut warnings: Vec<String> = self.recordings.iter().flat_map(of).collect();
+        // A summary and the command line can name the same recording.
+        warnings.dedup();
+        warnings
     }
 
     /// Adds a recording. Two recordings of one JVM can have the same events: these count once.

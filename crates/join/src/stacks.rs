@@ -151,6 +151,17 @@ impl Stacks {
         self.frames.len()
     }
 
+    /// Returns the class, the method and the line of each frame, by the id of the frame.
+    pub(crate) fn frame_keys(&self) -> Vec<(TextId, TextId, i32)> {
+        let mut keys = vec![(0, 0, 0); self.frames.len()];
+        for (&key, &frame) in &self.by_frame {
+            if let Some(at) = keys.get_mut(frame as usize) {
+                *at = key;
+            }
+        }
+        keys
+    }
+
     /// Adds a stack, the leaf first.
     pub(crate) fn stack(&mut self, frames: Vec<FrameId>) -> StackId {
         self.stacks.id(frames)

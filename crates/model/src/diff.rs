@@ -46,6 +46,10 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("minItems" = 1))]
     pub recordings: Vec<JoinedRecording>,
+    /// The parts of the report that are left out because the last argument is a summary, not a dump.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1))]
+    pub left_out: Vec<String>,
 }
 
 /// A recording that was joined with the dumps.

@@ -58,6 +58,14 @@ pub(crate) fn next_time(report: &Report) -> Option<String> {
     ))
 }
 
+/// Returns the sentence that lists the parts of the report that are left out because the last argument is a summary.
+/// Returns `None` if nothing is left out.
+pub(crate) fn left_out(report: &Report) -> Option<String> {
+    let last = report.snapshots.last()?;
+    let parts = report.left_out.join(", ");
+    (!parts.is_empty()).then(|| format!("left out, because {} is a summary: {parts}", last.path))
+}
+
 /// Returns the major version of a JVM by its `java.vm.version`, such as `17.0.15+6`. The version of JDK 8 is that of
 /// its HotSpot, such as `25.402-b06`.
 fn major(version: Option<&str>) -> Option<u32> {

@@ -158,6 +158,8 @@ pub fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
     if has_more {
         cut.push("Suspects that grew less are not shown; --top N shows more.".to_owned());
     }
+    let left_out = crate::explained::left_out(report);
+    cut.extend(left_out.map(|parts| format!("{}.", crate::capitalized(&parts))));
     let embedded = cut_to_budget(report, &mut cut);
     let (allocated, focus) = (view.allocated.as_ref(), view.focus.as_ref());
     let stacks = allocated.map(|a| Stacks::new(a, focus, Names::Functions));
@@ -311,6 +313,7 @@ fn cut_to_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         classes,
         suspects,
         recordings: report.recordings.clone(),
+        left_out: report.left_out.clone(),
     }
 }
 

@@ -76,6 +76,9 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
         let known = counted(more.known.len() as u64, "suspect");
         let _ = writeln!(text, "{known} left out as known growth.\n");
     }
+    if let Some(left_out) = crate::explained::left_out(report) {
+        paragraph(&left_out, &mut text.0);
+    }
     all_details(&report.suspects, &mut text);
     classes(&report.classes, more.more_classes, &mut text);
     text.write(out)

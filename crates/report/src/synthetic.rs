@@ -167,6 +167,7 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
         classes: (0..classes).map(class).collect(),
         suspects,
         recordings: Vec::new(),
+        left_out: Vec::new(),
     }
 }
 

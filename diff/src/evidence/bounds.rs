@@ -6,14 +6,16 @@
 //! of the field suggests it, and if the collection has reached the number: it holds at most 2 % fewer elements, and the
 //! elements added since the previous dump are at most 2 % of the number. Before that, it is only a hint.
 
+use std::borrow::Cow;
+
 use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::Size;
 use hprof::answers::{Content, Value};
-use hprof::records::{Kind, Reference};
-use hprof::{ClassIndex, ObjectIndex};
+use hprof::records::{Field, Kind, Reference};
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
-use crate::evidence::context::SuspectContext;
+use crate::evidence::context::{Last, SuspectContext};
 use crate::names;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
@@ -79,11 +81,6 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> Option<Bound> {
         .or_else(|| lru_map_hint(context).map(Bound::hint))
 }
 
-fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
-    let class = context.class_index(step)?;
-    Some(context.snapshot.classes()[class].reference)
-}
-
 /// The JVM may clear all soft references. The growth that would then stay is ignored if it is less than 1/8 of all
 /// growth.
 const STAYING_PART: u64 = 8;
@@ -93,7 +90,7 @@ const REFERENT: &str = "java.lang.ref.Reference.referent";
 /// Returns the sentence which says that a soft reference holds the growing objects.
 fn soft_reference_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
     let step = context.steps.windows(2).find(|w| {
-        reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT
+        context.reference(w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT
     })?;
     Some(Evidence::SoftReferences {
         class: context.class(step[0]).to_owned(),
@@ -104,7 +101,7 @@ fn soft_reference_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
 pub(crate) fn is_softly_held(context: &SuspectContext<'_>, step: StepId) -> bool {
     let path = context.trie().path(step);
     path.windows(2)
-        .any(|w| reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT)
+        .any(|w| context.reference(w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT)
 }
 
 /// Returns the trie nodes below the suspect's content whose objects are soft references, each with the trie node of
@@ -119,7 +116,7 @@ fn soft_reference_steps(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
         let step = work[at];
         at += 1;
         let children = trie[step].children.iter().copied();
-        if reference(context, step) == Some(Reference::Soft) {
+        if context.reference(step) == Some(Reference::Soft) {
             let referents = children.filter(|&c| context.via(c) == REFERENT);
             found.extend(referents.map(|referent| (step, referent)));
         } else {
@@ -146,17 +143,9 @@ fn soft_values(context: &SuspectContext<'_>, held: &[(StepId, StepId)]) -> Optio
 /// Returns the sentence for content that stays and grows even if the JVM clears all of its soft references. The
 /// references have no queue, so the program is not notified of cleared references and cannot remove their entries.
 pub(crate) fn survives_soft_clearing(context: &SuspectContext<'_>) -> Option<Evidence> {
-    const NO_QUEUE: &str = "java.lang.ref.ReferenceQueue$Null";
     let held = soft_reference_steps(context);
     let &(of, _) = held.first()?;
-    let samples = &context.trie()[of].samples;
-    let mut queues = context
-        .field(samples, "queue")
-        .into_iter()
-        .flatten()
-        .peekable();
-    queues.peek()?;
-    if queues.any(|queue| context.snapshot.name(queue) != NO_QUEUE) {
+    if !context.fact(of, |_| lack_queue(context, of), |facts| facts.lack_queue)? {
         return None;
     }
     let figures = |step: StepId| context.aligned.figures(step, |s| s.retained_bytes);
@@ -179,6 +168,18 @@ pub(crate) fn survives_soft_clearing(context: &SuspectContext<'_>) -> Option<Evi
     })
 }
 
+/// True if no queue is registered with the reference objects of a trie node. Returns `None` if the largest of them have
+/// no field `queue`.
+pub(crate) fn lack_queue(context: &SuspectContext<'_>, step: StepId) -> Option<bool> {
+    const NO_QUEUE: &str = "java.lang.ref.ReferenceQueue$Null";
+    let snapshot = context.dump()?;
+    let samples = &context.trie()[step].samples;
+    let queues = context.field(samples, "queue").into_iter().flatten();
+    let mut queues = queues.peekable();
+    queues.peek()?;
+    Some(!queues.any(|queue| snapshot.name(queue) != NO_QUEUE))
+}
+
 /// Returns the hint that the suspect's content is in a weak map, or consists of weak references, although other paths
 /// keep the keys or referents alive. This shows where to look, not that the growth ends.
 fn weak_hint(context: &SuspectContext<'_>) -> Option<Evidence> {
@@ -189,16 +190,26 @@ fn weak_hint(context: &SuspectContext<'_>) -> Option<Evidence> {
     // Subclasses of `WeakReference` that hold other objects too, such as the entries of thread locals, do not match.
     // For these, the report names the other objects.
     let step = context.candidate.named;
-    if reference(context, step) != Some(Reference::Weak) {
+    if context.reference(step) != Some(Reference::Weak) {
         return None;
     }
+    // If most weak references are cleared, the growth is in the tables and entries, which stay.
+    let are_alive = context.fact(
+        step,
+        |_| Some(have_referents(context, step)),
+        |facts| Some(facts.have_referents),
+    );
+    are_alive?.then(|| Evidence::WeakReferences {
+        class: context.class(step).to_owned(),
+    })
+}
+
+/// True if most of a trie node's reference objects are not cleared.
+pub(crate) fn have_referents(context: &SuspectContext<'_>, step: StepId) -> bool {
     let some = context.members(step, 64);
     let referents = context.field(&some, "referent");
     let alive = referents.iter().flatten().count();
-    // If most weak references are cleared, the growth is in the tables and entries, which stay.
-    (alive * 2 > some.len()).then(|| Evidence::WeakReferences {
-        class: context.class(step).to_owned(),
-    })
+    alive * 2 > some.len()
 }
 
 /// True if the collection at a trie node grows by its elements, rather than by something that one of its elements
@@ -243,13 +254,24 @@ fn shares_package(one: &str, other: &str) -> bool {
 /// Returns the sentence for a mostly empty array of references. Its size was chosen when it was created and may never
 /// be needed.
 fn mostly_empty_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
-    /// Maximum number of elements to read of each array.
-    const ELEMENTS: u32 = 1 << 20;
     let candidate = context.candidate;
     if !candidate.in_place || !context.class(candidate.named).ends_with("[]") {
         return None;
     }
-    let some = context.members(candidate.named, LOOKED_AT);
+    let [empty, slots] = context.fact(
+        candidate.named,
+        |_| empty_slots(context, candidate.named),
+        |facts| facts.empty_slots,
+    )?;
+    Some(Evidence::EmptySlots { empty, slots })
+}
+
+/// Returns the number of empty slots and of all slots of a trie node's largest arrays. Returns `None` unless most slots
+/// are empty.
+pub(crate) fn empty_slots(context: &SuspectContext<'_>, arrays: StepId) -> Option<[u64; 2]> {
+    /// Maximum number of elements to read of each array.
+    const ELEMENTS: u32 = 1 << 20;
+    let some = context.members(arrays, LOOKED_AT);
     let (mut slots, mut used) = (0_u64, 0_u64);
     for record in context.read(&some) {
         if let Content::Array(array) = &record.content
@@ -260,10 +282,7 @@ fn mostly_empty_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
             used += array.elements(0..ELEMENTS).filter(set).count() as u64;
         }
     }
-    (used * 4 < slots).then(|| Evidence::EmptySlots {
-        empty: slots - used,
-        slots,
-    })
+    (used * 4 < slots).then_some([slots - used, slots])
 }
 
 /// Returns the hint that an application's subclass of `LinkedHashMap` holds the suspect's content. Such maps often
@@ -281,6 +300,43 @@ fn lru_map_hint(context: &SuspectContext<'_>) -> Option<Evidence> {
 
 /// Returns the sentence for a cache, queue or pool of a well-known library whose objects contain their maximum size.
 fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
+    let above = context.trie().path(context.candidate.at);
+    above.into_iter().rev().find_map(|step| {
+        let Maximum {
+            field,
+            bound,
+            is_weighed,
+        } = context.fact(
+            step,
+            |_| library_maximum(context, step),
+            |facts| facts.maximum.clone(),
+        )?;
+        // If a cache weighs its entries, a weight can have any unit, so the bound can be far above the number of
+        // entries. If the bound is far below the number of entries, it does not apply to them.
+        let holders = context.trie()[step].objects.max(1);
+        let held = context.ends(context.candidate.content[0]).1 / holders;
+        let is_bounded =
+            grows_by_elements(context, step) && held <= bound.saturating_add(bound / 2);
+        is_bounded.then(|| Evidence::LibraryBound {
+            class: context.class(step).to_owned(),
+            field,
+            bound,
+            is_weighed,
+        })
+    })
+}
+
+/// The maximum size of a cache, queue or pool of a well-known library, read from one of its objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Maximum {
+    pub(crate) field: String,
+    pub(crate) bound: u64,
+    /// True if the cache weighs its entries, so that the maximum is not a number of entries.
+    pub(crate) is_weighed: bool,
+}
+
+/// Returns the maximum size of the collections of a trie node, if a well-known library enforces it.
+pub(crate) fn library_maximum(context: &SuspectContext<'_>, step: StepId) -> Option<Maximum> {
     // Pairs of a class and the field with the maximum size of an instance. If a cache has no maximum, Caffeine uses
     // another class, which lacks the field. The other libraries then use the same class and store a value in the field
     // that is not a maximum: negative, 0, or the largest number.
@@ -302,43 +358,29 @@ fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
         ("java.util.concurrent.LinkedBlockingQueue", "capacity"),
         ("java.util.concurrent.LinkedBlockingDeque", "capacity"),
     ];
-    let classes = context.snapshot.classes();
-    let above = context.trie().path(context.candidate.at);
-    above.into_iter().rev().find_map(|step| {
-        let class = context.class_index(step)?;
-        let extends = |name: &str| {
-            let known = classes.by_name(name);
-            known.iter().any(|&k| classes.is_subclass(class, k))
-        };
-        let (bound, field) = match BOUNDED.iter().find(|(name, _)| extends(name)) {
-            Some((_, field)) => {
-                let one = context.trie()[step].samples.first().copied()?;
-                let bound = (*context.number(&[one], field).first()?)?;
-                let set = |&b: &u64| b > 0 && b != i32::MAX as u64 && b < (i64::MAX as u64) / 2;
-                (u64::try_from(bound).ok().filter(set)?, *field)
-            }
-            None if extends("java.util.concurrent.ArrayBlockingQueue") => {
-                let one = context.trie()[step].samples.first().copied()?;
-                let items = (*context.field(&[one], "items").first()?)?;
-                (
-                    u64::from(context.snapshot.array_length(items)?),
-                    "items.length",
-                )
-            }
-            None => return None,
-        };
-        // If a cache weighs its entries, a weight can have any unit, so the bound can be far above the number of
-        // entries. If the bound is far below the number of entries, it does not apply to them.
-        let holders = context.trie()[step].objects.max(1);
-        let held = context.ends(context.candidate.content[0]).1 / holders;
-        let is_bounded =
-            grows_by_elements(context, step) && held <= bound.saturating_add(bound / 2);
-        is_bounded.then(|| Evidence::LibraryBound {
-            class: context.class(step).to_owned(),
-            field: field.to_owned(),
-            bound,
-            is_weighed: is_weighed(context, step),
-        })
+    let class = context.class_index(step)?;
+    let extends = |name: &str| context.extends(class, name);
+    let (bound, field) = match BOUNDED.iter().find(|(name, _)| extends(name)) {
+        Some((_, field)) => {
+            let one = context.trie()[step].samples.first().copied()?;
+            let bound = (*context.number(&[one], field).first()?)?;
+            let set = |&b: &u64| b > 0 && b != i32::MAX as u64 && b < (i64::MAX as u64) / 2;
+            (u64::try_from(bound).ok().filter(set)?, *field)
+        }
+        None if extends("java.util.concurrent.ArrayBlockingQueue") => {
+            let one = context.trie()[step].samples.first().copied()?;
+            let items = (*context.field(&[one], "items").first()?)?;
+            (
+                u64::from(context.dump()?.array_length(items)?),
+                "items.length",
+            )
+        }
+        None => return None,
+    };
+    Some(Maximum {
+        field: field.to_owned(),
+        bound,
+        is_weighed: is_weighed(context, step),
     })
 }
 
@@ -350,10 +392,8 @@ fn is_weighed(context: &SuspectContext<'_>, cache: StepId) -> bool {
     ];
     let one = context.trie()[cache].samples.first();
     let weigher = one.and_then(|&one| context.field(&[one], "weigher").pop()?);
-    weigher.is_some_and(|weigher| {
-        let name = context.snapshot.name(weigher);
-        !COUNTING.contains(&&*name)
-    })
+    let name = weigher.and_then(|weigher| Some(context.dump()?.name(weigher)));
+    name.is_some_and(|name| !COUNTING.contains(&&*name))
 }
 
 /// Returns the limit of a collection, read from a field with a name such as `maxSize`. Searches the object that holds
@@ -378,9 +418,8 @@ fn stated_limit(context: &SuspectContext<'_>) -> Option<Bound> {
         .into_iter()
         .chain(path[at..].iter().copied())
         .find_map(|step| {
-            let &sample = trie[step].samples.first()?;
             let of_step = trie[step].objects.max(1);
-            match context.snapshot.represents(sample) {
+            match context.represents(step) {
                 // A limit in a static field may apply to the sum of all collections, or to each of them.
                 Some(class) => [1, holders].into_iter().find_map(|holders| {
                     let held = Held::new(&content, holders);
@@ -405,8 +444,7 @@ fn bound_of_segmented(
 ) -> Option<Bound> {
     let (whole, parts) = enclosing_collection(context, path)?;
     let held = Held::new(content, context.trie()[whole].objects.max(1));
-    let sample = *context.trie()[whole].samples.first()?;
-    let (name, bound) = match context.snapshot.represents(sample) {
+    let (name, bound) = match context.represents(whole) {
         Some(class) => static_bound(context, class, held.now)?,
         None => bound_from_fields(context, whole, held.now)?,
     };
@@ -519,33 +557,47 @@ fn words(name: &str) -> Vec<String> {
 }
 
 /// True if a constant may limit the collection in a field. If the class has several collections, the name of the
-/// constant has to share a word with that of the field: `MAX_USERS` limits `users`, and not `sessions`.
-fn may_limit_collection(context: &SuspectContext<'_>, class: ClassIndex, constant: &str) -> bool {
-    let snapshot = context.snapshot;
-    let of = &snapshot.classes()[class];
-    let is_collection = |object: ObjectIndex| names::is_collection_part(&snapshot.name(object));
-    let statics = of.statics.iter().filter(|field| {
-        let value = snapshot.static_value(class, &field.name);
-        value.and_then(Value::object).is_some_and(is_collection)
-    });
+/// constant has to share a word with that of the field: `MAX_USERS` limits `users`, and not `sessions`. `statics` is the
+/// number of collections in static fields of the class.
+fn may_limit_collection(
+    context: &SuspectContext<'_>,
+    class: ClassIndex,
+    statics: u64,
+    constant: &str,
+) -> bool {
     let instance = context
         .steps
         .iter()
         .find(|&&s| context.class_index(s) == Some(class));
-    let sample = instance.and_then(|&s| context.trie()[s].samples.first().copied());
-    let of_sample = sample.and_then(|sample| context.read(&[sample]).into_iter().next());
-    let of_instance = match of_sample.as_ref().map(|record| &record.content) {
-        Some(Content::Instance(fields)) => {
-            let values = fields.iter().filter_map(|f| f.value?.object());
-            values.filter(|&value| is_collection(value)).count()
-        }
-        _ => 0,
-    };
+    let of_instance = instance.and_then(|&step| {
+        context.fact(
+            step,
+            |_| Some(collections_of_instance(context, step)),
+            |facts| Some(facts.collections),
+        )
+    });
     let Some(field) = context.application_field_step() else {
         return true;
     };
     let shares = || have_common_word(constant, context.via(field));
-    statics.count() + of_instance <= 1 || shares()
+    statics.saturating_add(of_instance.unwrap_or(0)) <= 1 || shares()
+}
+
+/// Returns the number of collections in the fields of a trie node's largest object.
+pub(crate) fn collections_of_instance(context: &SuspectContext<'_>, step: StepId) -> u64 {
+    let sample = context.trie()[step].samples.first().copied();
+    let record = sample.and_then(|sample| context.read(&[sample]).into_iter().next());
+    match (
+        record.as_ref().map(|record| &record.content),
+        context.dump(),
+    ) {
+        (Some(Content::Instance(fields)), Some(snapshot)) => {
+            let values = fields.iter().filter_map(|f| f.value?.object());
+            let is_collection = |o: &ObjectIndex| names::is_collection_part(&snapshot.name(*o));
+            values.filter(is_collection).count() as u64
+        }
+        _ => 0,
+    }
 }
 
 /// True if the names of two fields share a word, in singular or plural.
@@ -567,12 +619,50 @@ fn noise(bound: u64) -> u64 {
     bound / NOISE_PART
 }
 
-fn fits(value: Option<Value>, held: u64) -> Option<u64> {
-    let value = u64::try_from(value?.integer()?).ok()?;
-    (value.saturating_add(noise(value)) >= held
+/// True if a limit is plausible for a collection with `held` elements: it is neither exceeded nor far away.
+fn fits(value: u64, held: u64) -> bool {
+    value.saturating_add(noise(value)) >= held
         && value >= LEAST
-        && value <= held.saturating_mul(FAR))
-    .then_some(value)
+        && value <= held.saturating_mul(FAR)
+}
+
+/// The numbers in static fields of a class whose names suggest a limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StaticLimits {
+    /// Names and values of the fields.
+    pub(crate) fields: Vec<(String, u64)>,
+    /// Number of collections in static fields of the class.
+    pub(crate) collections: u64,
+}
+
+/// Returns the numbers in static fields of a class that may be limits. Returns `None` for JDK classes and collection
+/// libraries, and if there are no such fields.
+pub(crate) fn static_limits(snapshot: &Snapshot, class: ClassIndex) -> Option<StaticLimits> {
+    let of = &snapshot.classes()[class];
+    if names::is_passive_container(snapshot, class) {
+        return None;
+    }
+    let limits = of.statics.iter().filter(|f| is_bound(&f.name));
+    let fields: Vec<(String, u64)> = limits
+        .filter_map(|f| {
+            let value = snapshot.static_value(class, &f.name)?.integer()?;
+            let value = u64::try_from(value).ok().filter(|&v| v >= LEAST)?;
+            Some((f.name.to_string(), value))
+        })
+        .collect();
+    if fields.is_empty() {
+        return None;
+    }
+    let collections = of.statics.iter().filter(|field| {
+        let value = snapshot.static_value(class, &field.name);
+        let object = value.and_then(Value::object);
+        object.is_some_and(|object| names::is_collection_part(&snapshot.name(object)))
+    });
+    let collections = collections.count() as u64;
+    Some(StaticLimits {
+        fields,
+        collections,
+    })
 }
 
 /// Returns the first static field of a class whose value is a bound that fits the number of elements held.
@@ -581,30 +671,41 @@ fn static_bound(
     class: ClassIndex,
     held: u64,
 ) -> Option<(String, u64)> {
-    let of = &context.snapshot.classes()[class];
-    if names::is_passive_container(context.snapshot, class) {
-        return None;
-    }
-    of.statics
-        .iter()
-        .filter(|f| is_bound(&f.name) && may_limit_collection(context, class, &f.name))
-        .find_map(|f| {
-            let bound = fits(context.snapshot.static_value(class, &f.name), held)?;
-            Some((format!("{}.{}", of.name, f.name), bound))
-        })
+    let (name, limits) = match context.last {
+        Last::Dump(snapshot) => {
+            let name = &*snapshot.classes()[class].name;
+            (name, Cow::Owned(static_limits(snapshot, class)?))
+        }
+        Last::Summary(facts) => {
+            let class = facts.class(class)?;
+            (&*class.name, Cow::Borrowed(class.limits.as_ref()?))
+        }
+    };
+    let mut fields = limits.fields.iter();
+    let (field, bound) = fields.find(|(field, value)| {
+        fits(*value, held) && may_limit_collection(context, class, limits.collections, field)
+    })?;
+    Some((format!("{name}.{field}"), *bound))
 }
 
-/// Returns a maximum size: from an instance field of a trie node's objects, or else from a static field of their class.
-fn bound_from_fields(
-    context: &SuspectContext<'_>,
-    step: StepId,
-    held: u64,
-) -> Option<(String, u64)> {
-    let class = context.class_index(step)?;
-    let classes = context.snapshot.classes();
+/// The numbers in a field of several objects, if the name of the field suggests a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FieldLimit {
+    /// Name of the field, with its class.
+    pub(crate) field: String,
+    pub(crate) smallest: u64,
+    pub(crate) largest: u64,
+}
+
+/// Returns the numbers in the fields of a trie node's objects that may be limits.
+pub(crate) fn field_limits(context: &SuspectContext<'_>, step: StepId) -> Vec<FieldLimit> {
+    let (Some(snapshot), Some(class)) = (context.dump(), context.class_index(step)) else {
+        return Vec::new();
+    };
+    let classes = snapshot.classes();
     let some: Vec<ObjectIndex> = context.members(step, LOOKED_AT);
     let fields = classes.chain(class).flat_map(|c| {
-        let runtime = names::is_runtime(context.snapshot, c);
+        let runtime = names::is_runtime(snapshot, c);
         let fields = classes[c].fields.iter();
         let own = move |name: &str| {
             // In JDK classes, only the field `capacity` of blocking queues counts as a bound, because only these
@@ -617,15 +718,36 @@ fn bound_from_fields(
         };
         fields.filter(move |f| own(&f.name)).map(move |f| (c, f))
     });
-    let own = fields.into_iter().find_map(|(c, field)| {
-        let values = context.number(&some, &field.name);
-        let bounds = values
-            .into_iter()
-            .map(|v| fits(v.map(Value::Long), held))
-            .collect::<Option<Vec<u64>>>()?;
-        let bound = bounds.into_iter().max()?;
-        Some((format!("{}.{}", classes[c].name, field.name), bound))
-    });
+    let limit = |(c, field): (ClassIndex, &Field)| {
+        let values = context.number(&some, &field.name).into_iter();
+        let values: Option<Vec<u64>> = values.map(|v| u64::try_from(v?).ok()).collect();
+        let values = values?;
+        Some(FieldLimit {
+            field: format!("{}.{}", classes[c].name, field.name),
+            smallest: values.iter().copied().min()?,
+            largest: values.iter().copied().max()?,
+        })
+    };
+    fields.filter_map(limit).collect()
+}
+
+/// Returns a maximum size: from an instance field of a trie node's objects, or else from a static field of their class.
+fn bound_from_fields(
+    context: &SuspectContext<'_>,
+    step: StepId,
+    held: u64,
+) -> Option<(String, u64)> {
+    let class = context.class_index(step)?;
+    let limits = context.fact(
+        step,
+        |_| Some(Cow::Owned(field_limits(context, step))),
+        |facts| Some(Cow::Borrowed(&facts.limits[..])),
+    );
+    let limits = limits.unwrap_or_default();
+    let fitting = limits
+        .iter()
+        .find(|limit| fits(limit.smallest, held) && fits(limit.largest, held));
+    let own = fitting.map(|limit| (limit.field.clone(), limit.largest));
     own.or_else(|| static_bound(context, class, held))
 }
 

@@ -1,12 +1,14 @@
 //! A candidate together with the sources of evidence about it: the summaries of all dumps, and the last dump, which is
-//! still open.
+//! still open. If the last dump is not open, the facts in its summary replace it.
 //!
 //! In all comments here, a trie node represents all objects of one class that one reference holds.
 
 use hprof::answers::{Record, Value};
 use hprof::dominators::Node;
+use hprof::records::Reference;
 use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
+use crate::facts::{Facts, PlaceFacts};
 use crate::growth::{Aligned, Candidate};
 use crate::sentence::Change;
 use crate::summary::Summary;
@@ -19,9 +21,28 @@ const MEMBERS_PER_LEVEL: usize = 1 << 14;
 /// Maximum number of objects to visit in a search for objects of a class that hold other objects of the same class.
 const NESTED: usize = 1 << 22;
 
+/// The source of evidence about the last dump.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Last<'a> {
+    /// The open dump.
+    Dump(&'a Snapshot),
+    /// The facts in the summary of the dump.
+    Summary(&'a Facts),
+}
+
+impl<'a> Last<'a> {
+    /// Returns the dump if it is open.
+    pub(crate) const fn dump(self) -> Option<&'a Snapshot> {
+        match self {
+            Self::Dump(snapshot) => Some(snapshot),
+            Self::Summary(_) => None,
+        }
+    }
+}
+
 /// A candidate, the dumps in which it grows, and the trie nodes on the path to it.
 pub(crate) struct SuspectContext<'a> {
-    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) last: Last<'a>,
     pub(crate) summaries: &'a [Summary],
     pub(crate) aligned: &'a Aligned<'a>,
     pub(crate) candidate: &'a Candidate,
@@ -40,17 +61,35 @@ pub(crate) enum Nested {
 
 impl<'a> SuspectContext<'a> {
     pub(crate) fn new(
-        snapshot: &'a Snapshot,
+        last: Last<'a>,
         summaries: &'a [Summary],
         aligned: &'a Aligned<'a>,
         candidate: &'a Candidate,
     ) -> Self {
         Self {
-            snapshot,
+            last,
             summaries,
             aligned,
             candidate,
             steps: aligned.last().path(candidate.named),
+        }
+    }
+
+    /// Returns the last dump if it is open.
+    pub(crate) const fn dump(&self) -> Option<&'a Snapshot> {
+        self.last.dump()
+    }
+
+    /// Returns a fact about a trie node: `read` reads it from the last dump, or `saved` takes it from the summary.
+    pub(crate) fn fact<T>(
+        &self,
+        step: StepId,
+        read: impl FnOnce(&'a Snapshot) -> Option<T>,
+        saved: impl FnOnce(&'a PlaceFacts) -> Option<T>,
+    ) -> Option<T> {
+        match self.last {
+            Last::Dump(snapshot) => read(snapshot),
+            Last::Summary(facts) => saved(facts.place(step)?),
         }
     }
 
@@ -105,21 +144,62 @@ impl<'a> SuspectContext<'a> {
 
     /// True if a trie node's class is, or extends, the JDK class of this name.
     pub(crate) fn is_kind(&self, step: StepId, ancestor: &str) -> bool {
-        let classes = self.snapshot.classes();
-        let of_boot = |&&c: &&ClassIndex| classes[c].loader.is_null();
-        let ancestor = classes.by_name(ancestor).iter().find(of_boot);
-        match (self.class_index(step), ancestor) {
-            (Some(class), Some(&ancestor)) => classes.is_subclass(class, ancestor),
-            _ => false,
+        let Some(class) = self.class_index(step) else {
+            return false;
+        };
+        match self.last {
+            Last::Dump(snapshot) => {
+                let classes = snapshot.classes();
+                let of_boot = |&&c: &&ClassIndex| classes[c].loader.is_null();
+                let ancestor = classes.by_name(ancestor).iter().find(of_boot);
+                ancestor.is_some_and(|&ancestor| classes.is_subclass(class, ancestor))
+            }
+            Last::Summary(facts) => facts
+                .chain(class)
+                .any(|class| class.is_of_boot && class.name == ancestor),
         }
     }
 
-    /// Returns the class of a trie node's objects; `None` for class objects.
+    /// True if a class is, or extends, one of the classes of this name.
+    pub(crate) fn extends(&self, class: ClassIndex, name: &str) -> bool {
+        match self.last {
+            Last::Dump(snapshot) => {
+                let classes = snapshot.classes();
+                let known = classes.by_name(name);
+                known.iter().any(|&k| classes.is_subclass(class, k))
+            }
+            Last::Summary(facts) => facts.chain(class).any(|class| class.name == name),
+        }
+    }
+
+    /// Returns the kind of reference objects that a trie node's objects are.
+    pub(crate) fn reference(&self, step: StepId) -> Option<Reference> {
+        let class = self.class_index(step)?;
+        match self.last {
+            Last::Dump(snapshot) => Some(snapshot.classes()[class].reference),
+            Last::Summary(facts) => Some(facts.class(class)?.reference),
+        }
+    }
+
+    /// Returns the class of a trie node's objects; `None` for class objects. The index is that of a class of the open
+    /// dump, or else of a class in the facts of the summary.
     pub(crate) fn class_index(&self, step: StepId) -> Option<ClassIndex> {
+        let snapshot = match self.last {
+            Last::Dump(snapshot) => snapshot,
+            Last::Summary(facts) => return facts.class_of(step),
+        };
         let &sample = self.trie()[step].samples.first()?;
-        match self.snapshot.represents(sample) {
+        match snapshot.represents(sample) {
             Some(_) => None,
-            None => self.snapshot.class_of(sample),
+            None => snapshot.class_of(sample),
+        }
+    }
+
+    /// Returns the class that a trie node's object represents; `None` if it is not a class object.
+    pub(crate) fn represents(&self, step: StepId) -> Option<ClassIndex> {
+        match self.last {
+            Last::Dump(snapshot) => snapshot.represents(*self.trie()[step].samples.first()?),
+            Last::Summary(facts) => facts.represented(step),
         }
     }
 
@@ -157,8 +237,13 @@ impl<'a> SuspectContext<'a> {
     /// Returns at most `limit` objects of a trie node. Of the objects found, the ones with the lowest numbers are
     /// returned: they were allocated together and are adjacent in the file, so reading them is cheap.
     ///
+    /// Returns no objects if the last dump is not open.
+    ///
     /// Cost: visits some ten thousand objects of the dominator tree, in memory.
     pub(crate) fn members(&self, step: StepId, limit: usize) -> Vec<ObjectIndex> {
+        if self.dump().is_none() {
+            return Vec::new();
+        }
         let trie = self.trie();
         let path = trie.path(step);
         // Some trie nodes store all their objects as samples, others only some. Start at the lowest trie node on the
@@ -198,13 +283,14 @@ impl<'a> SuspectContext<'a> {
     ///
     /// Cost: visits some million objects of the dominator tree, in memory.
     pub(crate) fn nested(&self, step: StepId) -> Option<Nested> {
+        let snapshot = self.dump()?;
         let class = self.class_index(step)?;
         let &head = self.trie()[step].samples.first()?;
         let (mut open, mut objects, mut visited) = (vec![head], 0_u64, 0_usize);
         let mut is_chain = true;
         while let Some(object) = open.pop() {
             objects += 1;
-            let Some(node) = self.snapshot.tree().node(object) else {
+            let Some(node) = snapshot.tree().node(object) else {
                 continue;
             };
             let before = open.len();
@@ -213,7 +299,7 @@ impl<'a> SuspectContext<'a> {
                 if visited > NESTED {
                     return None;
                 }
-                if self.snapshot.class_of(child) == Some(class) {
+                if snapshot.class_of(child) == Some(class) {
                     open.push(child);
                 }
             }
@@ -232,8 +318,7 @@ impl<'a> SuspectContext<'a> {
         objects: &[ObjectIndex],
         class: Option<ClassIndex>,
     ) -> Vec<ObjectIndex> {
-        let tree = self.snapshot.tree();
-        let nodes = objects.iter().filter_map(|&o| tree.node(o));
+        let nodes = objects.iter().filter_map(|&o| self.dump()?.tree().node(o));
         self.of(class, nodes.flat_map(|n| self.children(n)))
     }
 
@@ -245,7 +330,7 @@ impl<'a> SuspectContext<'a> {
     ) -> Vec<ObjectIndex> {
         let mut found: Vec<ObjectIndex> = objects
             .take(8 * MEMBERS_PER_LEVEL)
-            .filter(|&o| self.snapshot.class_of(o) == class)
+            .filter(|&o| self.dump().is_some_and(|dump| dump.class_of(o) == class))
             .take(MEMBERS_PER_LEVEL)
             .collect();
         found.sort_unstable();
@@ -253,9 +338,11 @@ impl<'a> SuspectContext<'a> {
     }
 
     fn children(&self, node: Node) -> impl Iterator<Item = ObjectIndex> + '_ {
-        let tree = self.snapshot.tree();
-        let inner = tree.children(node).filter_map(|n| tree.object(n));
-        inner.chain(tree.leaves(node))
+        self.dump().into_iter().flat_map(move |snapshot| {
+            let tree = snapshot.tree();
+            let inner = tree.children(node).filter_map(|n| tree.object(n));
+            inner.chain(tree.leaves(node))
+        })
     }
 
     fn follow_chain(
@@ -272,30 +359,30 @@ impl<'a> SuspectContext<'a> {
         objects
     }
 
+    /// Returns the texts of strings, each with at most `limit` characters.
+    pub(crate) fn strings(&self, strings: &[ObjectIndex], limit: usize) -> Vec<Option<String>> {
+        let dump = self.dump();
+        dump.map_or_else(Vec::new, |dump| dump.strings(strings, limit))
+    }
+
     /// Reads the fields of objects. Objects that cannot be read are left out.
     pub(crate) fn read(&self, objects: &[ObjectIndex]) -> Vec<Record<'a>> {
-        self.snapshot
-            .read_all(objects)
-            .into_iter()
-            .flatten()
-            .collect()
+        self.dump().map_or_else(Vec::new, |snapshot| {
+            snapshot.read_all(objects).into_iter().flatten().collect()
+        })
     }
 
     /// Returns for each object the reference in a field, or `None` if the object has no such reference.
     pub(crate) fn field(&self, objects: &[ObjectIndex], name: &str) -> Vec<Option<ObjectIndex>> {
-        let values = self.snapshot.field_values(objects, [name]);
-        values
-            .into_iter()
-            .map(|v| v?[0].and_then(Value::object))
-            .collect()
+        let values = self.dump().map(|dump| dump.field_values(objects, [name]));
+        let values = values.into_iter().flatten();
+        values.map(|v| v?[0].and_then(Value::object)).collect()
     }
 
     /// Returns the integer in a field, for each of the objects.
     pub(crate) fn number(&self, objects: &[ObjectIndex], name: &str) -> Vec<Option<i64>> {
-        let values = self.snapshot.field_values(objects, [name]);
-        values
-            .into_iter()
-            .map(|v| v?[0].and_then(Value::integer))
-            .collect()
+        let values = self.dump().map(|dump| dump.field_values(objects, [name]));
+        let values = values.into_iter().flatten();
+        values.map(|v| v?[0].and_then(Value::integer)).collect()
     }
 }

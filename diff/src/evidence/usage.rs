@@ -9,12 +9,14 @@ use heapdiff_sites::statics;
 use heapdiff_sites::usage::{BEFORE, CROWDED, CROWDED_LONGS, Kind, LAST, STRIPE, fields};
 use heapdiff_units::Span;
 use hprof::answers::{Content, Value};
+use hprof::index::{Decoder, Encoder};
 use hprof::{ObjectIndex, Snapshot};
 
 use crate::agent_objects::agent_class;
 use crate::evidence::bounds;
-use crate::evidence::context::SuspectContext;
+use crate::evidence::context::{Last, SuspectContext};
 use crate::sentence::{Evidence, Verdict, Warning};
+use crate::trie::StepId;
 
 /// Maximum number of entries to read from the agent's table, and maximum number of counts to read from each entry.
 const MOST_PLACES: u32 = 1 << 16;
@@ -30,7 +32,7 @@ const UNDER_WAY: i64 = 256;
 
 /// Counts of one collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counted {
+pub(crate) struct Counted {
     since_ms: u64,
     /// Number of elements at `since_ms`.
     size: Option<i64>,
@@ -42,6 +44,14 @@ struct Counted {
     last_ms: u64,
 }
 
+/// The counts of the watched collections of a trie node, added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Watched {
+    counted: Counted,
+    /// Number of collections that the agent watches.
+    pub(crate) collections: u64,
+}
+
 /// The collections that the agent watches in a dump.
 #[derive(Debug, Default)]
 pub(crate) struct Usages {
@@ -50,7 +60,79 @@ pub(crate) struct Usages {
     without_room: u64,
 }
 
+impl Watched {
+    pub(crate) fn encode(&self, e: &mut Encoder) {
+        let counted = &self.counted;
+        e.u64(counted.since_ms);
+        e.option(counted.size, |e, size| e.u64(size.cast_unsigned()));
+        for figure in [
+            counted.put,
+            counted.removed,
+            counted.read,
+            counted.late,
+            counted.last_ms,
+            self.collections,
+        ] {
+            e.u64(figure);
+        }
+    }
+
+    pub(crate) fn decode(d: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self {
+            counted: Counted {
+                since_ms: d.u64()?,
+                size: d.option(|d| Some(d.u64()?.cast_signed()))?,
+                put: d.u64()?,
+                removed: d.u64()?,
+                read: d.u64()?,
+                late: d.u64()?,
+                last_ms: d.u64()?,
+            },
+            collections: d.u64()?,
+        })
+    }
+}
+
 impl Usages {
+    /// Returns the counts in the last dump. If the dump is not open, its summary has the counts.
+    pub(crate) fn of_last(last: Last<'_>) -> Self {
+        match last {
+            Last::Dump(snapshot) => Self::of(snapshot),
+            Last::Summary(facts) => Self {
+                by_collection: BTreeMap::new(),
+                without_room: facts.unwatched,
+            },
+        }
+    }
+
+    /// Returns the collections that the agent watches.
+    pub(crate) fn collections(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
+        self.by_collection.keys().copied()
+    }
+
+    /// Returns the number of collections that the agent did not watch because its table was full.
+    pub(crate) const fn unwatched(&self) -> u64 {
+        self.without_room
+    }
+
+    /// Returns the counts of the collections of a trie node. Returns `None` if the agent watches none of them.
+    pub(crate) fn of_step(&self, context: &SuspectContext<'_>, step: StepId) -> Option<Watched> {
+        let members = context.members(step, MEMBERS);
+        let watched: Vec<(ObjectIndex, Counted)> = members
+            .into_iter()
+            .filter_map(|o| Some((o, *self.by_collection.get(&o)?)))
+            .collect();
+        let mut all = watched
+            .iter()
+            .map(|&(object, counted)| counted.completed(size(context, object)));
+        let mut counted = all.next()?;
+        all.for_each(|other| counted.merge(&other));
+        Some(Watched {
+            counted,
+            collections: watched.len() as u64,
+        })
+    }
+
     /// Reads the counts of the agent. Returns no counts if `usage=on` was not set. The dump is not trusted.
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         Self::read(snapshot).unwrap_or_default()
@@ -189,7 +271,7 @@ pub(crate) struct Usage {
 /// Returns the usage of the collections in which a suspect's objects accumulate. Only collections that the agent
 /// watches count.
 pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage> {
-    if usages.by_collection.is_empty() {
+    if context.dump().is_some() && usages.by_collection.is_empty() {
         return None;
     }
     let trie = context.trie();
@@ -200,21 +282,19 @@ pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage>
         if !bounds::grows_by_elements(context, step) {
             return None;
         }
-        let members = context.members(step, MEMBERS);
-        let watched: Vec<(ObjectIndex, Counted)> = members
-            .into_iter()
-            .filter_map(|o| Some((o, *usages.by_collection.get(&o)?)))
-            .collect();
         let (first, last) = context.ends(*context.candidate.content.first()?);
-        let mut all = watched
-            .iter()
-            .map(|&(object, counted)| counted.completed(size(context, object)));
-        let mut counted = all.next()?;
-        all.for_each(|other| counted.merge(&other));
+        let Watched {
+            counted,
+            collections,
+        } = context.fact(
+            step,
+            |_| usages.of_step(context, step),
+            |facts| facts.watched,
+        )?;
         Some(Usage {
             counted,
             taken_ms: context.summaries.last().map_or(0, |s| s.info.taken_ms),
-            watched: watched.len() as u64,
+            watched: collections,
             collections: trie[step].objects,
             grown: last.saturating_sub(first),
         })
@@ -234,7 +314,7 @@ pub(crate) fn size(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<
     if let Some(count) = inner("count") {
         return number(count, "value");
     }
-    let length = |array| context.snapshot.array_length(array).map(i64::from);
+    let length = |array| context.dump()?.array_length(array).map(i64::from);
     if let Some(array) = inner("array") {
         return length(array);
     }

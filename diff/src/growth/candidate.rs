@@ -5,7 +5,7 @@ use heapdiff_trend::Trend;
 
 use super::difference;
 use crate::summary::stats::OffHeap;
-use crate::trie::StepId;
+use crate::trie::{StepId, Trie};
 
 /// A structure that grows: the trie node of its holder, and the growing trie nodes of its content.
 #[derive(Clone, Debug)]
@@ -46,6 +46,28 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// Creates the candidate whose content is one trie node, in a single dump. Its figures are 0, so it shows where the
+    /// objects are, and not how large they are.
+    pub(crate) fn of_step(trie: &Trie, step: StepId) -> Self {
+        Self {
+            at: trie[step].parent,
+            content: vec![step],
+            beside: Vec::new(),
+            counted: vec![step],
+            named: step,
+            in_place: false,
+            is_rest: false,
+            retained: vec![0],
+            objects: vec![0],
+            shallow: vec![0],
+            off_heap: vec![OffHeap::default()],
+            series: vec![0],
+            trend: Trend::Level,
+            by_class: Vec::new(),
+            elsewhere: Vec::new(),
+        }
+    }
+
     pub(crate) fn growth(&self) -> i64 {
         difference(&self.retained)
     }

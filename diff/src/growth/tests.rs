@@ -25,6 +25,8 @@ fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
     });
     Summary {
         names: None,
+        facts: None,
+        recordings: Vec::new(),
         info: SnapshotInfo {
             id_size: 8,
             layout: LayoutInfo {

@@ -17,7 +17,7 @@ use crate::allocated::{Allocated, Content};
 use crate::comparable;
 use crate::compare::{Filter, find_with_containers, judge_candidates};
 use crate::evidence::bounds;
-use crate::evidence::context::SuspectContext;
+use crate::evidence::context::{Last, SuspectContext};
 use crate::evidence::detect;
 use crate::growth::{Aligned, Candidate};
 use crate::joined;
@@ -118,9 +118,10 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     let Some(mut aligned) = Aligned::new(summaries) else {
         return Found::default();
     };
+    let last = Last::Dump(snapshot);
     // Search for one suspect more than requested. If it exists, the result says that there are more.
     let count = filter.suspects.saturating_add(1);
-    let candidates = find_with_containers(snapshot, &mut aligned, count, |aligned| {
+    let candidates = find_with_containers(last, &mut aligned, count, |aligned| {
         aligned.largest(snapshot, least)
     });
     let left_out = Cell::new(false);
@@ -134,14 +135,14 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         suspects: filter.suspects,
         recording: None,
     };
-    let mut told = judge_candidates(snapshot, summaries, &admitting, &aligned, candidates, count);
+    let mut told = judge_candidates(last, summaries, &admitting, &aligned, candidates, count);
     let more = told.len() >= count;
     told.truncate(filter.suspects);
     let mut explaining: Vec<&Candidate> = Vec::new();
     let mut contents: Vec<Content> = Vec::new();
     let mut suspects: Vec<Suspect> = Vec::new();
     for (candidate, suspect) in &told {
-        let context = SuspectContext::new(snapshot, summaries, &aligned, candidate);
+        let context = SuspectContext::new(last, summaries, &aligned, candidate);
         let mut suspect = suspect.clone();
         evidence(&context, &mut suspect);
         let content = Content::of(candidate, &aligned, suspect.coverage.growth_bytes);

@@ -12,15 +12,21 @@ use hprof::index::{Decoder, Encoder, FileStamp, IndexFault, Kept};
 use hprof::sizes::Total;
 use hprof::{Options, Refs, Snapshot};
 
+use crate::facts::Facts;
 use crate::origin::Origin;
 use crate::samples::attribution::Attribution;
 use crate::summary::stats::{DumpStats, OffHeap};
-use crate::summary::{ClassFigures, ClassKey, Names, Summary};
+use crate::summary::{ClassFigures, ClassKey, Names, SavedRecording, Summary};
 use crate::trie::{StepId, Trie};
 
 /// Version of the format. It must be increased if the content of the summaries changes, or if the encoding changes. A
 /// test checks both.
 pub(crate) const VERSION: u32 = 6;
+/// Version of the format of summary files. It must be increased if the content or encoding of the facts changes, or if
+/// [`VERSION`] is increased.
+pub(crate) const FILE_VERSION: u32 = 7;
+/// Version of summary files without facts. They still replace a dump, except the last one of a comparison.
+const FILE_VERSION_WITHOUT_FACTS: u32 = 6;
 /// Maximum size of a cached summary, in bytes.
 const MOST: u64 = 64 << 20;
 /// Maximum size of a cached summary, as a part of the size of its dump.
@@ -54,13 +60,14 @@ impl Summary {
     /// Returns the bytes of a file that can replace the dump in comparisons. [`Summary::from_file`] reads the file.
     /// Returns `None` if the file would be larger than 1 GiB.
     ///
-    /// Cost: one visit to each trie node and each sample.
+    /// Cost: one visit to each trie node and each sample. Then reads at most some thousand objects for each of at most
+    /// some thousand trie nodes.
     #[must_use]
     pub fn to_file(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
-        let content = self.encoded(snapshot.object_count());
+        let content = self.encoded_with_facts(snapshot);
         // Do not write a file if a figure is too large for the reader, because reading the file would fail.
-        Self::decoded(&content, None)?;
-        let file = cache_kind(None, snapshot.refs()).file(&content);
+        Self::decoded_with_facts(&content)?;
+        let file = file_kind(FILE_VERSION, snapshot.refs()).file(&content);
         (file.len() as u64 <= MOST_ALONE).then_some(file)
     }
 
@@ -76,8 +83,15 @@ impl Summary {
     /// Returns an error if the file has another version or kind of [`Refs`], is damaged, or cannot be read. Also
     /// returns an error if `options` has a ProGuard mapping, but the names in the file were not mapped.
     pub fn from_file(file: &Path, options: &Options, path: String) -> Result<Self, IndexFault> {
-        let content = cache_kind(None, options.refs).read(file, MOST_ALONE)?;
-        let mut summary = Self::decoded(&content, None).ok_or(IndexFault::Damaged(
+        let is_old = Kept::version(file) == Some(FILE_VERSION_WITHOUT_FACTS);
+        let summary = if is_old {
+            let kind = file_kind(FILE_VERSION_WITHOUT_FACTS, options.refs);
+            Self::decoded(&kind.read(file, MOST_ALONE)?, None)
+        } else {
+            let kind = file_kind(FILE_VERSION, options.refs);
+            Self::decoded_with_facts(&kind.read(file, MOST_ALONE)?)
+        };
+        let mut summary = summary.ok_or(IndexFault::Damaged(
             "the parts of the file contradict each other",
         ))?;
         match (summary.names, &options.mapping) {
@@ -165,9 +179,46 @@ impl Summary {
         e.0
     }
 
+    /// Returns the content of a summary file: the encoded summary and the facts about the open dump.
+    pub(crate) fn encoded_with_facts(&self, snapshot: &Snapshot) -> Vec<u8> {
+        let mut e = Encoder(self.encoded(snapshot.object_count()));
+        let facts = Facts::gather(self, snapshot);
+        e.option(facts.as_ref(), |e, facts| facts.encode(e));
+        e.list(&self.recordings, |e, recording| {
+            e.text(&recording.path);
+            e.text(&recording.matched);
+            e.u64(recording.evidence.len() as u64);
+            e.0.extend_from_slice(&recording.evidence);
+        });
+        e.0
+    }
+
     /// Decodes a summary that [`Summary::encoded`] wrote. `objects` is the number of objects of the dump, if known.
     pub(crate) fn decoded(content: &[u8], objects: Option<u64>) -> Option<Self> {
         let d = &mut Decoder(content);
+        Self::decode(d, objects).filter(|_| d.0.is_empty())
+    }
+
+    /// Decodes the content of a summary file.
+    pub(crate) fn decoded_with_facts(content: &[u8]) -> Option<Self> {
+        let d = &mut Decoder(content);
+        let mut summary = Self::decode(d, None)?;
+        summary.facts = d.option(|d| Facts::decode(d, summary.trie.len()))?;
+        summary.recordings = d.list(|d| {
+            let (path, matched) = (d.text()?, d.text()?);
+            let length = d.usize()?;
+            let (evidence, rest) = d.0.split_at_checked(length)?;
+            d.0 = rest;
+            Some(SavedRecording {
+                path,
+                matched,
+                evidence: evidence.to_vec(),
+            })
+        })?;
+        d.0.is_empty().then_some(summary)
+    }
+
+    fn decode(d: &mut Decoder<'_>, objects: Option<u64>) -> Option<Self> {
         let all = d.u64()?;
         if objects.is_some_and(|objects| objects != all) {
             return None;
@@ -217,7 +268,7 @@ impl Summary {
                 fits: d.flag()?,
             })
         })?;
-        d.0.is_empty().then_some(Self {
+        Some(Self {
             info,
             classes,
             trie,
@@ -225,7 +276,17 @@ impl Summary {
             stats,
             origin,
             names,
+            facts: None,
+            recordings: Vec::new(),
         })
+    }
+}
+
+const fn file_kind(version: u32, refs: Refs) -> Kept {
+    Kept {
+        stamp: None,
+        refs,
+        version,
     }
 }
 

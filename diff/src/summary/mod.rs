@@ -12,6 +12,7 @@ use hprof::Snapshot;
 use hprof::dominators::Node;
 use hprof::sizes::Total;
 
+use crate::facts::Facts;
 use crate::names;
 use crate::origin::Origin;
 use crate::samples::attribution::Attribution;
@@ -48,6 +49,21 @@ pub struct Summary {
     pub(crate) origin: Origin,
     /// The mapping (ProGuard, R8) that restored the names in the summary. `None` if there was no mapping.
     pub(crate) names: Option<Names>,
+    /// The facts that replace the dump if it is the last one of a comparison. Only summary files have them.
+    pub(crate) facts: Option<Facts>,
+    /// The recordings that were matched with the dump. Only summary files have them.
+    pub recordings: Vec<SavedRecording>,
+}
+
+/// A recording that was matched with a dump, as a summary file stores it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavedRecording {
+    /// The name that reports give the recording.
+    pub path: String,
+    /// How the recording was matched with the dump. The reader of recordings defines the words.
+    pub matched: String,
+    /// The evidence from the recording. The reader of recordings defines its format.
+    pub evidence: Vec<u8>,
 }
 
 /// Identifies the mapping (ProGuard, R8) that restored the names in a summary.
@@ -77,6 +93,19 @@ impl Summary {
             });
         }
         all
+    }
+
+    /// Returns the names of the classes that have reachable instances.
+    #[doc(hidden)]
+    pub fn class_names(&self) -> impl Iterator<Item = &str> {
+        self.classes.keys().map(|(name, _)| &**name)
+    }
+
+    /// Returns the size of the decompressed dump in bytes. Only summaries from summary files have it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn unpacked_bytes(&self) -> Option<u64> {
+        Some(self.facts.as_ref()?.unpacked_bytes)
     }
 
     /// Summarizes a dump. `path` is the name that the report gives it.
@@ -160,6 +189,8 @@ impl Summary {
                 hash: mapping.hash(),
                 fits: mapping.fits(),
             }),
+            facts: None,
+            recordings: Vec::new(),
         })
     }
 }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hprof::{ObjectIndex, Snapshot};
 
+use crate::evidence::context::Last;
 use crate::growth::{self, Aligned, Candidate};
 use crate::names::LabelKind;
 use crate::suspect::shared_paths;
@@ -29,17 +30,26 @@ const DEPTH: usize = 6;
 ///
 /// Cost: reads at most some thousand objects for each class.
 pub(crate) fn container_classes(
-    snapshot: &Snapshot,
+    last: Last<'_>,
     aligned: &Aligned<'_>,
     candidates: &[Candidate],
+) -> BTreeSet<String> {
+    let steps = candidates
+        .iter()
+        .filter_map(|candidate| aligned.application_field_step(candidate));
+    containers_at(last, aligned, steps)
+}
+
+/// Returns the containers among the classes whose fields hold the objects of these trie nodes.
+pub(crate) fn containers_at(
+    last: Last<'_>,
+    aligned: &Aligned<'_>,
+    steps: impl Iterator<Item = StepId>,
 ) -> BTreeSet<String> {
     let trie = aligned.last();
     let mut asked: BTreeSet<&str> = BTreeSet::new();
     let mut found = BTreeSet::new();
-    for candidate in candidates {
-        let Some(step) = aligned.application_field_step(candidate) else {
-            continue;
-        };
+    for step in steps {
         let (field, kind) = (
             trie.names.text(trie[step].via),
             trie.names.kind(trie[step].via),
@@ -50,7 +60,10 @@ pub(crate) fn container_classes(
         if kind == LabelKind::ApplicationField
             && is_generic(aligned, step, class)
             && asked.insert(class)
-            && is_multi_purpose(snapshot, class)
+            && match last {
+                Last::Dump(snapshot) => is_multi_purpose(snapshot, class),
+                Last::Summary(facts) => facts.containers.contains(class),
+            }
         {
             found.insert(class.to_owned());
         }

@@ -17,7 +17,7 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
     if let Some(&content) = candidate.content.first() {
         let step = &context.trie()[content];
         let largest = step.samples.first();
-        let largest = largest.and_then(|&o| context.snapshot.retained_bytes(o));
+        let largest = largest.and_then(|&o| context.dump()?.retained_bytes(o));
         let largest = largest.unwrap_or(0);
         // An object that retains most of the suspect's content may hold all other objects of the trie node.
         let may_nest = largest > step.retained_bytes / 2 && !candidate.in_place;

@@ -16,16 +16,16 @@ use std::collections::BTreeMap;
 use heapdiff_model::diff::{Coverage, Growth, Suspect, difference};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::Size;
-use hprof::ObjectIndex;
-use hprof::answers::Hold;
+use hprof::{ObjectIndex, Snapshot};
 
 use self::resolved_paths::ResolvedPaths;
 use crate::evidence::bounds;
-use crate::evidence::context::SuspectContext;
+use crate::evidence::context::{Last, SuspectContext};
 use crate::evidence::detect;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::{self, Usages};
 use crate::evidence::verdict::{Evidence, Moved};
+use crate::facts::HolderFacts;
 use crate::growth;
 use crate::names::Label;
 use crate::names::{self, LabelKind};
@@ -33,39 +33,37 @@ use crate::sentence::{self, Names};
 use crate::trie::StepId;
 use heapdiff_trend::Course;
 pub(crate) use held::holds_same_objects;
-pub(crate) use titles::thread_local_field;
+pub(crate) use resolved_paths::PathsToShared;
+pub(crate) use shared_paths::{SharedPath, Wanted, find as find_shared_paths};
+pub(crate) use titles::{Title, saved_title, thread_local_field};
 
-/// Returns a candidate's suspect, with its path and figures but without a verdict. Also returns the class that declares
-/// the holding field.
-pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
-    let (aligned, candidate) = (context.aligned, context.candidate);
-    let trie = aligned.last();
-    let text = |name| trie.names.text(name).to_owned();
-    let steps = trie.path(candidate.named);
-    let labels: Vec<Label> = steps
-        .iter()
-        .map(|&s| (text(trie[s].via), aligned.kind(trie[s].via)))
-        .collect();
+/// The path to a suspect, and its holder.
+struct Placed {
+    root: String,
+    path: Vec<Label>,
+    holder: String,
+    /// The class that declares the holding field.
+    holder_class: String,
+    resolved: ResolvedPaths,
+    /// The indices of the shared trie nodes on the path.
+    shared_steps: Vec<usize>,
+    /// True if several local variables of a thread hold the suspect's objects.
+    is_shared_by_locals: bool,
+    /// True if the path begins at a GC root that the trie shows.
+    begins_at_root: bool,
+}
+
+/// Returns the trie node at which the reported path begins, and the shared trie nodes below it. Both are indices in
+/// `steps`, the path to the suspect.
+fn path_parts(context: &SuspectContext<'_>, steps: &[StepId]) -> (Option<usize>, Vec<usize>) {
+    let trie = context.trie();
     // The reported path begins at the lowest class object on the path, because its static field leads to the suspect's
     // content. If there is no class object, the path begins at the root. If the last trie node consists of several
     // class objects, they are the content itself, so the path does not begin at them.
     let holds = |s: &StepId| trie[*s].objects == 1 || Some(s) != steps.last();
     let start = steps
         .iter()
-        .rposition(|s| is_class(&text(trie[*s].class)) && holds(s));
-    let mut root = match (start, steps.first()) {
-        (Some(i), _) => text(trie[steps[i]].class).replacen("class ", "static ", 1),
-        (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
-        (None, None) => text(trie[StepId::ROOT].via),
-    };
-    let mut reasons = if context.is_alone() {
-        held::reasons(context, spreading_step(context))
-    } else {
-        let mut reasons = vec![structure(context)];
-        reasons.extend(spread_sentence(context));
-        reasons
-    };
-    reasons.extend(outside::reasons(context));
+        .rposition(|s| is_class(context.class(*s)) && holds(s));
     // Find the shared trie nodes, whose objects are reachable on several paths. Ignore nodes above the class with the
     // static field, because the reported path begins at this class.
     let mut shared_steps: Vec<usize> = (0..steps.len())
@@ -79,7 +77,30 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     {
         shared_steps.insert(0, 0);
     }
-    let resolved = ResolvedPaths::new(context, &steps, &shared_steps);
+    (start, shared_steps)
+}
+
+/// Returns the path to a candidate, and its holder. `known` are the paths to shared trie nodes if they were searched
+/// before.
+fn placed(context: &SuspectContext<'_>, known: Option<&[PathsToShared]>) -> Placed {
+    let (aligned, candidate) = (context.aligned, context.candidate);
+    let trie = aligned.last();
+    let text = |name| trie.names.text(name).to_owned();
+    let steps = trie.path(candidate.named);
+    let labels: Vec<Label> = steps
+        .iter()
+        .map(|&s| (text(trie[s].via), aligned.kind(trie[s].via)))
+        .collect();
+    let (start, shared_steps) = path_parts(context, &steps);
+    let mut root = match (start, steps.first()) {
+        (Some(i), _) => text(trie[steps[i]].class).replacen("class ", "static ", 1),
+        (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
+        (None, None) => text(trie[StepId::ROOT].via),
+    };
+    let resolved = match known {
+        Some(known) => ResolvedPaths::of_found(context, &steps, known),
+        None => ResolvedPaths::new(context, &steps, &shared_steps),
+    };
     let begin = match (resolved.static_field_step(), start) {
         (Some((at, class)), _) => {
             root = format!("static {class}");
@@ -91,6 +112,60 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     };
     let path = resolved.path(&labels, begin);
     let down_to_head = resolved.path(&aligned.labels(candidate), 0);
+    let title = titles::of(context, &labels);
+    let is_shared_by_locals = is_shared_by_locals(&labels, &down_to_head);
+    let field = growth::holder(&down_to_head).filter(|_| !is_shared_by_locals);
+    let head = candidate.content.first().map(|&s| text(trie[s].class));
+    let holder = field.clone().unwrap_or_else(|| match candidate.at {
+        // For a class object, the report names the class itself instead of a holder.
+        StepId::ROOT if labels[0].1 == LabelKind::Shared => head
+            .filter(|class| class.starts_with("class "))
+            .unwrap_or_else(|| labels[0].0.clone()),
+        StepId::ROOT => labels[0].0.clone(),
+        _ if is_shared_by_locals => names::SEVERAL_PATHS.to_owned(),
+        at => text(trie[at].class),
+    });
+    let declaring = field.as_ref().and_then(|f| f.rsplit_once('.'));
+    let holder_class = declaring.map_or(&*holder, |(class, _)| class);
+    let holder_class = holder_class.trim_start_matches("class ").to_owned();
+    let (holder, holder_class) = match title {
+        Some(title) => (title.name, title.class),
+        None => (holder, holder_class),
+    };
+    Placed {
+        root,
+        path,
+        holder,
+        holder_class,
+        begins_at_root: start.is_none() && !resolved.is_root_replaced(),
+        resolved,
+        shared_steps,
+        is_shared_by_locals,
+    }
+}
+
+/// Returns a candidate's suspect, with its path and figures but without a verdict. Also returns the class that declares
+/// the holding field.
+pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
+    let (aligned, candidate) = (context.aligned, context.candidate);
+    let Placed {
+        mut root,
+        path,
+        holder,
+        holder_class,
+        resolved,
+        shared_steps,
+        is_shared_by_locals,
+        begins_at_root,
+    } = placed(context, None);
+    let mut reasons = if context.is_alone() {
+        held::reasons(context, spreading_step(context))
+    } else {
+        let mut reasons = vec![structure(context)];
+        reasons.extend(spread_sentence(context));
+        reasons
+    };
+    reasons.extend(outside::reasons(context));
     let mut also_held_by: Vec<String> = Vec::new();
     // The paths differ only above the shared trie node. If an application field below this node holds the objects, that
     // field is their only holder.
@@ -115,35 +190,12 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         shallow_bytes: difference(&candidate.shallow),
         retained_bytes: candidate.growth(),
     };
-    if start.is_none()
-        && !resolved.is_root_replaced()
-        && let Some(name) = titles::thread(context)
-    {
+    if begins_at_root && let Some(name) = titles::thread(context) {
         root = format!("{root} \"{name}\"");
     }
-    let title = titles::of(context, &labels);
-    let is_shared_by_locals = is_shared_by_locals(&labels, &down_to_head);
     if is_shared_by_locals {
         reasons.push(sentence::Evidence::SeveralPaths);
     }
-    let field = growth::holder(&down_to_head).filter(|_| !is_shared_by_locals);
-    let head = candidate.content.first().map(|&s| text(trie[s].class));
-    let holder = field.clone().unwrap_or_else(|| match candidate.at {
-        // For a class object, the report names the class itself instead of a holder.
-        StepId::ROOT if labels[0].1 == LabelKind::Shared => head
-            .filter(|class| class.starts_with("class "))
-            .unwrap_or_else(|| labels[0].0.clone()),
-        StepId::ROOT => labels[0].0.clone(),
-        _ if is_shared_by_locals => names::hold_label(context.snapshot, Hold::Shared, None).0,
-        at => text(trie[at].class),
-    });
-    let declaring = field.as_ref().and_then(|f| f.rsplit_once('.'));
-    let holder_class = declaring.map_or(&*holder, |(class, _)| class);
-    let holder_class = holder_class.trim_start_matches("class ").to_owned();
-    let (holder, holder_class) = match title {
-        Some(title) => (title.name, title.class),
-        None => (holder, holder_class),
-    };
     also_held_by.retain(|name| *name != holder);
     if also_held_by.is_empty()
         && let Some(other) = other_holder(context, &holder)
@@ -154,17 +206,14 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         });
         also_held_by.push(other);
     }
-    let holder_id = largest_content(context)
-        .and_then(|largest| cleared::holder_of(context.snapshot, largest, &holder))
-        .and_then(|object| context.snapshot.ids(&[object]).pop()?)
-        .map(|id| format!("{:#x}", id.0));
+    let holder_id = holder_id(context, &holder);
     let off_heap: Vec<u64> = candidate.off_heap.iter().map(|o| o.bytes).collect();
     let suspect = Suspect {
         reasons: reasons.iter().map(ToString::to_string).collect(),
         root,
         holder,
         path: path.into_iter().map(|l| l.0).collect(),
-        class: text(trie[candidate.named].class),
+        class: context.class(candidate.named).to_owned(),
         objects: candidate.objects.clone(),
         shallow_bytes: candidate.shallow.clone(),
         retained_bytes: candidate.retained.clone(),
@@ -391,14 +440,23 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
 /// True if most of the new classes are hidden application classes with one common name. The program then creates
 /// classes all the time, not only during start-up.
 fn are_generated_alike(context: &SuspectContext<'_>, came: u64) -> bool {
+    let most = match context.last {
+        Last::Dump(snapshot) => generated_alike(snapshot),
+        Last::Summary(facts) => facts.generated_alike,
+    };
+    most > 0 && most.saturating_mul(2) >= came
+}
+
+/// Returns the number of hidden application classes with one common name. Counts the most frequent name.
+pub(crate) fn generated_alike(snapshot: &Snapshot) -> u64 {
     let mut families: BTreeMap<Cow<'_, str>, u64> = BTreeMap::new();
-    for (index, class) in context.snapshot.classes().iter() {
-        let is_own = !names::is_runtime(context.snapshot, index);
+    for (index, class) in snapshot.classes().iter() {
+        let is_own = !names::is_runtime(snapshot, index);
         if let (true, Cow::Owned(family)) = (is_own, names::stable(&class.name)) {
             *families.entry(Cow::Owned(family)).or_default() += 1;
         }
     }
-    families.values().any(|&count| count * 2 >= came)
+    families.values().copied().max().unwrap_or(0)
 }
 
 /// Returns true if several local variables of a thread hold the suspect's objects, and no field that a programmer
@@ -468,11 +526,66 @@ fn path_grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bo
     false
 }
 
+/// Returns the id of the object whose field `holder` holds the suspect's largest object.
+fn holder_id(context: &SuspectContext<'_>, holder: &str) -> Option<String> {
+    let content = *context.candidate.content.first()?;
+    let read = |snapshot: &Snapshot| {
+        let object = cleared::holder_of(snapshot, largest_content(context)?, holder)?;
+        let id = snapshot.ids(&[object]).pop()??;
+        Some(format!("{:#x}", id.0))
+    };
+    context.fact(content, read, |facts| facts.holder_id(holder))
+}
+
+/// True if the suspect's objects, or objects above them, are reachable on several paths.
+pub(crate) fn has_shared_steps(context: &SuspectContext<'_>) -> bool {
+    !path_parts(context, &context.steps).1.is_empty()
+}
+
+/// True if a report on the suspect names threads, when the dump is open.
+pub(crate) fn names_threads(context: &SuspectContext<'_>, suspect: &Suspect) -> bool {
+    let begins_at_thread = context.steps.first().is_some_and(|&step| {
+        context.is_kind(step, "java.lang.Thread") && context.trie()[step].objects == 1
+    });
+    let may_be_stuck = matches!(
+        suspect.detector.as_deref(),
+        Some("thread-local" | "finalizer" | "cleaner")
+    );
+    begins_at_thread && !suspect.root.starts_with("static ")
+        || may_be_stuck
+        || outside::grown_threads(context).is_some()
+}
+
+/// Returns the facts about the holder of the objects of the trie node `candidate.named`, for a summary. `paths` are the
+/// paths to the shared trie nodes above.
+pub(crate) fn holder_facts(context: &SuspectContext<'_>, paths: &[PathsToShared]) -> HolderFacts {
+    let name = placed(context, Some(paths)).holder;
+    HolderFacts {
+        other: other_holder(context, &name),
+        id: holder_id(context, &name),
+        name,
+    }
+}
+
+/// Returns the paths to the shared trie nodes above the trie node `candidate.named`, for a summary. `find` searches
+/// them.
+pub(crate) fn paths_to_shared(
+    context: &SuspectContext<'_>,
+    find: &mut dyn FnMut(Wanted<'_>) -> Vec<SharedPath>,
+) -> Vec<PathsToShared> {
+    let (_, shared_steps) = path_parts(context, &context.steps);
+    resolved_paths::shared_paths_to(context, &context.steps, &shared_steps, 0, find)
+}
+
 /// Returns a second holder: the field through which the largest of the objects would stay reachable if the holder were
 /// cleared. Returns `None` if the object would be freed, or if a bounded search finds no such field.
 fn other_holder(context: &SuspectContext<'_>, holder: &str) -> Option<String> {
-    let path = cleared::path_without(context.snapshot, largest_content(context)?, holder)?;
-    growth::holder(&path).filter(|other| other != holder)
+    let content = *context.candidate.content.first()?;
+    let read = |snapshot: &Snapshot| {
+        let path = cleared::path_without(snapshot, largest_content(context)?, holder)?;
+        growth::holder(&path).filter(|other| other != holder)
+    };
+    context.fact(content, read, |facts| facts.other_holder(holder))
 }
 
 /// Returns the largest of the objects that accumulate.
@@ -543,14 +656,24 @@ fn dominant_holder_sentence(
     context: &SuspectContext<'_>,
     at: StepId,
 ) -> Option<sentence::Evidence> {
-    let step = &context.trie()[at];
-    // The stored samples of a trie node are its largest objects.
-    let largest = step.samples.iter();
-    let largest = largest.filter_map(|&m| context.snapshot.retained_bytes(m));
-    (largest.max().unwrap_or(0) > step.retained_bytes / 2).then(|| sentence::Evidence::MostlyOne {
-        holders: step.objects,
+    let is_mostly_one = context.fact(
+        at,
+        |_| Some(is_mostly_one(context, at)),
+        |facts| Some(facts.is_mostly_one),
+    );
+    is_mostly_one?.then(|| sentence::Evidence::MostlyOne {
+        holders: context.trie()[at].objects,
         class: class_of_holders(context, at).to_owned(),
     })
+}
+
+/// True if one object of a trie node retains most of the trie node's bytes.
+pub(crate) fn is_mostly_one(context: &SuspectContext<'_>, step: StepId) -> bool {
+    let step = &context.trie()[step];
+    // The stored samples of a trie node are its largest objects.
+    let largest = step.samples.iter();
+    let largest = largest.filter_map(|&m| context.dump()?.retained_bytes(m));
+    largest.max().unwrap_or(0) > step.retained_bytes / 2
 }
 
 /// Returns the sentence which describes how the growth is spread over many holders. Returns `None` for few holders.

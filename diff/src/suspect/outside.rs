@@ -26,25 +26,11 @@ pub(super) fn reasons(context: &SuspectContext<'_>) -> Vec<Evidence> {
 
 /// Returns the sentence about the platform threads on the path. Returns `None` if their number did not grow.
 fn threads(context: &SuspectContext<'_>) -> Option<Evidence> {
-    let is_thread = |&step: &StepId| {
-        context.is_kind(step, "java.lang.Thread")
-            && !context.is_kind(step, "java.lang.VirtualThread")
-    };
-    let contents = context.candidate.content.iter();
-    let step = contents.chain(&context.steps).copied().find(is_thread)?;
-    let (first, last) = context.ends(step);
-    let is_more = if context.is_alone() {
-        last >= PILE
-    } else {
-        last > first
-    };
-    if !is_more {
-        return None;
-    }
+    let (step, last) = grown_threads(context)?;
     let some = context.members(step, READ);
     let fields = context.field(&some, "name").into_iter().flatten();
     let names: Vec<ObjectIndex> = fields.take(NAMED).collect();
-    let names = context.snapshot.strings(&names, 60);
+    let names = context.strings(&names, 60);
     let names: Vec<String> = names.into_iter().flatten().collect();
     let states = states(context, &some);
     // Leave out the states unless they are known for all threads.
@@ -58,6 +44,24 @@ fn threads(context: &SuspectContext<'_>) -> Option<Evidence> {
             Vec::new()
         },
     })
+}
+
+/// Returns the trie node of the platform threads on the path, and their number in the last dump. Returns `None` if their
+/// number did not grow.
+pub(super) fn grown_threads(context: &SuspectContext<'_>) -> Option<(StepId, u64)> {
+    let is_thread = |&step: &StepId| {
+        context.is_kind(step, "java.lang.Thread")
+            && !context.is_kind(step, "java.lang.VirtualThread")
+    };
+    let contents = context.candidate.content.iter();
+    let step = contents.chain(&context.steps).copied().find(is_thread)?;
+    let (first, last) = context.ends(step);
+    let is_more = if context.is_alone() {
+        last >= PILE
+    } else {
+        last > first
+    };
+    is_more.then_some((step, last))
 }
 
 /// Returns the states and the number of threads in each, the most frequent state first.

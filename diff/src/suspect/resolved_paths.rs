@@ -2,6 +2,7 @@
 //! paths, so that no single reference holds them. Each shared trie node is replaced by a path of references found in
 //! the dump.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use hprof::ObjectIndex;
@@ -40,64 +41,54 @@ impl ResolvedPaths {
         steps: &[StepId],
         shared_steps: &[usize],
     ) -> Self {
+        let all = context.fact(
+            steps.last().copied().unwrap_or(StepId::ROOT),
+            |snapshot| {
+                let mut find = |wanted: Wanted<'_>| shared_paths::find(snapshot, wanted);
+                let least = least_of_one(context);
+                let found = shared_paths_to(context, steps, shared_steps, least, &mut find);
+                Some(Cow::Owned(found))
+            },
+            |facts| Some(Cow::Borrowed(&facts.paths.as_ref()?[..])),
+        );
+        Self::of_found(context, steps, &all.unwrap_or_default())
+    }
+
+    /// Replaces the shared trie nodes by the paths that were found.
+    pub(crate) fn of_found(
+        context: &SuspectContext<'_>,
+        steps: &[StepId],
+        all: &[PathsToShared],
+    ) -> Self {
         let trie = context.trie();
-        // If only the virtual root dominates some JDK objects, they serve unrelated purposes. Then the path to one of
-        // them does not show how the other objects are held. Exception: one object holds most of the growth by itself,
-        // such as a list that both a local variable and a field hold.
-        let is_one_kind = |step: StepId| {
-            trie[step].parent != StepId::ROOT
-                || !names::is_general_purpose_class(context.class(step))
-        };
+        let least = least_of_one(context);
         let mut resolved = Self {
             found: BTreeMap::new(),
             ways: None,
         };
-        for &at in shared_steps.iter().take(SHARED_STEPS) {
-            let step = &trie[steps[at]];
-            let retained = |&&o: &&ObjectIndex| context.snapshot.retained_bytes(o).unwrap_or(0);
-            let alone = step
-                .samples
-                .first()
-                .filter(|o| retained(o).cast_signed() >= context.candidate.growth() / 2);
-            let all = Wanted::All {
-                samples: &step.samples,
-                of: step.objects,
+        for of_step in all {
+            let Some(&step) = steps.get(of_step.at) else {
+                continue;
             };
-            let above = content_dominators(context, steps, at);
-            let is_content = at + 1 == steps.len();
-            let wanted = match alone {
-                _ if is_one_kind(steps[at]) && is_content => all,
-                _ if is_one_kind(steps[at]) && !above.is_empty() => Wanted::These(&above),
-                Some(one) => Wanted::These(std::slice::from_ref(one)),
-                None => continue,
-            };
-            let mut paths = shared_paths::find(context.snapshot, wanted);
-            // The search reads a limited number of elements, so it may miss a path to these few objects. Then search
-            // for paths to all objects of the trie node.
-            if paths.is_empty() && above.len() == step.samples.len() {
-                paths = shared_paths::find(context.snapshot, all);
+            if of_step.of_one.is_some_and(|bytes| bytes < least) {
+                continue;
             }
             let aligned = context.aligned;
-            let seen_as = |(text, kind): Label| {
-                let kind = aligned.kind_of(&text, kind);
-                (text, kind)
-            };
-            let paths: Vec<SharedPath> = paths
-                .into_iter()
-                .map(|mut path| {
-                    path.labels = path.labels.into_iter().map(seen_as).collect();
-                    path
-                })
-                .collect();
+            let seen_as = |(text, kind): &Label| (text.clone(), aligned.kind_of(text, *kind));
+            let paths = of_step.paths.iter().map(|path| {
+                let labels: Vec<Label> = path.labels.iter().map(seen_as).collect();
+                (labels, path.is_usual)
+            });
+            let paths: Vec<(Vec<Label>, bool)> = paths.collect();
             if resolved.ways.is_none() {
-                let all = paths.iter().map(|path| path.labels.clone());
-                resolved.ways = Some((trie[steps[at]].parent, all.collect()));
+                let all = paths.iter().map(|path| path.0.clone());
+                resolved.ways = Some((trie[step].parent, all.collect()));
             }
             // Ignore a path that leads to only a few of the objects, because it does not show how the others are held.
-            let usual = || paths.iter().filter(|path| path.is_usual);
-            let is_own = |p: &&SharedPath| p.labels.iter().any(|l| growth::is_application(l.1));
+            let usual = || paths.iter().filter(|path| path.1);
+            let is_own = |p: &&(Vec<Label>, bool)| p.0.iter().any(|l| growth::is_application(l.1));
             if let Some(best) = usual().find(is_own).or(usual().next()) {
-                resolved.found.insert(at, best.labels.clone());
+                resolved.found.insert(of_step.at, best.0.clone());
             }
         }
         resolved
@@ -142,6 +133,68 @@ impl ResolvedPaths {
     }
 }
 
+/// Returns the bytes from which on a single object holds most of the growth by itself.
+fn least_of_one(context: &SuspectContext<'_>) -> u64 {
+    u64::try_from(context.candidate.growth() / 2).unwrap_or(0)
+}
+
+/// The paths of references to the objects of one shared trie node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathsToShared {
+    /// Index of the trie node in the path of the suspect.
+    pub(crate) at: usize,
+    /// If the paths lead to only the largest object: the bytes that this object retains.
+    pub(crate) of_one: Option<u64>,
+    pub(crate) paths: Vec<SharedPath>,
+}
+
+/// Returns the paths of references to the objects of the shared trie nodes, but at most for the first
+/// [`SHARED_STEPS`] of these. `find` searches the paths. An object that retains fewer than `least` bytes does not hold
+/// most of the growth by itself.
+pub(crate) fn shared_paths_to(
+    context: &SuspectContext<'_>,
+    steps: &[StepId],
+    shared_steps: &[usize],
+    least: u64,
+    find: &mut dyn FnMut(Wanted<'_>) -> Vec<SharedPath>,
+) -> Vec<PathsToShared> {
+    let trie = context.trie();
+    // If only the virtual root dominates some JDK objects, they serve unrelated purposes. Then the path to one of them
+    // does not show how the other objects are held. Exception: one object holds most of the growth by itself, such as a
+    // list that both a local variable and a field hold.
+    let is_one_kind = |step: StepId| {
+        trie[step].parent != StepId::ROOT || !names::is_general_purpose_class(context.class(step))
+    };
+    let retained = |&&o: &&ObjectIndex| context.dump()?.retained_bytes(o);
+    let mut all_paths = Vec::new();
+    for &at in shared_steps.iter().take(SHARED_STEPS) {
+        let step = &trie[steps[at]];
+        let alone = step.samples.first();
+        let alone = alone.map(|one| (one, retained(&one).unwrap_or(0)));
+        let alone = alone.filter(|(_, bytes)| *bytes >= least);
+        let all = Wanted::All {
+            samples: &step.samples,
+            of: step.objects,
+        };
+        let above = content_dominators(context, steps, at);
+        let is_content = at + 1 == steps.len();
+        let (wanted, of_one) = match alone {
+            _ if is_one_kind(steps[at]) && is_content => (all, None),
+            _ if is_one_kind(steps[at]) && !above.is_empty() => (Wanted::These(&above), None),
+            Some((one, bytes)) => (Wanted::These(std::slice::from_ref(one)), Some(bytes)),
+            None => continue,
+        };
+        let mut paths = find(wanted);
+        // The search reads a limited number of elements, so it may miss a path to these few objects. Then search for
+        // paths to all objects of the trie node.
+        if paths.is_empty() && above.len() == step.samples.len() {
+            paths = find(all);
+        }
+        all_paths.push(PathsToShared { at, of_one, paths });
+    }
+    all_paths
+}
+
 /// Returns the objects of a shared trie node that dominate content of the suspect. These are the largest objects of the
 /// trie node or, if none of them dominates content, the objects that dominate the largest content. Other objects of the
 /// trie node are left out, because they may hold something else. Empty if the trie node is the content itself.
@@ -150,7 +203,10 @@ fn content_dominators(
     steps: &[StepId],
     at: usize,
 ) -> Vec<ObjectIndex> {
-    let (trie, snapshot) = (context.trie(), context.snapshot);
+    let trie = context.trie();
+    let Some(snapshot) = context.dump() else {
+        return Vec::new();
+    };
     let tree = snapshot.tree();
     let Some(&content) = steps.last().filter(|_| at + 1 < steps.len()) else {
         return Vec::new();
@@ -169,7 +225,7 @@ fn content_dominators(
         let chain = chain.skip(1).take(MOST_ABOVE);
         // Several dominators of the suspect's content may be of this class. The trie node stands for the uppermost of
         // them.
-        let of_class = chain.filter(|&o| names::name_of(snapshot, o) == class);
+        let of_class = chain.filter(|&o| names::is_named(snapshot, o, class));
         of_class.last()
     };
     let mut above: Vec<ObjectIndex> = trie[content].samples.iter().filter_map(above).collect();
@@ -184,7 +240,10 @@ fn content_dominators(
 
 /// True if the dominator tree has a chain of objects below `object` whose classes are those of `steps`, in this order.
 fn has_class_chain(context: &SuspectContext<'_>, object: ObjectIndex, steps: &[StepId]) -> bool {
-    let (snapshot, tree) = (context.snapshot, context.snapshot.tree());
+    let Some(snapshot) = context.dump() else {
+        return false;
+    };
+    let tree = snapshot.tree();
     let mut level = vec![object];
     for &step in steps {
         let class = context.class(step);
@@ -192,7 +251,7 @@ fn has_class_chain(context: &SuspectContext<'_>, object: ObjectIndex, steps: &[S
             let nodes = tree.children(node).filter_map(|child| tree.object(child));
             nodes.chain(tree.leaves(node)).take(LOOKED_AT)
         });
-        let of_class = below.filter(|&o| names::name_of(snapshot, o) == class);
+        let of_class = below.filter(|&o| names::is_named(snapshot, o, class));
         level = of_class.take(FOLLOWED).collect();
     }
     !level.is_empty()

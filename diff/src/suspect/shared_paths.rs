@@ -184,10 +184,11 @@ impl<'a> Wanted<'a> {
 }
 
 /// A path to wanted objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SharedPath {
     pub(crate) labels: Vec<Label>,
     /// Number of objects that the search reached on all paths with the same first reference.
-    objects: u64,
+    pub(crate) objects: u64,
     /// True if the path's first reference leads to at least half of the objects that the search reached.
     pub(crate) is_usual: bool,
 }

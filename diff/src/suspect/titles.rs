@@ -2,8 +2,8 @@
 //! field that refers to it, a local variable by its method.
 
 use heapdiff_model::diff::Suspect;
-use hprof::ObjectIndex;
 use hprof::records::RootKind;
+use hprof::{ObjectIndex, Snapshot};
 
 use crate::evidence::context::SuspectContext;
 use crate::growth;
@@ -22,9 +22,22 @@ const BATCH: usize = 1 << 12;
 const ASKED: usize = 4;
 
 /// The name of a holder, and the class that declares the holder.
-pub(super) struct Title {
-    pub(super) name: String,
-    pub(super) class: String,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Title {
+    pub(crate) name: String,
+    pub(crate) class: String,
+}
+
+/// Returns the name of the thread local, Clojure Var or local variable that holds the objects of the last trie node on
+/// the path, for a summary.
+pub(crate) fn saved_title(context: &SuspectContext<'_>) -> Option<Title> {
+    let at = context.steps.len().checked_sub(1)?;
+    match context.via(*context.steps.last()?) {
+        VALUE => thread_local(context, at),
+        VAR_ROOT => clojure_var(context, at),
+        LOCAL => frame(context, at),
+        _ => None,
+    }
 }
 
 /// Returns the name of a holder that has no field in an application class, such as a thread local. `labels` are the
@@ -41,10 +54,9 @@ pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title
     }
     let root = labels.iter().rposition(|l| l.0 == VAR_ROOT);
     if let Some(at) = root.filter(|&at| is_below(at))
-        && let Some(name) = clojure_var_name(context, at)
+        && let Some(title) = clojure_var(context, at)
     {
-        let class = "clojure.lang.Var".to_owned();
-        return Some(Title { name, class });
+        return Some(title);
     }
     let of_runtime = |l: &Label| l.1 == LabelKind::RuntimeStatic;
     let local = labels.iter().rposition(|l| l.0 == LOCAL);
@@ -73,7 +85,7 @@ pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     let &step = context.steps.first()?;
     let of = &context.trie()[step];
     let largest = || {
-        let bytes = context.snapshot.retained_bytes(*of.samples.first()?);
+        let bytes = context.dump()?.retained_bytes(*of.samples.first()?);
         bytes.filter(|&bytes| bytes > of.retained_bytes / 2)
     };
     let is_one = of.objects == 1 || context.is_alone() && largest().is_some();
@@ -82,7 +94,7 @@ pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     }
     let names = context.field(&of.samples, "name");
     let name = names.into_iter().next()??;
-    context.snapshot.strings(&[name], 100).pop()?
+    context.strings(&[name], 100).pop()?
 }
 
 /// Returns the stored samples of a trie node that is on the path to the suspect's content.
@@ -93,7 +105,9 @@ fn samples<'a>(context: &SuspectContext<'a>, at: usize) -> &'a [ObjectIndex] {
 
 /// Returns the field that refers to the thread local whose values are the objects of a trie node.
 fn thread_local(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
-    let snapshot = context.snapshot;
+    let Some(snapshot) = context.dump() else {
+        return title_in_summary(context, at);
+    };
     let tree = snapshot.tree();
     let values = samples(context, at).iter().take(ASKED);
     let entries: Vec<ObjectIndex> = values
@@ -101,16 +115,25 @@ fn thread_local(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
         .collect();
     let locals = context.field(&entries, "referent");
     locals.into_iter().flatten().find_map(|local| {
-        let field = held_by(context, local)?;
+        let field = held_by(context, snapshot, local)?;
         let class = field.rsplit_once('.')?.0.to_owned();
         Some(Title { name: field, class })
     })
 }
 
+/// Returns the title of a trie node on the path that is saved in the summary of the last dump.
+fn title_in_summary(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
+    let step = *context.steps.get(at)?;
+    context.fact(step, |_| None, |facts| facts.title.clone())
+}
+
 /// Returns the field that refers to an object. This is a field of the object's dominator, or else the first static
 /// field that refers to it.
-fn held_by(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<String> {
-    let snapshot = context.snapshot;
+fn held_by(
+    context: &SuspectContext<'_>,
+    snapshot: &Snapshot,
+    object: ObjectIndex,
+) -> Option<String> {
     let tree = snapshot.tree();
     let field = |objects: &[ObjectIndex]| {
         let records = context.read(objects);
@@ -135,10 +158,21 @@ fn held_by(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<String> 
     objects.chunks(BATCH).find_map(field)
 }
 
+/// Returns the Clojure Var that holds most bytes of a trie node.
+fn clojure_var(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
+    if context.dump().is_none() {
+        return title_in_summary(context, at);
+    }
+    Some(Title {
+        name: clojure_var_name(context, at)?,
+        class: "clojure.lang.Var".to_owned(),
+    })
+}
+
 /// Returns the name of the Clojure Var that holds most bytes of a trie node, in Clojure's own notation:
 /// `#'shop.core/orders`.
 fn clojure_var_name(context: &SuspectContext<'_>, at: usize) -> Option<String> {
-    let snapshot = context.snapshot;
+    let snapshot = context.dump()?;
     let tree = snapshot.tree();
     let values = samples(context, at).iter().copied();
     let largest = values.max_by_key(|&value| snapshot.retained_bytes(value))?;
@@ -160,8 +194,11 @@ fn clojure_var_name(context: &SuspectContext<'_>, at: usize) -> Option<String> {
 /// Returns the method whose local variable holds a trie node's objects. If several application methods do, returns the
 /// outermost one, because it passes the objects to those that it calls.
 fn frame(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
+    let Some(snapshot) = context.dump() else {
+        return title_in_summary(context, at);
+    };
     let &object = samples(context, at).first()?;
-    let threads = context.snapshot.threads();
+    let threads = snapshot.threads();
     let holds = |l: &hprof::answers::Local| l.object == object && l.kind == RootKind::JavaFrame;
     let frames: Vec<_> = threads
         .iter()

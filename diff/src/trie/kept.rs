@@ -4,21 +4,9 @@ use hprof::ObjectIndex;
 use hprof::index::{Decoder, Encoder};
 
 use super::{SAMPLES, Step, StepId, Trie};
-use crate::names::{LabelKind, Name, Names};
+use crate::names::{KINDS, Name, Names};
 use crate::samples::population::SizeClasses;
 use crate::summary::kept::figure;
-
-/// The kinds of labels. The index of a kind is its number in the file.
-const KINDS: [LabelKind; 8] = [
-    LabelKind::ApplicationField,
-    LabelKind::RuntimeField,
-    LabelKind::ApplicationStatic,
-    LabelKind::RuntimeStatic,
-    LabelKind::Element,
-    LabelKind::Shared,
-    LabelKind::Structure,
-    LabelKind::Class,
-];
 
 impl Trie {
     /// Writes the trie nodes with all data that a comparison needs. The lists of children are not written, because the

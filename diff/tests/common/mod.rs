@@ -39,13 +39,19 @@ pub(crate) fn filtered(
 }
 
 fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> Report {
+    let folder = tempfile::tempdir().unwrap();
     let (mut summaries, mut last) = (Vec::new(), None);
+    let mut files = Vec::new();
     for (source, name) in dumps {
         drop(last.take());
         let mut options = Options::default();
         options.holders = true;
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
-        summaries.push(Summary::new(&snapshot, name).unwrap());
+        let summary = Summary::new(&snapshot, name.clone()).unwrap();
+        let file = folder.path().join(files.len().to_string());
+        std::fs::write(&file, summary.to_file(&snapshot).unwrap()).unwrap();
+        files.push(Summary::from_file(&file, &options, name).unwrap());
+        summaries.push(summary);
         last = Some(snapshot);
     }
     let filter = Filter {
@@ -54,7 +60,29 @@ fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> 
         suspects: 10,
     };
     let last = last.unwrap();
-    Comparison::new(&summaries, &last).unwrap().report(&filter)
+    let report = Comparison::new(&summaries, &last).unwrap().report(&filter);
+    let of_files = Comparison::from_summaries(&files).unwrap().report(&filter);
+    assert_same_without_dump(&report, of_files);
+    report
+}
+
+/// Checks that a report on summaries is the same as the report on the dumps, except for the parts that it lists as left
+/// out.
+fn assert_same_without_dump(report: &Report, mut of_files: Report) {
+    let mut report = report.clone();
+    let left_out = std::mem::take(&mut of_files.left_out);
+    assert_eq!(left_out.is_empty(), of_files.suspects.is_empty());
+    let are_threads_left_out = left_out.iter().any(|part| part.contains("threads"));
+    for suspect in report.suspects.iter_mut().chain(&mut of_files.suspects) {
+        suspect.next.clear();
+        if are_threads_left_out {
+            suspect.reasons.retain(|reason| !reason.contains("thread"));
+            let end = suspect.root.find(" \"").unwrap_or(suspect.root.len());
+            suspect.root.truncate(end);
+            suspect.headline.clear();
+        }
+    }
+    assert_eq!(format!("{report:#?}"), format!("{of_files:#?}"));
 }
 
 /// Returns the report on one dump.

@@ -80,6 +80,16 @@ impl Kept {
             && start == MAGIC
     }
 
+    /// Returns the version of the content of a file. Returns `None` if the file is not of this kind, or cannot be read.
+    #[must_use]
+    pub fn version(path: &Path) -> Option<u32> {
+        let mut start = [0; MAGIC.len() + 4];
+        let mut file = File::open(path).ok()?;
+        file.read_exact(&mut start).ok()?;
+        let version = start.strip_prefix(MAGIC)?;
+        Some(u32::from_le_bytes(*version.first_chunk()?))
+    }
+
     /// Returns the bytes of a file with this content.
     #[must_use]
     pub fn file(&self, content: &[u8]) -> Vec<u8> {

@@ -61,6 +61,10 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
         doc.gap();
         doc.prose(hint);
     }
+    if let Some(left_out) = crate::explained::left_out(report) {
+        doc.gap();
+        doc.prose(left_out);
+    }
     if !known.is_empty() {
         let known = counted(known.len() as u64, "suspect");
         doc.gap();

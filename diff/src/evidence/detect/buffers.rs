@@ -43,41 +43,80 @@ pub(super) fn slice(context: &SuspectContext<'_>) -> Option<Finding> {
     let from = context.steps.iter().position(|&s| s == content)?;
     let views = context.steps[from..].iter().copied();
     views
-        .filter(|&s| {
-            let class = context.class(s);
-            !class.ends_with("[]") && (!names::is_container(class) || class.ends_with(SUB_LIST))
-        })
+        .filter(|&s| may_be_view(context.class(s)))
         .find_map(|step| {
-            let some = context.members(step, LOOKED_AT);
-            if context.class(step).ends_with(SUB_LIST) {
-                return sub_lists(context, step, &some);
-            }
-            let (mut small, mut used, mut pinned) = (0, 0, 0);
-            for record in context.read(&some) {
-                if let Content::Instance(fields) = &record.content
-                    && let Some((part, all)) = view(context, fields)
-                {
-                    small += 1;
-                    used += part;
-                    pinned += all;
-                }
-            }
-            if small < 8 || small * 2 < some.len() as u64 {
-                return None;
-            }
-            let sentence = Evidence::ArraySlices {
+            let Slices {
                 small,
-                checked: some.len() as u64,
-                class: context.class(step).to_owned(),
-                used: Size(used),
-                pinned: Size(pinned),
+                checked,
+                used,
+                pinned,
+            } = context.fact(step, |_| slices(context, step), |facts| facts.slices)?;
+            let class = context.class(step).to_owned();
+            let sentence = if class.ends_with(SUB_LIST) {
+                Evidence::ListSlices {
+                    small,
+                    checked,
+                    class,
+                    used,
+                    pinned,
+                }
+            } else {
+                Evidence::ArraySlices {
+                    small,
+                    checked,
+                    class,
+                    used: Size(used),
+                    pinned: Size(pinned),
+                }
             };
             Some(Finding::new("slice", sentence))
         })
 }
 
-/// Returns the finding for views that cover a small part of large lists.
-fn sub_lists(context: &SuspectContext<'_>, step: StepId, some: &[ObjectIndex]) -> Option<Finding> {
+/// True if objects of a class may be views of an array or a list.
+pub(crate) fn may_be_view(class: &str) -> bool {
+    !class.ends_with("[]") && (!names::is_container(class) || class.ends_with(SUB_LIST))
+}
+
+/// The views among the objects of a trie node that use only a small part of their array or list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slices {
+    pub(crate) small: u64,
+    /// Number of objects that were read.
+    pub(crate) checked: u64,
+    /// Bytes or elements that the views use, and those that they keep alive.
+    pub(crate) used: u64,
+    pub(crate) pinned: u64,
+}
+
+/// Returns the small views among a trie node's objects. Returns `None` if they are less than half of the objects that
+/// were read, or fewer than eight.
+pub(crate) fn slices(context: &SuspectContext<'_>, step: StepId) -> Option<Slices> {
+    let some = context.members(step, LOOKED_AT);
+    if context.class(step).ends_with(SUB_LIST) {
+        return sub_lists(context, &some);
+    }
+    let (mut small, mut used, mut pinned) = (0, 0, 0);
+    for record in context.read(&some) {
+        if let Content::Instance(fields) = &record.content
+            && let Some((part, all)) = view(context, fields)
+        {
+            small += 1;
+            used += part;
+            pinned += all;
+        }
+    }
+    let checked = some.len() as u64;
+    (small >= 8 && small * 2 >= checked).then_some(Slices {
+        small,
+        checked,
+        used,
+        pinned,
+    })
+}
+
+/// Returns the views that cover a small part of large lists.
+fn sub_lists(context: &SuspectContext<'_>, some: &[ObjectIndex]) -> Option<Slices> {
     let roots = context.field(some, "root");
     let views = some.iter().zip(roots);
     let views = views.filter_map(|(&view, root)| Some((view, root?)));
@@ -91,14 +130,14 @@ fn sub_lists(context: &SuspectContext<'_>, step: StepId, some: &[ObjectIndex]) -
     if small.len() < 8 || small.len() * 2 < some.len() {
         return None;
     }
-    let sentence = Evidence::ListSlices {
+    let sum =
+        |part: &dyn Fn(&(u64, u64)) -> u64| small.iter().map(part).fold(0, u64::saturating_add);
+    Some(Slices {
         small: small.len() as u64,
         checked: some.len() as u64,
-        class: context.class(step).to_owned(),
-        used: small.iter().map(|s| s.0).sum(),
-        pinned: small.iter().map(|s| s.1).sum(),
-    };
-    Some(Finding::new("slice", sentence))
+        used: sum(&|s| s.0),
+        pinned: sum(&|s| s.1),
+    })
 }
 
 /// If an object is a small view of an array, returns two numbers of bytes: those of the array that the view uses, and
@@ -106,9 +145,9 @@ fn sub_lists(context: &SuspectContext<'_>, step: StepId, some: &[ObjectIndex]) -
 fn view(context: &SuspectContext<'_>, fields: &[FieldValue<'_>]) -> Option<(u64, u64)> {
     let arrays = fields.iter().filter_map(|f| {
         let array: ObjectIndex = f.value.and_then(Value::object)?;
-        let class = context.snapshot.class(array)?;
+        let class = context.dump()?.class(array)?;
         let element = class.element.filter(|&e| e != Kind::Object)?;
-        let len = context.snapshot.array_length(array)?;
+        let len = context.dump()?.array_length(array)?;
         Some((len, element.size(8) as u64))
     });
     let (len, size) = arrays.max_by_key(|&(len, size)| u64::from(len) * size)?;

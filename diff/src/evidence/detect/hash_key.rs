@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use hprof::answers::{Content, Value};
-use hprof::{ClassIndex, ObjectIndex};
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;
 use crate::names;
 use crate::sentence::Evidence;
+use crate::trie::StepId;
 
 const LOOKED_AT: usize = 2048;
 /// Maximum number of characters to compare of each string.
@@ -24,19 +25,54 @@ enum FieldContent {
 }
 
 pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
-    let is_node = |class: &str| {
-        class.starts_with("java.util.HashMap$")
-            || class.starts_with("java.util.LinkedHashMap$")
-            || class.starts_with("java.util.concurrent.ConcurrentHashMap$")
-            || class == "java.util.Hashtable$Entry"
-    };
-    let is_entry = |&&s: &&_| is_node(context.class(s)) && !context.class(s).ends_with("[]");
+    let is_entry = |&&s: &&_| is_node(context.class(s));
     let content = context.candidate.content.iter();
     // If there are several hash tables on the path, use the nodes of the innermost one.
     let node = *context.steps.iter().rev().chain(content).find(is_entry)?;
+    let EqualKeys {
+        checked,
+        alike,
+        class,
+    } = context.fact(
+        node,
+        |_| equal_keys(context, node),
+        |facts| facts.equal_keys.clone(),
+    )?;
+    let sentence = Evidence::HashKeys {
+        checked,
+        alike,
+        class,
+    };
+    Some(Finding::new("hash-key", sentence).mark_certain())
+}
+
+/// True if objects of a class are nodes of a hash table.
+pub(crate) fn is_node(class: &str) -> bool {
+    let is_of_table = class.starts_with("java.util.HashMap$")
+        || class.starts_with("java.util.LinkedHashMap$")
+        || class.starts_with("java.util.concurrent.ConcurrentHashMap$")
+        || class == "java.util.Hashtable$Entry";
+    is_of_table && !class.ends_with("[]")
+}
+
+/// The keys of a hash table that have equal fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EqualKeys {
+    /// Number of keys that were compared.
+    pub(crate) checked: u64,
+    /// Number of keys whose fields equal those of another key.
+    pub(crate) alike: u64,
+    /// Class of the keys.
+    pub(crate) class: String,
+}
+
+/// Returns the keys with equal fields in the nodes of a hash table. Returns `None` if less than half of the keys are
+/// equal to others, or if there are few keys.
+pub(crate) fn equal_keys(context: &SuspectContext<'_>, node: StepId) -> Option<EqualKeys> {
+    let snapshot = context.dump()?;
     let nodes = context.members(node, LOOKED_AT);
-    let (keys, class) = keys(context, &nodes)?;
-    let parts = parts(context, &keys);
+    let (keys, class) = keys(context, snapshot, &nodes)?;
+    let parts = parts(snapshot, &keys);
     let mut known: HashMap<&[FieldContent], u64> = HashMap::new();
     for part in &parts {
         *known.entry(part).or_default() += 1;
@@ -46,18 +82,18 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     if all < 16 || alike * 2 < all {
         return None;
     }
-    let sentence = Evidence::HashKeys {
+    Some(EqualKeys {
         checked: all,
         alike,
-        class: context.snapshot.classes()[class].name.to_string(),
-    };
-    Some(Finding::new("hash-key", sentence).mark_certain())
+        class: snapshot.classes()[class].name.to_string(),
+    })
 }
 
 /// Finds the most frequent class of keys. Returns the keys of this class, and the class. Returns `None` if it is not an
 /// application class, or has no fields.
 fn keys(
     context: &SuspectContext<'_>,
+    snapshot: &Snapshot,
     nodes: &[ObjectIndex],
 ) -> Option<(Vec<ObjectIndex>, ClassIndex)> {
     let mut keys: Vec<ObjectIndex> = context.field(nodes, "key").into_iter().flatten().collect();
@@ -65,27 +101,27 @@ fn keys(
     keys.dedup();
     let mut classes: HashMap<ClassIndex, u64> = HashMap::new();
     for &key in &keys {
-        if context.snapshot.represents(key).is_none()
-            && let Some(class) = context.snapshot.class_of(key)
+        if snapshot.represents(key).is_none()
+            && let Some(class) = snapshot.class_of(key)
         {
             *classes.entry(class).or_default() += 1;
         }
     }
     let (&class, _) = classes.iter().max_by_key(|&(&c, &n)| (n, c))?;
-    let fields = context.snapshot.classes().chain(class);
+    let fields = snapshot.classes().chain(class);
     let has_fields = fields
         .into_iter()
-        .any(|c| !context.snapshot.classes()[c].fields.is_empty());
-    if names::is_runtime(context.snapshot, class) || !has_fields {
+        .any(|c| !snapshot.classes()[c].fields.is_empty());
+    if names::is_runtime(snapshot, class) || !has_fields {
         return None;
     }
-    keys.retain(|&k| context.snapshot.class_of(k) == Some(class));
+    keys.retain(|&k| snapshot.class_of(k) == Some(class));
     Some((keys, class))
 }
 
 /// Returns for each key the contents of its fields.
-fn parts(context: &SuspectContext<'_>, keys: &[ObjectIndex]) -> Vec<Vec<FieldContent>> {
-    let records = context.snapshot.read_all(keys);
+fn parts(snapshot: &Snapshot, keys: &[ObjectIndex]) -> Vec<Vec<FieldContent>> {
+    let records = snapshot.read_all(keys);
     let values: Vec<Vec<Option<Value>>> = records
         .into_iter()
         .flatten()
@@ -101,15 +137,15 @@ fn parts(context: &SuspectContext<'_>, keys: &[ObjectIndex]) -> Vec<Vec<FieldCon
         .collect();
     objects.sort_unstable();
     objects.dedup();
-    let texts = context.snapshot.strings(&objects, CHARACTERS);
-    let boxed = context.snapshot.field_values(&objects, ["value"]);
+    let texts = snapshot.strings(&objects, CHARACTERS);
+    let boxed = snapshot.field_values(&objects, ["value"]);
     let known: HashMap<ObjectIndex, FieldContent> = objects
         .iter()
         .zip(texts.into_iter().zip(boxed))
         .map(|(&object, (text, boxed))| {
             let number = boxed
                 .and_then(|b| b[0])
-                .filter(|_| is_box(context, object))
+                .filter(|_| is_box(snapshot, object))
                 .and_then(bits);
             let part = match (text, number) {
                 (Some(text), _) => FieldContent::Text(text),
@@ -131,7 +167,7 @@ fn parts(context: &SuspectContext<'_>, keys: &[ObjectIndex]) -> Vec<Vec<FieldCon
 }
 
 /// True if an object is a boxed primitive value.
-fn is_box(context: &SuspectContext<'_>, object: ObjectIndex) -> bool {
+fn is_box(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     const BOXES: [&str; 8] = [
         "Boolean",
         "Character",
@@ -142,7 +178,7 @@ fn is_box(context: &SuspectContext<'_>, object: ObjectIndex) -> bool {
         "Float",
         "Double",
     ];
-    let name = context.snapshot.name(object);
+    let name = snapshot.name(object);
     let name = name.strip_prefix("java.lang.");
     name.is_some_and(|n| BOXES.contains(&n))
 }

@@ -12,7 +12,12 @@ mod threads;
 mod waiting;
 mod weak_map;
 
-pub(crate) use self::references::have_held_referents;
+pub(crate) use self::buffers::{Slices, may_be_view, slices};
+pub(crate) use self::hash_key::{EqualKeys, equal_keys, is_node};
+pub(crate) use self::references::{are_held_elsewhere, have_held_referents, keeps_referent};
+pub(crate) use self::scheduled::{cancelled_tasks, is_task};
+pub(crate) use self::waiting::{is_linked_queue, may_be_linked_queue};
+pub(crate) use self::weak_map::{ENTRY as WEAK_MAP_ENTRY, self_holding_values};
 use heapdiff_sites::packages::is_jdk;
 
 use crate::evidence::context::SuspectContext;

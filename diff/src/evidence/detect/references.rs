@@ -7,6 +7,7 @@ use hprof::answers::{StackFrame, Thread};
 use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
+use crate::trie::StepId;
 
 /// Maximum number of dominators to check above the referent of a finalizer or cleaner.
 const MOST_ABOVE: usize = 1 << 12;
@@ -47,23 +48,41 @@ fn is_cleaner(class: &str) -> bool {
 /// list. In that case the list is not the holder, because the cleaners and finalizers are freed together with their
 /// referents.
 pub(crate) fn have_held_referents(context: &SuspectContext<'_>) -> bool {
-    let is_kept = |class: &str| is_cleaner(class) || class == "java.lang.ref.Finalizer";
-    let tree = context.snapshot.tree();
+    let kept = context.steps.iter();
+    let kept = kept.filter(|&&s| keeps_referent(context.class(s)));
+    let held = kept.filter_map(|&step| {
+        context.fact(
+            step,
+            |_| are_held_elsewhere(context, step),
+            |facts| facts.held_elsewhere,
+        )
+    });
+    let mut held = held.peekable();
+    held.peek().is_some() && held.all(|held| held)
+}
+
+/// True if the JDK's list of objects of this class is not what keeps their referents: cleaners and finalizers.
+pub(crate) fn keeps_referent(class: &str) -> bool {
+    is_cleaner(class) || class == "java.lang.ref.Finalizer"
+}
+
+/// True if the referents of a trie node's cleaners or finalizers are held by something other than the JDK's list.
+/// Returns `None` if they have no referents.
+pub(crate) fn are_held_elsewhere(context: &SuspectContext<'_>, step: StepId) -> Option<bool> {
+    let snapshot = context.dump()?;
+    let tree = snapshot.tree();
     // If a cleaning action refers to the object that it cleans up after, it keeps this object alive. In that case the
     // list is the holder.
     let is_held_elsewhere = |referent: ObjectIndex| {
         let up = |&object: &ObjectIndex| tree.object(tree.dominator(object)?);
         let above = std::iter::successors(Some(referent), up).take(MOST_ABOVE);
-        let mut classes = above.map(|object| context.snapshot.name(object));
-        tree.is_reachable(referent) && !classes.any(|class| is_kept(&class))
+        let mut classes = above.map(|object| snapshot.name(object));
+        tree.is_reachable(referent) && !classes.any(|class| keeps_referent(&class))
     };
-    let kept = context.steps.iter().filter(|&&s| is_kept(context.class(s)));
-    let mut referents = kept.flat_map(|&step| {
-        let samples = &context.trie()[step].samples;
-        context.field(samples, "referent").into_iter().flatten()
-    });
-    let first = referents.next();
-    first.is_some_and(|first| is_held_elsewhere(first) && referents.all(is_held_elsewhere))
+    let samples = &context.trie()[step].samples;
+    let mut referents = context.field(samples, "referent").into_iter().flatten();
+    let first = referents.next()?;
+    Some(is_held_elsewhere(first) && referents.all(is_held_elsewhere))
 }
 
 /// Detects cleaning actions that have not run yet.
@@ -92,7 +111,7 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
 /// Returns the sentence which says that application code keeps a JDK thread busy. Returns `None` if no application code
 /// runs in the thread.
 fn stuck(context: &SuspectContext<'_>, wanted: impl Fn(&Thread) -> bool) -> Option<Evidence> {
-    let threads = context.snapshot.threads();
+    let threads = context.dump()?.threads();
     let own = |f: &&StackFrame| !is_jdk(&f.frame.class);
     threads.iter().filter(|t| wanted(t)).find_map(|thread| {
         let frame = &thread.frames.iter().find(own)?.frame;

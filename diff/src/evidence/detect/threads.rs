@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use hprof::ObjectIndex;
 
 use super::{Finding, more};
-use crate::evidence::context::SuspectContext;
+use crate::evidence::context::{Last, SuspectContext};
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
@@ -37,7 +37,7 @@ struct Whose {
 fn threads_sentence(context: &SuspectContext<'_>, whose: &Whose) -> Option<Evidence> {
     let of = &whose.threads[..whose.threads.len().min(NAMED)];
     let names: Vec<ObjectIndex> = context.field(of, "name").into_iter().flatten().collect();
-    let names = context.snapshot.strings(&names, 100);
+    let names = context.strings(&names, 100);
     let names: Vec<String> = names.into_iter().flatten().collect();
     (!names.is_empty()).then_some(Evidence::KeptByThreads {
         names,
@@ -48,7 +48,7 @@ fn threads_sentence(context: &SuspectContext<'_>, whose: &Whose) -> Option<Evide
 
 /// Returns the threads on the path to the objects that the report names. Returns `None` if no thread is on the path.
 fn threads_on_path(context: &SuspectContext<'_>) -> Option<Whose> {
-    let trie = context.trie();
+    let (trie, snapshot) = (context.trie(), context.dump()?);
     let thread = context.of_kind("java.lang.Thread")?;
     let at = |step| context.steps.iter().position(|&s| s == step);
     let first = at(thread)?;
@@ -78,9 +78,7 @@ fn threads_on_path(context: &SuspectContext<'_>) -> Option<Whose> {
             }
             if at == counted {
                 seen += objects.len() as u64;
-                let retained = objects
-                    .iter()
-                    .filter_map(|&o| context.snapshot.retained_bytes(o));
+                let retained = objects.iter().filter_map(|&o| snapshot.retained_bytes(o));
                 bytes = retained.sum();
             }
         }
@@ -108,7 +106,10 @@ pub(super) fn virtual_thread(context: &SuspectContext<'_>) -> Option<Finding> {
     let (first, last) = more(context, step)?;
     let sentence = Evidence::VirtualThreads {
         threads: context.changed(first, last, "threads or stacks"),
-        with_locals: context.snapshot.shows_parked_frames(),
+        with_locals: match context.last {
+            Last::Dump(snapshot) => snapshot.shows_parked_frames(),
+            Last::Summary(facts) => facts.shows_parked_frames,
+        },
     };
     Some(Finding::new("virtual-thread", sentence))
 }

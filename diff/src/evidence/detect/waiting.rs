@@ -161,8 +161,21 @@ fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
         ];
         KINDS.iter().any(|kind| context.is_kind(step, kind))
     };
-    let is_called = class.ends_with("Queue") || has_queue_name(context.via(step));
-    !class.ends_with("[]") && (extends() || is_called && is_linked_queue(context, step))
+    let is_linked = || {
+        let linked = context.fact(
+            step,
+            |_| Some(is_linked_queue(context, step)),
+            |facts| Some(facts.is_linked_queue),
+        );
+        linked.unwrap_or(false)
+    };
+    !class.ends_with("[]") && (extends() || may_be_linked_queue(context, step) && is_linked())
+}
+
+/// True if the name of an application class, or of the field that holds its objects, is that of a queue.
+pub(crate) fn may_be_linked_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
+    let class = context.class(step);
+    !is_jdk(class) && (class.ends_with("Queue") || has_queue_name(context.via(step)))
 }
 
 fn has_queue_name(field: &str) -> bool {
@@ -173,14 +186,14 @@ fn has_queue_name(field: &str) -> bool {
 }
 
 /// True if a class has a field for each end, as linked queues have, and both fields refer to nodes of the same class.
-fn is_linked_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
+pub(crate) fn is_linked_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
     const ENDS: [(&str, &str); 3] = [("head", "tail"), ("first", "last"), ("front", "rear")];
     let Some(&one) = context.trie()[step].samples.first() else {
         return false;
     };
     let node = |name: &str| {
         let end = context.field(&[one], name).first().copied().flatten()?;
-        context.snapshot.class_of(end)
+        context.dump()?.class_of(end)
     };
     ENDS.iter()
         .any(|(a, b)| node(a).is_some_and(|class| node(b) == Some(class)))

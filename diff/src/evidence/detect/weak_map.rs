@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hprof::ObjectIndex;
 use hprof::answers::{Content, Value};
+use hprof::{ObjectIndex, Snapshot};
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
+use crate::trie::StepId;
 
+/// The class of the entries of a weak map.
+pub(crate) const ENTRY: &str = "java.util.WeakHashMap$Entry";
 const ENTRIES: usize = 64;
 /// Maximum number of references to follow from a value to its key, and maximum number of objects to visit in the
 /// searches of all values together.
@@ -20,13 +23,26 @@ const ELEMENTS: u32 = 64;
 pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let table = context.first_via(|v| v == "java.util.WeakHashMap.table")?;
     let at = context.steps.iter().position(|&s| s == table)?;
-    let is_entry = |&s: &_| context.class(s) == "java.util.WeakHashMap$Entry";
+    let is_entry = |&s: &_| context.class(s) == ENTRY;
     let content = context.candidate.content.iter().copied();
     let entry = context.steps[at + 1..]
         .iter()
         .copied()
         .chain(content)
         .find(is_entry)?;
+    let [referring, checked] = context.fact(
+        entry,
+        |_| self_holding_values(context, entry),
+        |facts| facts.self_holding,
+    )?;
+    let sentence = Evidence::WeakMapValues { referring, checked };
+    Some(Finding::new("weak-map", sentence).mark_certain())
+}
+
+/// Returns the number of entries of a weak map whose values hold their own key, and the number of entries that were
+/// read. Returns `None` if they are less than half of the entries.
+pub(crate) fn self_holding_values(context: &SuspectContext<'_>, entry: StepId) -> Option<[u64; 2]> {
+    let snapshot = context.dump()?;
     let entries = context.members(entry, ENTRIES);
     let keys = context.field(&entries, "referent");
     let values = context.field(&entries, "value");
@@ -36,22 +52,15 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         .zip(keys)
         .filter_map(|(value, key)| Some((value?, key?)))
         .collect();
-    let hold = count_self_holding(context, &pairs);
+    let hold = count_self_holding(snapshot, &pairs);
     if hold * 2 < pairs.len() || hold == 0 {
         return None;
     }
-    let sentence = Evidence::WeakMapValues {
-        referring: hold as u64,
-        checked: pairs.len() as u64,
-    };
-    Some(Finding::new("weak-map", sentence).mark_certain())
+    Some([hold as u64, pairs.len() as u64])
 }
 
 /// Returns the number of values from which strong references lead to their own key.
-fn count_self_holding(
-    context: &SuspectContext<'_>,
-    pairs: &BTreeMap<ObjectIndex, ObjectIndex>,
-) -> usize {
+fn count_self_holding(snapshot: &Snapshot, pairs: &BTreeMap<ObjectIndex, ObjectIndex>) -> usize {
     // The search from all values of the map runs level by level, so that objects that are adjacent in the file are read
     // together.
     let mut seen: BTreeSet<(ObjectIndex, ObjectIndex)> = BTreeSet::new();
@@ -68,11 +77,11 @@ fn count_self_holding(
             break;
         }
         let objects: Vec<ObjectIndex> = level.iter().map(|l| l.1).collect();
-        let records = context.snapshot.read_all(&objects);
+        let records = snapshot.read_all(&objects);
         let mut next: Vec<(ObjectIndex, ObjectIndex)> = Vec::new();
         for (&(value, _), record) in level.iter().zip(records) {
             let Some(record) = record else { continue };
-            next.extend(strong(context, &record.content).map(|target| (value, target)));
+            next.extend(strong(snapshot, &record.content).map(|target| (value, target)));
         }
         next.truncate(OBJECTS);
         level = next;
@@ -82,10 +91,10 @@ fn count_self_holding(
 
 /// Returns the objects that an object refers to strongly. Class objects are left out.
 fn strong<'a>(
-    context: &'a SuspectContext<'_>,
+    snapshot: &'a Snapshot,
     content: &'a Content<'_>,
 ) -> impl Iterator<Item = ObjectIndex> + 'a {
-    let classes = context.snapshot.classes();
+    let classes = snapshot.classes();
     let (fields, array) = match content {
         Content::Instance(fields) => (Some(fields), None),
         Content::Array(array) => (None, Some(array)),
@@ -101,5 +110,5 @@ fn strong<'a>(
         .filter_map(Value::object);
     fields
         .chain(elements)
-        .filter(|&o| context.snapshot.represents(o).is_none())
+        .filter(|&o| snapshot.represents(o).is_none())
 }

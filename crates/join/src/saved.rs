@@ -1,0 +1,453 @@
+//! Saves the evidence from a recording, for a summary file.
+//!
+//! Numbers are stored as in LEB128: seven bits in each byte, the lowest first. The evidence of one recording takes at
+//! most [`MOST_BYTES`]. If there are too many samples, only every n-th sample is saved, with n times its weight.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use heapdiff_units::{counted, grouped};
+
+use crate::evidence::{Evidence, Seen};
+use crate::matching::Fit;
+use crate::stacks::{ChainId, FrameId, StackId, TextId};
+
+/// Version of the format.
+const VERSION: u64 = 1;
+/// Maximum number of samples to save.
+const MOST_SAMPLES: usize = 1 << 15;
+/// Maximum size of the saved evidence in bytes.
+const MOST_BYTES: usize = 4 << 20;
+/// Maximum number of frames to save of one stack. The frames nearest to the allocation are saved.
+const MOST_FRAMES: usize = 256;
+/// Maximum number of samples that one entry represents.
+const MOST_COUNT: u64 = 1000;
+
+impl Evidence {
+    /// Returns the evidence as bytes, without the description of the JVM and of its heap dumps. So it has to be matched
+    /// with a dump before.
+    ///
+    /// Cost: time linear in the size of the evidence.
+    #[must_use]
+    pub fn to_saved(&self) -> Vec<u8> {
+        let mut most = MOST_SAMPLES;
+        loop {
+            let saved = self.saved(most);
+            if saved.len() <= MOST_BYTES || most == 0 {
+                return saved;
+            }
+            most /= 2;
+        }
+    }
+
+    /// Reads what [`Evidence::to_saved`] returned. Returns `None` if the bytes are damaged.
+    #[must_use]
+    pub fn from_saved(bytes: &[u8]) -> Option<Self> {
+        let r = &mut Reader(bytes);
+        if r.number()? != VERSION {
+            return None;
+        }
+        let mut evidence = Self {
+            span_ns: r.option(|r| Some((r.signed()?, r.signed()?)))?,
+            notes: r.list(Reader::text)?,
+            listed_ns: r.option(Reader::signed)?,
+            ..Self::default()
+        };
+        let stacks = &mut evidence.stacks;
+        let texts: Vec<TextId> = r.list(|r| Some(stacks.texts.id(&r.text()?)))?;
+        let text = |r: &mut Reader<'_>| texts.get(r.index()?).copied();
+        let frames: Vec<FrameId> = r.list(|r| {
+            let (class, method) = (text(r)?, text(r)?);
+            let line = i32::try_from(r.signed()?).ok()?;
+            let [class, method] = [class, method].map(|id| stacks.texts.text(id).to_owned());
+            Some(stacks.frame(&class, &method, line))
+        })?;
+        let frame = |r: &mut Reader<'_>| frames.get(r.index()?).copied();
+        let ids: Vec<StackId> = r.list(|r| Some(stacks.stack(r.list(frame)?)))?;
+        let chains: Vec<ChainId> = r.list(|r| Some(stacks.chain(r.list(text)?)))?;
+        evidence.seen = r.list(|r| {
+            Some(Seen {
+                at_ns: r.option(Reader::signed)?,
+                survived: r.flag()?,
+                class: text(r)?,
+                length: r.option(|r| u32::try_from(r.number()?).ok())?,
+                size: r.option(Reader::number)?,
+                weight: r.number()?.max(1),
+                count: r.number()?.min(MOST_COUNT),
+                stack: ids.get(r.index()?).copied()?,
+                chain: chains.get(r.index()?).copied()?,
+            })
+        })?;
+        r.0.is_empty().then_some(evidence)
+    }
+
+    fn saved(&self, most: usize) -> Vec<u8> {
+        let (seen, note) = self.thinned(most);
+        let mut w = Writer::default();
+        w.number(VERSION);
+        w.option(self.span_ns, |w, (from, to)| {
+            w.signed(from);
+            w.signed(to);
+        });
+        let notes: Vec<&String> = self.notes.iter().chain(&note).collect();
+        w.list(&notes, |w, note| w.text(note));
+        w.option(self.listed_ns, Writer::signed);
+        // Only strings, frames, stacks and chains that a sample needs are saved.
+        let mut ids = Ids::default();
+        let keys = self.stacks.frame_keys();
+        let mut samples = Writer::default();
+        samples.list(&seen, |w, seen| ids.sample(w, seen));
+        let mut chains = Writer::default();
+        chains.list(&ids.chains.list.clone(), |w, chain| {
+            let links = self.stacks.links(*chain);
+            w.list(links, |w, link| w.number(ids.texts.id(*link)));
+        });
+        let mut stacks = Writer::default();
+        stacks.list(&ids.stacks.list.clone(), |w, stack| {
+            let frames = self.stacks.frames(*stack);
+            let frames = frames.get(..MOST_FRAMES).unwrap_or(frames);
+            w.list(frames, |w, frame| w.number(ids.frames.id(*frame)));
+        });
+        let mut frames = Writer::default();
+        frames.list(&ids.frames.list.clone(), |w, frame| {
+            let (class, method, line) = keys.get(*frame as usize).copied().unwrap_or_default();
+            w.number(ids.texts.id(class));
+            w.number(ids.texts.id(method));
+            w.signed(line.into());
+        });
+        w.list(&ids.texts.list, |w, text| {
+            w.text(self.stacks.texts.text(*text));
+        });
+        for part in [frames, stacks, chains, samples] {
+            w.0.extend(part.0);
+        }
+        w.0
+    }
+
+    /// Returns at most about `most` samples, those of live objects first. If some are left out, also returns a sentence
+    /// about it.
+    fn thinned(&self, most: usize) -> (Vec<Seen>, Option<String>) {
+        let all = self.seen.len();
+        if all <= most {
+            return (self.seen.clone(), None);
+        }
+        let (mut live, mut others): (Vec<Seen>, Vec<Seen>) =
+            self.seen.iter().partition(|seen| seen.survived);
+        every(&mut live, most);
+        every(&mut others, most - live.len());
+        live.append(&mut others);
+        let note = format!(
+            "the summary has {} of {}",
+            grouped(live.len() as u64),
+            counted(all as u64, "sample")
+        );
+        (live, Some(note))
+    }
+}
+
+/// Keeps every n-th sample with n times its weight, so that at most `most` remain.
+fn every(samples: &mut Vec<Seen>, most: usize) {
+    if samples.len() <= most {
+        return;
+    }
+    if most == 0 {
+        samples.clear();
+        return;
+    }
+    let step = samples.len().div_ceil(most);
+    let kept = samples.iter().step_by(step).map(|seen| Seen {
+        weight: seen.weight.saturating_mul(step as u64),
+        ..*seen
+    });
+    *samples = kept.collect();
+}
+
+impl Fit {
+    /// All values, with the words for summary files.
+    const SAVED: [(Self, &'static str); 6] = {
+        const fn time(version: bool, command: bool) -> Fit {
+            Fit::Time { version, command }
+        }
+        [
+            (Self::DumpEvent, "dump-event"),
+            (time(true, true), "time"),
+            (time(true, false), "time-version"),
+            (time(false, true), "time-command"),
+            (time(false, false), "time-only"),
+            (Self::Unknown, "none"),
+        ]
+    };
+
+    /// Returns the word for summary files.
+    #[must_use]
+    pub fn to_saved(self) -> &'static str {
+        let mut all = Self::SAVED.into_iter();
+        all.find(|&(fit, _)| fit == self)
+            .map_or("none", |(_, word)| word)
+    }
+
+    /// Returns the value with this word. Returns `None` if there is none.
+    #[must_use]
+    pub fn from_saved(word: &str) -> Option<Self> {
+        let mut all = Self::SAVED.into_iter();
+        all.find(|&(_, own)| own == word).map(|(fit, _)| fit)
+    }
+}
+
+/// New ids, in the order of their first use.
+#[derive(Default)]
+struct NewIds<T> {
+    list: Vec<T>,
+    known: HashMap<T, u64>,
+}
+
+impl<T: Copy + Eq + Hash> NewIds<T> {
+    fn id(&mut self, old: T) -> u64 {
+        let list = &mut self.list;
+        *self.known.entry(old).or_insert_with(|| {
+            list.push(old);
+            (list.len() - 1) as u64
+        })
+    }
+}
+
+#[derive(Default)]
+struct Ids {
+    texts: NewIds<TextId>,
+    frames: NewIds<FrameId>,
+    stacks: NewIds<StackId>,
+    chains: NewIds<ChainId>,
+}
+
+impl Ids {
+    fn sample(&mut self, w: &mut Writer, seen: &Seen) {
+        w.option(seen.at_ns, Writer::signed);
+        w.flag(seen.survived);
+        w.number(self.texts.id(seen.class));
+        w.option(seen.length, |w, length| w.number(length.into()));
+        w.option(seen.size, Writer::number);
+        w.number(seen.weight);
+        w.number(seen.count);
+        w.number(self.stacks.id(seen.stack));
+        w.number(self.chains.id(seen.chain));
+    }
+}
+
+#[derive(Default)]
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn number(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn signed(&mut self, value: i64) {
+        self.number(((value << 1) ^ (value >> 63)).cast_unsigned());
+    }
+
+    fn flag(&mut self, value: bool) {
+        self.0.push(u8::from(value));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    fn option<T>(&mut self, value: Option<T>, one: impl FnOnce(&mut Self, T)) {
+        self.flag(value.is_some());
+        if let Some(value) = value {
+            one(self, value);
+        }
+    }
+
+    fn list<T>(&mut self, list: &[T], mut one: impl FnMut(&mut Self, &T)) {
+        self.number(list.len() as u64);
+        for item in list {
+            one(self, item);
+        }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn index(&mut self) -> Option<usize> {
+        usize::try_from(self.number()?).ok()
+    }
+
+    fn signed(&mut self) -> Option<i64> {
+        let value = self.number()?;
+        Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.byte()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = self.index()?;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+
+    #[allow(
+        clippy::option_option,
+        reason = "the outer Option is None if the data is damaged, the inner Option is the value"
+    )]
+    fn option<T>(&mut self, one: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        if self.flag()? {
+            one(self).map(Some)
+        } else {
+            Some(None)
+        }
+    }
+
+    /// Reads a list. Each item takes at least one byte, so a wrong length ends the reading early.
+    fn list<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let length = self.index().filter(|&length| length <= self.0.len())?;
+        let mut list = Vec::new();
+        for _ in 0..length {
+            list.push(one(self)?);
+        }
+        Some(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(samples: u32) -> Evidence {
+        let mut evidence = Evidence {
+            span_ns: Some((-5, i64::MAX)),
+            notes: vec!["events are missing".to_owned()],
+            listed_ns: Some(7),
+            ..Evidence::default()
+        };
+        let stacks = &mut evidence.stacks;
+        stacks.texts.id("not used");
+        let frames = [("a.B", "add", 31), ("a.C", "run", -1)];
+        let frames = frames.map(|(class, method, line)| stacks.frame(class, method, line));
+        let stack = stacks.stack(frames.to_vec());
+        let class = stacks.texts.id("a.Order[]");
+        let chain = stacks.chain(vec![class]);
+        evidence.seen = (0..samples)
+            .map(|at| Seen {
+                at_ns: (at % 2 == 0).then_some(i64::from(at)),
+                survived: at % 4 == 0,
+                class,
+                length: (at % 3 == 0).then_some(at),
+                size: (at % 5 == 0).then_some(u64::from(at)),
+                weight: u64::from(at) + 1,
+                count: 1,
+                stack,
+                chain: if at % 7 == 0 { chain } else { 0 },
+            })
+            .collect();
+        evidence
+    }
+
+    /// Returns the samples with their strings and frames in place of ids.
+    fn described(evidence: &Evidence) -> Vec<String> {
+        let stacks = &evidence.stacks;
+        let of = |seen: &Seen| {
+            let frames = stacks.frames(seen.stack).iter();
+            let frames: Vec<_> = frames
+                .map(|&frame| stacks.get(frame).unwrap().text.clone())
+                .collect();
+            let chain = stacks.links(seen.chain).iter();
+            let chain: Vec<&str> = chain.map(|&link| stacks.texts.text(link)).collect();
+            let class = stacks.texts.text(seen.class);
+            let numbers = (seen.length, seen.size, seen.weight, seen.count);
+            format!(
+                "{:?} {} {class} {numbers:?} {frames:?} {chain:?}",
+                seen.at_ns, seen.survived
+            )
+        };
+        evidence.seen.iter().map(of).collect()
+    }
+
+    #[test]
+    fn saved_evidence_is_the_same() {
+        let whole = evidence(40);
+        let saved = whole.to_saved();
+        let same = Evidence::from_saved(&saved).unwrap();
+        assert_eq!(described(&same), described(&whole));
+        assert_eq!(
+            (same.span_ns, same.listed_ns),
+            (whole.span_ns, whole.listed_ns)
+        );
+        assert_eq!(same.notes, whole.notes);
+        assert!(!saved.windows(8).any(|part| part == b"not used"));
+    }
+
+    #[test]
+    fn the_kind_of_match_is_saved() {
+        for (fit, _) in Fit::SAVED {
+            assert_eq!(Fit::from_saved(fit.to_saved()), Some(fit));
+        }
+        assert_eq!(Fit::from_saved("other"), None);
+    }
+
+    #[test]
+    fn many_samples_are_thinned_and_live_objects_come_first() {
+        let saved = evidence(MOST_SAMPLES as u32 * 2).to_saved();
+        assert!(saved.len() <= MOST_BYTES);
+        let read = Evidence::from_saved(&saved).unwrap();
+        assert!(read.seen.len() <= MOST_SAMPLES);
+        let (live, _) = read.counts();
+        assert_eq!(live, MOST_SAMPLES as u64 / 2);
+        let note = "the summary has 32,768 of 65,536 samples";
+        assert_eq!(read.notes.last().map(String::as_str), Some(note));
+        let weight =
+            |evidence: &Evidence| evidence.seen.iter().map(|seen| seen.weight).sum::<u64>();
+        let whole = weight(&evidence(MOST_SAMPLES as u32 * 2));
+        assert!(weight(&read).abs_diff(whole) < whole / 100);
+    }
+
+    #[test]
+    fn changed_bytes_are_refused_or_read_without_a_panic() {
+        let saved = evidence(20).to_saved();
+        for end in 0..saved.len() {
+            assert!(Evidence::from_saved(&saved[..end]).is_none(), "{end}");
+        }
+        for at in 0..saved.len() {
+            for bit in 0..8 {
+                let mut changed = saved.clone();
+                changed[at] ^= 1 << bit;
+                if let Some(odd) = Evidence::from_saved(&changed) {
+                    let _ = odd.to_saved();
+                    described(&odd);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Collects the facts about an open dump.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use heapdiff_model::diff::least;
+use hprof::records::Reference;
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
+
+use super::{ClassFacts, Facts, PlaceFacts, StepClass};
+use crate::evidence::bounds;
+use crate::evidence::context::{Last, SuspectContext};
+use crate::evidence::detect;
+use crate::evidence::usage::Usages;
+use crate::growth::{Aligned, Candidate};
+use crate::joined;
+use crate::names::LabelKind;
+use crate::summary::Summary;
+use crate::suspect::{self, SharedPath, Wanted, containers};
+use crate::trie::{StepId, Trie};
+
+/// Trie nodes are left out if they retain less than 1/`PART` of the growth that a comparison reports.
+const PART: u64 = 2;
+/// Maximum number of trie nodes with facts. The largest are used.
+const PLACES: usize = 1 << 10;
+/// Maximum number of trie nodes whose holder, paths and content are searched. The largest are used.
+const SEARCHED: usize = 1 << 8;
+/// Maximum number of different searches for paths to shared trie nodes.
+const SEARCHES: usize = 1 << 6;
+/// Maximum number of lines to store of the content of one trie node.
+const LINES: usize = 1 << 6;
+
+impl Facts {
+    /// Collects the facts about a dump. `summary` is the summary of the dump.
+    ///
+    /// Cost: reads at most some thousand objects for each of at most [`PLACES`] trie nodes.
+    pub(crate) fn gather(summary: &Summary, snapshot: &Snapshot) -> Option<Self> {
+        let mut aligned = Aligned::new(std::slice::from_ref(summary))?;
+        let trie = &summary.trie;
+        let last = Last::Dump(snapshot);
+        let limit = least(summary.info.reachable_bytes) / PART;
+        let mut steps: Vec<StepId> = (1..trie.len() as u32)
+            .map(StepId)
+            .filter(|&s| trie[s].retained_bytes >= limit)
+            .collect();
+        steps.sort_by_key(|&s| (Reverse(trie[s].retained_bytes), s));
+        steps.truncate(PLACES);
+        let fields = steps.iter().copied();
+        let fields =
+            fields.filter(|&s| trie.names.kind(trie[s].via) == LabelKind::ApplicationField);
+        let containers = containers::containers_at(last, &aligned, fields);
+        aligned.mark_containers(containers.iter().cloned());
+        let usages = Usages::of(snapshot);
+        let (classes, of_step) = classes(snapshot, trie);
+        let mut places = Places {
+            usages: &usages,
+            watched: usages.collections().map(|o| snapshot.name(o)).collect(),
+            searches: HashMap::new(),
+        };
+        let mut found = BTreeMap::new();
+        for (rank, &step) in steps.iter().enumerate() {
+            let candidate = Candidate::of_step(trie, step);
+            let summaries = std::slice::from_ref(summary);
+            let context = SuspectContext::new(last, summaries, &aligned, &candidate);
+            let facts = places.facts(&context, snapshot, step, rank < SEARCHED);
+            if facts != PlaceFacts::default() {
+                found.insert(step, facts);
+            }
+        }
+        Some(Self {
+            classes,
+            of_step,
+            places: found,
+            containers,
+            generated_alike: suspect::generated_alike(snapshot),
+            shows_parked_frames: snapshot.shows_parked_frames(),
+            unwatched: usages.unwatched(),
+            unpacked_bytes: snapshot.source().len() as u64,
+        })
+    }
+}
+
+/// Collects the facts about trie nodes.
+struct Places<'a> {
+    usages: &'a Usages,
+    /// Names of the classes of the collections that the agent watches.
+    watched: BTreeSet<String>,
+    /// The results of searches for paths. The key is the wanted objects, and true if they stand for all objects of
+    /// their trie node.
+    searches: HashMap<(bool, Vec<ObjectIndex>), Vec<SharedPath>>,
+}
+
+impl Places<'_> {
+    fn facts(
+        &mut self,
+        context: &SuspectContext<'_>,
+        snapshot: &Snapshot,
+        step: StepId,
+        is_searched: bool,
+    ) -> PlaceFacts {
+        let class = context.class(step);
+        let reference = context.reference(step);
+        let is_array = class.ends_with("[]");
+        let is = |wanted: bool| wanted.then_some(());
+        let paths = is_searched.then(|| self.paths(context, snapshot)).flatten();
+        PlaceFacts {
+            is_mostly_one: suspect::is_mostly_one(context, step),
+            have_referents: reference == Some(Reference::Weak)
+                && bounds::have_referents(context, step),
+            is_linked_queue: detect::may_be_linked_queue(context, step)
+                && detect::is_linked_queue(context, step),
+            lack_queue: is(reference == Some(Reference::Soft))
+                .and_then(|()| bounds::lack_queue(context, step)),
+            held_elsewhere: is(detect::keeps_referent(class))
+                .and_then(|()| detect::are_held_elsewhere(context, step)),
+            empty_slots: is(is_array).and_then(|()| bounds::empty_slots(context, step)),
+            self_holding: is(class == detect::WEAK_MAP_ENTRY)
+                .and_then(|()| detect::self_holding_values(context, step)),
+            cancelled: is(detect::is_task(context, step))
+                .and_then(|()| detect::cancelled_tasks(context, step)),
+            collections: bounds::collections_of_instance(context, step),
+            limits: bounds::field_limits(context, step),
+            maximum: bounds::library_maximum(context, step),
+            equal_keys: is(detect::is_node(class)).and_then(|()| detect::equal_keys(context, step)),
+            slices: is(detect::may_be_view(class)).and_then(|()| detect::slices(context, step)),
+            watched: is(self.watched.contains(class))
+                .and_then(|()| self.usages.of_step(context, step)),
+            title: suspect::saved_title(context),
+            holder: paths
+                .as_ref()
+                .map(|paths| suspect::holder_facts(context, paths)),
+            paths,
+            content: is_searched.then(|| {
+                let mut content = joined::content(context, snapshot);
+                content.truncate(LINES);
+                content
+            }),
+        }
+    }
+
+    /// Returns the paths to the shared trie nodes above a trie node. Returns `None` if this needs more searches than
+    /// [`SEARCHES`].
+    fn paths(
+        &mut self,
+        context: &SuspectContext<'_>,
+        snapshot: &Snapshot,
+    ) -> Option<Vec<suspect::PathsToShared>> {
+        let searches = &mut self.searches;
+        let mut is_complete = true;
+        let mut find = |wanted: Wanted<'_>| {
+            let key = match wanted {
+                Wanted::These(objects) => (false, objects.to_vec()),
+                Wanted::All { samples, .. } => (true, samples.to_vec()),
+            };
+            if let Some(known) = searches.get(&key) {
+                return known.clone();
+            }
+            if searches.len() >= SEARCHES {
+                is_complete = false;
+                return Vec::new();
+            }
+            let found = suspect::find_shared_paths(snapshot, wanted);
+            searches.insert(key, found.clone());
+            found
+        };
+        let paths = suspect::paths_to_shared(context, &mut find);
+        is_complete.then_some(paths)
+    }
+}
+
+/// Returns the classes of the trie nodes' objects with their superclasses, and the class of each trie node.
+fn classes(snapshot: &Snapshot, trie: &Trie) -> (Vec<ClassFacts>, Vec<StepClass>) {
+    let mut known: HashMap<ClassIndex, u32> = HashMap::new();
+    let mut list: Vec<ClassFacts> = Vec::new();
+    let mut number = |class: ClassIndex| {
+        let mut chain: Vec<ClassIndex> = snapshot.classes().chain(class).collect();
+        chain.reverse();
+        let mut superclass = None;
+        for class in chain {
+            let number = *known.entry(class).or_insert_with(|| {
+                let of = &snapshot.classes()[class];
+                list.push(ClassFacts {
+                    name: of.name.to_string(),
+                    superclass,
+                    is_of_boot: of.loader.is_null(),
+                    reference: of.reference,
+                    limits: bounds::static_limits(snapshot, class),
+                });
+                (list.len() - 1) as u32
+            });
+            superclass = Some(number);
+        }
+        superclass
+    };
+    let steps = (0..trie.len() as u32).map(StepId).map(|step| {
+        let Some(&sample) = trie[step].samples.first() else {
+            return StepClass::Unknown;
+        };
+        let of = match snapshot.represents(sample) {
+            Some(class) => number(class).map(StepClass::Represented),
+            None => snapshot
+                .class_of(sample)
+                .and_then(&mut number)
+                .map(StepClass::Instance),
+        };
+        of.unwrap_or_default()
+    });
+    let steps = steps.collect();
+    (list, steps)
+}
