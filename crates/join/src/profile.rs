@@ -308,7 +308,11 @@ const fn limited(what: &'static str, count: usize, most: usize) -> Result<(), Pr
 
 /// Returns the first bytes of a name that is too long.
 fn cut(name: &str) -> &str {
-    &name[..name.floor_char_boundary(MOST_NAME)]
+    let mut end = name.len().min(MOST_NAME);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    &name[..end]
 }
 
 /// Returns the name of a class as in Java source, without the marks that async-profiler appends.
