@@ -39,11 +39,16 @@ impl Facts {
         let trie = &summary.trie;
         let last = Last::Dump(snapshot);
         let limit = least(summary.info.reachable_bytes) / PART;
+        let off_heap = off_heap(summary);
+        let bytes = |s: StepId| {
+            let outside = off_heap.get(&s).copied().unwrap_or(0);
+            trie[s].retained_bytes.saturating_add(outside)
+        };
         let mut steps: Vec<StepId> = (1..trie.len() as u32)
             .map(StepId)
-            .filter(|&s| trie[s].retained_bytes >= limit)
+            .filter(|&s| bytes(s) >= limit)
             .collect();
-        steps.sort_by_key(|&s| (Reverse(trie[s].retained_bytes), s));
+        steps.sort_by_key(|&s| (Reverse(bytes(s)), s));
         steps.truncate(PLACES);
         let fields = steps.iter().copied();
         let fields =
@@ -78,6 +83,18 @@ impl Facts {
             unpacked_bytes: snapshot.source().len() as u64,
         })
     }
+}
+
+/// Returns the memory outside of the heap that direct buffers in and below each trie node own.
+fn off_heap(summary: &Summary) -> BTreeMap<StepId, u64> {
+    let mut all: BTreeMap<StepId, u64> = BTreeMap::new();
+    for (&step, own) in &summary.stats.off_heap {
+        for above in summary.trie.above(step) {
+            let bytes = all.entry(above).or_default();
+            *bytes = bytes.saturating_add(own.bytes);
+        }
+    }
+    all
 }
 
 /// Collects the facts about trie nodes.

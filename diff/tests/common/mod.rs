@@ -48,9 +48,12 @@ fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> 
         options.holders = true;
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
         let summary = Summary::new(&snapshot, name.clone()).unwrap();
-        let file = folder.path().join(files.len().to_string());
-        std::fs::write(&file, summary.to_file(&snapshot).unwrap()).unwrap();
-        files.push(Summary::from_file(&file, &options, name).unwrap());
+        // Summaries with senseless figures cannot be stored.
+        if let Some(bytes) = summary.to_file(&snapshot) {
+            let file = folder.path().join(files.len().to_string());
+            std::fs::write(&file, bytes).unwrap();
+            files.push(Summary::from_file(&file, &options, name).unwrap());
+        }
         summaries.push(summary);
         last = Some(snapshot);
     }
@@ -61,8 +64,10 @@ fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> 
     };
     let last = last.unwrap();
     let report = Comparison::new(&summaries, &last).unwrap().report(&filter);
-    let of_files = Comparison::from_summaries(&files).unwrap().report(&filter);
-    assert_same_without_dump(&report, of_files);
+    if files.len() == summaries.len() {
+        let of_files = Comparison::from_summaries(&files).unwrap().report(&filter);
+        assert_same_without_dump(&report, of_files);
+    }
     report
 }
 
@@ -73,8 +78,12 @@ fn assert_same_without_dump(report: &Report, mut of_files: Report) {
     let left_out = std::mem::take(&mut of_files.left_out);
     assert_eq!(left_out.is_empty(), of_files.suspects.is_empty());
     let are_threads_left_out = left_out.iter().any(|part| part.contains("threads"));
+    let are_paths_left_out = left_out.iter().any(|part| part.contains("other paths"));
     for suspect in report.suspects.iter_mut().chain(&mut of_files.suspects) {
         suspect.next.clear();
+        if are_paths_left_out {
+            suspect.holder_id = None;
+        }
         if are_threads_left_out {
             suspect.reasons.retain(|reason| !reason.contains("thread"));
             let end = suspect.root.find(" \"").unwrap_or(suspect.root.len());
