@@ -16,6 +16,7 @@ pub(crate) struct Missing {
     paths: bool,
     threads: bool,
     content: bool,
+    evidence: bool,
 }
 
 impl Missing {
@@ -41,6 +42,7 @@ impl Missing {
             paths: is_other_unknown
                 || place.is_none_or(|place| place.paths.is_none())
                     && suspect::has_shared_steps(context),
+            evidence: context.lacks_facts(),
             threads: suspect::names_threads(context, suspect),
             content: filter.recording.is_some()
                 && suspect.stacks.is_empty()
@@ -62,6 +64,10 @@ pub(crate) fn parts(suspects: &[Suspect], missing: &[Missing]) -> Vec<String> {
     let any = |part: &dyn Fn(&Missing) -> bool| missing.iter().any(|missing| part(missing));
     let parts = [
         (any(&|missing| missing.paths), "references on other paths"),
+        (
+            any(&|missing| missing.evidence),
+            "limits and known leak patterns of small suspects",
+        ),
         (
             any(&|missing| missing.threads),
             "names and states of threads",

@@ -9,6 +9,7 @@
 mod healthy;
 mod programs;
 mod recent;
+mod recorded;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,9 @@ pub struct Options {
     /// Collector of the programs: G1, Serial, Parallel or Z
     #[arg(long, value_name = "NAME", default_value = G1)]
     collector: String,
+    /// Run the programs that leak with Flight Recorder in place of the agent, with ten times the work
+    #[arg(long, conflicts_with = "collector")]
+    recording: bool,
     #[command(flatten)]
     tested: run::Tested,
     /// Write a table of the results to this Markdown file, instead of printing the reports
@@ -66,6 +70,10 @@ pub(crate) fn run_programs(options: &Options) -> Result<()> {
     );
     let jdks = java::jdks(options.jdk.as_slice())?;
     let products = options.tested.build_products(false)?;
+    if options.recording {
+        let output = options.output.as_deref();
+        return recorded::run_programs(&chosen, &jdks, &products.0, output);
+    }
     let mut page = match &*options.collector {
         G1 => String::from(HEAD),
         other => HEAD.replacen(

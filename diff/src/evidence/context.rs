@@ -93,6 +93,15 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
+    /// True if the summary of the last dump has no facts about the suspect, because many other places are larger.
+    pub(crate) fn lacks_facts(&self) -> bool {
+        let Last::Summary(facts) = self.last else {
+            return false;
+        };
+        let step = self.candidate.named;
+        facts.place(step).is_none() && self.trie()[step].retained_bytes <= facts.least_bytes
+    }
+
     /// True if there is only one dump, so that no growth is known.
     pub(crate) const fn is_alone(&self) -> bool {
         self.summaries.len() == 1

@@ -49,6 +49,7 @@ impl Facts {
             .filter(|&s| bytes(s) >= limit)
             .collect();
         steps.sort_by_key(|&s| (Reverse(bytes(s)), s));
+        let least_bytes = steps.get(PLACES).map_or(limit, |&s| bytes(s));
         steps.truncate(PLACES);
         let fields = steps.iter().copied();
         let fields =
@@ -76,6 +77,7 @@ impl Facts {
             classes,
             of_step,
             places: found,
+            least_bytes,
             containers,
             generated_alike: suspect::generated_alike(snapshot),
             shows_parked_frames: snapshot.shows_parked_frames(),

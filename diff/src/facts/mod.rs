@@ -28,6 +28,8 @@ pub(crate) struct Facts {
     /// The class of each trie node's objects.
     of_step: Vec<StepClass>,
     places: BTreeMap<StepId, PlaceFacts>,
+    /// There may be facts only about trie nodes that retain at least this many bytes.
+    pub(crate) least_bytes: u64,
     /// Application classes that are containers for several purposes.
     pub(crate) containers: BTreeSet<String>,
     /// Number of hidden application classes with one common name. Counts the most frequent name.

@@ -58,6 +58,7 @@ impl Facts {
         for class in &self.containers {
             e.text(class);
         }
+        e.u64(self.least_bytes);
         e.u64(self.generated_alike);
         e.flag(self.shows_parked_frames);
         e.u64(self.unwatched);
@@ -108,6 +109,7 @@ impl Facts {
             of_step,
             places,
             containers: d.list(Decoder::text)?.into_iter().collect(),
+            least_bytes: figure(d)?,
             generated_alike: figure(d)?,
             shows_parked_frames: d.flag()?,
             unwatched: figure(d)?,

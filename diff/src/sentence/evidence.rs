@@ -42,6 +42,8 @@ pub(crate) enum Evidence {
     FiguresOfClass { dump: usize },
     /// The dump's figures are interpolated.
     FiguresInterpolated { dump: usize },
+    /// The last dump is a summary that has no facts about this suspect, so that it may be a cache.
+    NotInSummary,
     /// One object is itself so large that its shallow size is most of the retained size.
     OneLargeObject { class: String, size: Size },
     /// One object dominates many small ones.
@@ -291,6 +293,9 @@ impl fmt::Display for Evidence {
             Self::FiguresOfClass { dump } => write!(
                 f,
                 "in dump {dump} these objects have no single holder, so the figures for this dump are the totals of their class minus the objects with other holders"
+            ),
+            Self::NotInSummary => f.write_str(
+                "the summary of the last dump has no facts about a place this small, so a limit of its size would not be known",
             ),
             Self::FiguresInterpolated { dump } => write!(
                 f,

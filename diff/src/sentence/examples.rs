@@ -76,6 +76,7 @@ pub(super) fn evidence() -> Vec<Evidence> {
         },
         Evidence::FiguresOfClass { dump: 2 },
         Evidence::FiguresInterpolated { dump: 2 },
+        Evidence::NotInSummary,
         Evidence::OneLargeObject {
             class: class(),
             size,

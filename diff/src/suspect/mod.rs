@@ -269,7 +269,11 @@ pub(crate) fn add_verdict(
     let Some(verdict) = evidence.verdict() else {
         return false;
     };
-    suspect.verdict = verdict;
+    let lacks_facts = context.lacks_facts();
+    suspect.verdict = match verdict {
+        sentence::Verdict::Leak if lacks_facts => sentence::Verdict::Growth,
+        verdict => verdict,
+    };
     let mut reasons = evidence.reasons();
     // The sentences are in this order: the cause, how the suspect's content is held, the evidence for the verdict.
     let cause = usize::from(suspect.detector.is_some());
@@ -279,7 +283,12 @@ pub(crate) fn add_verdict(
     let by_class = by_class.map(|&i| sentence::Evidence::FiguresOfClass { dump: i + 1 });
     let elsewhere = candidate.elsewhere.iter();
     let elsewhere = elsewhere.map(|&i| sentence::Evidence::FiguresInterpolated { dump: i + 1 });
-    let rest = stays.into_iter().chain(by_class).chain(elsewhere);
+    let unknown = lacks_facts.then_some(sentence::Evidence::NotInSummary);
+    let rest = stays
+        .into_iter()
+        .chain(by_class)
+        .chain(elsewhere)
+        .chain(unknown);
     reasons.extend(rest.map(|sentence| sentence.to_string()));
     suspect.reasons = reasons;
     true

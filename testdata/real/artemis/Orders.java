@@ -42,7 +42,7 @@ class Orders {
         session.createQueue(QueueConfiguration.of("orders").setRoutingType(RoutingType.ANYCAST));
         ClientProducer producer = session.createProducer("orders");
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
-        for (int phase = 1; phase <= 3; phase++) {
+        for (int phase = 1; phase <= Integer.getInteger("phases", 3); phase++) {
             work(session, producer);
             System.out.println("READY " + phase);
             System.out.flush();

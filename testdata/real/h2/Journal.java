@@ -27,7 +27,7 @@ class Journal {
             create.execute("create table journal(id int primary key, account varchar, note varchar)");
         }
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
-        for (int phase = 1; phase <= 3; phase++) {
+        for (int phase = 1; phase <= Integer.getInteger("phases", 3); phase++) {
             work(connection, phase);
             System.out.println("READY " + phase);
             System.out.flush();

@@ -26,7 +26,7 @@ class Avatars {
     public static void main(String[] args) throws Exception {
         Avatars program = new Avatars();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
-        for (int phase = 1; phase <= 3; phase++) {
+        for (int phase = 1; phase <= Integer.getInteger("phases", 3); phase++) {
             program.work();
             System.out.println("READY " + phase);
             System.out.flush();

@@ -70,7 +70,7 @@ class Shop {
         URI shop = URI.create("http://127.0.0.1:" + tomcat.getConnector().getLocalPort() + "/");
         HttpClient client = HttpClient.newHttpClient();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
-        for (int phase = 1; phase <= 3; phase++) {
+        for (int phase = 1; phase <= Integer.getInteger("phases", 3); phase++) {
             work(client, shop);
             System.out.println("READY " + phase);
             System.out.flush();
