@@ -34,7 +34,7 @@ pub struct Dump {
 pub enum Fit {
     /// By the event of a dump.
     DumpEvent,
-    /// By time, and by at least one of these.
+    /// By time, and by at least one of JVM version and command.
     Time {
         /// True if the JVM versions are known, and are equal.
         version: bool,
