@@ -162,7 +162,7 @@ pub(crate) struct Undo(());
 
 #[cfg(target_os = "linux")]
 impl Undo {
-    /// Calls `begin`, and stores the action `undo`. An interrupt during this call has an effect only after it. Neither
+    /// Calls `begin`, and stores the action `undo`. An interrupt during this call takes effect after the call. Neither
     /// function may create an [`Unfinished`] file.
     pub(crate) fn new<T>(
         undo: impl FnOnce() + Send + 'static,
@@ -178,7 +178,7 @@ impl Undo {
 #[cfg(target_os = "linux")]
 impl Drop for Undo {
     fn drop(&mut self) {
-        // The lock is held meanwhile, so that an interrupt cannot end the run in the middle of the action.
+        // This thread holds the lock, so that an interrupt cannot end the run in the middle of the action.
         let mut state = state();
         if let Some(Action(undo)) = state.undo.take() {
             undo();

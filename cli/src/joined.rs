@@ -74,7 +74,7 @@ pub(crate) fn join(
 
 fn damaged_failure(summary: &Summary, saved: &SavedRecording) -> Failure {
     Failure::bad_input(format!(
-        "{}: cannot use this summary: it has the recording {} in a format that this version of heapdiff does not read",
+        "{}: cannot use this summary: the recording {} in it is damaged, or another version of heapdiff wrote it",
         summary.info.path, saved.path
     ))
     .with_hint("write a new summary: heapdiff summarize DUMP --recording FILE -o OUT.heap")

@@ -26,8 +26,8 @@ const STACK_CHUNK: &str = "jdk.internal.vm.StackChunk";
 const LINES: usize = 512;
 /// If a class has more lengths than this, they are merged.
 const LENGTHS: usize = 32;
-/// If more than one in this many arrays has a length that no other array has, the arrays that were not read have other
-/// lengths, too (the estimate of Good and Turing), and the lengths are merged.
+/// If more than one in this many arrays has a length that no other array has, the lengths are merged. In this case the
+/// arrays that were not read probably have further lengths (the estimate of Good and Turing).
 const SINGLES: u64 = 50;
 
 /// Objects of one class that a suspect's objects dominate, or these objects themselves.
@@ -35,8 +35,8 @@ const SINGLES: u64 = 50;
 pub struct ContentLine {
     /// Name of the class.
     pub class: String,
-    /// Numbers of elements, for arrays. If the arrays of a class have many lengths, this is all from one power of two
-    /// to the next.
+    /// Numbers of elements, for arrays. If the arrays of a class have many lengths, the range begins at a power of two
+    /// and ends before the next one.
     pub lengths: Option<RangeInclusive<u32>>,
     /// Estimated number of objects in the last dump.
     pub objects: u64,

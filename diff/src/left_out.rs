@@ -20,7 +20,8 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// Returns the evidence about a suspect that the summary of the last dump lacks. Returns `None` if the dump is open.
+    /// Returns the evidence about a suspect that the summary of the last dump lacks. Returns `None` if the dump is
+    /// open.
     pub(crate) fn new(
         context: &SuspectContext<'_>,
         suspect: &Suspect,

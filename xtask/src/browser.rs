@@ -145,7 +145,7 @@ fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
         seen::everywhere(&mut browser, axe, answer).with_context(|| file.display().to_string())?;
         browser.no_fault(&ALONE)?;
     }
-    // The last page is one of one dump.
+    // The last page is the report of one dump.
     heap_page(&mut browser).context("names of one dump")?;
     load(&mut browser, &deep)?;
     deep_page(&mut browser).context("deep stacks")?;
@@ -491,7 +491,7 @@ fn classes(browser: &mut Browser, is_long: bool) -> Result<()> {
 }
 
 /// Checks that the colours follow the system until the button is pressed, and that the page remembers the button.
-/// `graphs` is the number of graphs on the page, which must have the new colours, too.
+/// `graphs` is the number of graphs on the page, which must change their colours, too.
 pub(crate) fn theme(browser: &mut Browser, graphs: usize) -> Result<()> {
     const BUTTON: &str = "document.getElementById('theme')";
     for (scheme, is_bright) in [("light", true), ("dark", false)] {

@@ -91,7 +91,7 @@ pub(super) enum Loaded {
 #[derive(Debug)]
 pub(super) struct NotLoaded {
     pub(super) failure: Failure,
-    /// True if the JVM did not load the library at all: the user forbids it, or the library does not fit.
+    /// True if the JVM did not load the library, for example because an option forbids it or because the JVM uses musl.
     pub(super) is_impossible: bool,
 }
 

@@ -22,8 +22,8 @@ use crate::messages;
 use crate::progress::{Meter, Wanted};
 use crate::write::failed as failed_to_write;
 
-/// The start of the names of our recordings. The time follows, in seconds since 1970, at which no hunt uses the
-/// recording any more.
+/// Prefix of the names of recordings that a hunt starts. The time at which the hunt is over at the latest follows, in
+/// seconds since 1970.
 const OURS: &str = "heapdiff-";
 /// Maximum time that the dumps of a hunt are expected to take, in seconds. Later hunts stop a recording after this time
 /// if the hunt that started it was killed.
@@ -35,7 +35,7 @@ const SETTINGS: [&str; 2] = [
     "settings=default memory-leaks=stack-traces",
     "settings=profile",
 ];
-/// How long heapdiff waits for the end of a recording. The JVM may have to finish a dump first.
+/// Maximum time to wait until the JVM has stopped a recording. The JVM may have to finish a dump first.
 const STOPPING: Duration = Duration::from_secs(2);
 
 /// A recording of the JVM.
@@ -106,7 +106,7 @@ impl<'a> Recorder<'a> {
         Ok(Err(why))
     }
 
-    /// Saves the recording, and stops it if the hunt started it. If it cannot be saved, returns the reason.
+    /// Saves the recording to `file`, and stops the recording if the hunt started it. Fails if the JVM cannot save it.
     pub(super) fn finish(self, file: &Path, wanted: Wanted) -> Result<()> {
         self.jvm.restart();
         let place = DumpPlace::new(file, false)?;
@@ -155,7 +155,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Returns the command that saves the recording to this file. Returns `None` if the command would be too long, or
+    /// Returns the command that saves the recording to `part`. Returns `None` if the command would be too long, or
     /// if the path has characters with a meaning for `jcmd`.
     fn dump_command(&self, part: &PartialDump) -> Option<Vec<u8>> {
         let path = str::from_utf8(&part.name_for_jvm).ok()?;
@@ -173,7 +173,7 @@ fn command(jvm: &Jvm<'_>, command: &str) -> Result<Answer> {
     jvm.execute("jcmd", [command.as_bytes(), b"", b""], || alive(jvm))
 }
 
-/// Stops our recording, and waits a short time for the JVM to do so. A JVM that does not listen has ended.
+/// Stops a recording that the hunt started, and waits for at most [`STOPPING`]. A JVM that does not listen has ended.
 fn stop(address: &Address, name: &str, process: &str) {
     let command = format!("JFR.stop name={name}");
     let Ok(stream) = address.send("jcmd", [command.as_bytes(), b"", b""]) else {
@@ -218,7 +218,7 @@ struct Listed<'t> {
 }
 
 impl Listed<'_> {
-    /// If heapdiff started the recording, returns when no hunt uses it any more, in seconds since 1970.
+    /// If a hunt started the recording, returns when this hunt is over at the latest, in seconds since 1970.
     fn until(&self) -> Option<u64> {
         let (until, _) = self.name.strip_prefix(OURS)?.split_once('-')?;
         until.parse().ok()

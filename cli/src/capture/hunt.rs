@@ -148,7 +148,7 @@ fn print_no_recording(why: &str, wanted: Wanted) {
 /// The agent's library, its options as the user wrote them, and the same options after a check.
 type CheckedAgent<'a> = (PathBuf, &'a str, Option<Options>);
 
-/// Loads the agent. Returns the trace that it writes, to be watched.
+/// Loads the agent. If the hunt can end early, returns a watch on the trace that the agent writes.
 fn start_agent(
     hunt: &Hunt,
     jvm: &Jvm<'_>,

@@ -34,7 +34,7 @@ const POLL: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_millis(200);
 /// The shortest time-out of a socket: zero would mean no time-out.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// How long [`Address::send`] may take. A socket has room for a whole command.
+/// Maximum time of [`Address::send`]. The buffer of a socket has room for a whole command.
 const SENDING: Duration = Duration::from_secs(1);
 /// How long a process that closed a connection may take to end.
 const ENDING: Duration = Duration::from_secs(2);
@@ -160,7 +160,7 @@ impl<'a> Jvm<'a> {
             .check_survives(ENDING.min(self.remaining_time()))
     }
 
-    /// Returns the failure for a connection that broke. If the JVM has ended, this is the reason.
+    /// Returns the failure for a broken connection. If the JVM has ended, the failure reports this instead of `error`.
     pub(super) fn broken(&self, error: &io::Error) -> Failure {
         match self.check_survives() {
             Err(ended) => ended,
@@ -385,7 +385,7 @@ impl Address {
     }
 }
 
-/// Returns the bytes of a command.
+/// Encodes a command: the version of the protocol, the command and its arguments, each with a zero byte at the end.
 fn request(command: &str, arguments: [&[u8]; 3]) -> Vec<u8> {
     let mut request = b"1\0".to_vec();
     for word in [&[command.as_bytes()], &arguments[..]].concat() {

@@ -427,8 +427,8 @@ impl Compared {
     }
 }
 
-/// Reads dumps one after the other. Each dump reuses the memory of the previous one. The last dump stays open, unless it
-/// is a summary.
+/// Reads dumps one after the other. Each dump reuses the memory of the previous one. The last dump stays open, unless
+/// it is a summary.
 fn read_sequentially(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, Option<Snapshot>)> {
     let Some((last, earlier)) = dumps.split_last() else {
         return Err(Failure::usage("no dumps to compare were given"));

@@ -13,8 +13,8 @@ use heapdiff_units::{Size, counted};
 use super::trace::read::{frames, growth, series, slope};
 use crate::failure::{Failure, Result};
 
-/// Adds the history of each suspect to the report. Returns what a reader has to know about the trace: how its run was
-/// found, or why the trace has no history of the suspects.
+/// Adds the history of each suspect to the report. Returns a warning about the trace, if there is one: how its run
+/// was matched, or why the trace has no history of the suspects.
 pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<String>> {
     let failure = |e| Failure::trace(&e);
     let path = trace.path().display();
@@ -28,7 +28,7 @@ pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<S
     if run.strategy == trace::RECORDING {
         if report.suspects.iter().all(|s| s.stacks.is_empty()) {
             return Ok(Some(format!(
-                "{path}: the dumps have no stacks whose history could be shown: give the imported recording with --recording, too"
+                "{path}: the dumps have no stacks; add --recording FILE with the imported recording"
             )));
         }
         note = Some(format!("{path}: matched by time and JVM version"));

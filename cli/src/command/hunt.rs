@@ -97,7 +97,7 @@ fn recording() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|file| recording_file(PathBuf::from(file)))
 }
 
-/// Refuses a value that is most likely the JVM: `hunt --recording 4711`.
+/// Refuses a value that is probably the id or the name of the JVM: `hunt --recording 4711`.
 fn recording_file(file: PathBuf) -> Result<PathBuf, String> {
     let text = file.to_string_lossy();
     let is_word = !text.is_empty() && !text.contains(['.', '/']);
@@ -203,7 +203,7 @@ impl Task for Hunt {
                 Ok(reports) => reports,
                 Err(failure) => {
                     let reports = compare(given)?;
-                    // Only the recording was unusable.
+                    // The comparison without the recording succeeded, so the recording caused the failure.
                     messages::warn(&format!("{}; the report is without it", failure.message));
                     reports
                 }

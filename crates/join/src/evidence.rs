@@ -188,7 +188,7 @@ fn notes(recording: &Recording, old: u64, bare: u64) -> Vec<String> {
     // A longer list (`old-object-queue-size`) was not full if it has more entries than the default length.
     if (MANY_OLD..=MOST_OLD).contains(&old) {
         notes.push(format!(
-            "the JVM's list of live objects ({MOST_OLD} entries) may have been full: objects that were allocated late may be missing"
+            "the JVM's list of live objects ({MOST_OLD} entries) may have been full: objects allocated late may be missing"
         ));
     }
     if recording.lost_bytes > 0 {

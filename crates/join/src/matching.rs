@@ -34,7 +34,7 @@ pub struct Dump {
 pub enum Fit {
     /// By the event of a dump.
     DumpEvent,
-    /// By time, and by at least one of these.
+    /// By time, and by at least one of JVM version and command.
     Time {
         /// True if the JVM versions are known, and are equal.
         version: bool,
@@ -94,7 +94,7 @@ pub enum Refusal {
     #[error("the recorded JVM wrote {}, but none with the size and the time of {path}", heapdiff_units::counted(*.count, "heap dump"))]
     OtherDumps { count: u64, path: String },
     #[error(
-        "the recorded JVM wrote a heap dump of {recorded} bytes at the time of {path}, which has another size; a redacted or repaired copy cannot be matched"
+        "{path} has another size than the heap dump that the recorded JVM wrote at this time ({recorded} bytes); give the original dump, not a redacted or repaired copy"
     )]
     OtherSize { path: String, recorded: String },
     #[error(
@@ -360,8 +360,8 @@ mod tests {
         evidence.heap_dumps = vec![event(150, 6000)];
         assert_eq!(
             fit(&evidence, &[dump(150_100)]).unwrap_err().to_string(),
-            "the recorded JVM wrote a heap dump of 6,000 bytes at the time of 150100.hprof, which has another size; a \
-             redacted or repaired copy cannot be matched"
+            "150100.hprof has another size than the heap dump that the recorded JVM wrote at this time (6,000 bytes); give \
+             the original dump, not a redacted or repaired copy"
         );
     }
 

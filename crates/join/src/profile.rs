@@ -478,7 +478,7 @@ impl<'a> Fields<'a> {
         Ok(Some((tag, field)))
     }
 
-    /// Returns the numbers in the fields with these tags; 0 for a field that is missing. The last value of a field counts.
+    /// Returns the numbers in the fields with these tags; 0 for a missing field. The last value of a field counts.
     fn numbers<const N: usize>(mut self, tags: [u64; N]) -> Result<[u64; N], ProfileError> {
         let mut numbers = [0; N];
         while let Some((tag, field)) = self.next()? {

@@ -51,8 +51,8 @@ const THROUGH: (f64, f64, f64) = (4.0, 3.0, 0.2);
 const UNSEEN: f64 = 1.0;
 /// Number of samples at which the certainty is one half.
 const HALF: f64 = 1.5;
-/// Maximum probability if the evidence is from files without times. Reports state a stack as a fact from the next
-/// thousandth on.
+/// Maximum probability if the evidence is from files without times. From 0.75 on, reports state a
+/// stack as a fact.
 const MOST_UNTIMED: f64 = 0.749;
 
 /// Classes that most code allocates. An allocation of them is weak evidence.
@@ -252,7 +252,7 @@ struct Site {
     survivors: u64,
     /// For each class, the bytes of allocation samples.
     allocated: BTreeMap<TextId, f64>,
-    /// Number of allocation samples whose number is known.
+    /// Number of allocation samples. Entries that do not record the number of samples count as 0.
     allocations: u64,
     /// For each class of arrays, the numbers of survivors with another length and with a length of the suspect.
     lengths: BTreeMap<TextId, [u64; 2]>,

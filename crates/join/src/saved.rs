@@ -24,8 +24,8 @@ const MOST_FRAMES: usize = 256;
 const MOST_COUNT: u64 = 1000;
 
 impl Evidence {
-    /// Returns the evidence as bytes, without the description of the JVM and of its heap dumps. So it has to be matched
-    /// with a dump before.
+    /// Returns the evidence as bytes, without the description of the JVM and of its heap dumps. So match the evidence
+    /// with a dump first.
     ///
     /// Cost: time linear in the size of the evidence.
     #[must_use]
@@ -40,7 +40,7 @@ impl Evidence {
         }
     }
 
-    /// Reads what [`Evidence::to_saved`] returned. Returns `None` if the bytes are damaged.
+    /// Decodes the bytes from [`Evidence::to_saved`]. Returns `None` if they are damaged or have another version.
     #[must_use]
     pub fn from_saved(bytes: &[u8]) -> Option<Self> {
         let r = &mut Reader(bytes);
@@ -124,8 +124,8 @@ impl Evidence {
         w.0
     }
 
-    /// Returns at most about `most` samples, those of live objects first. If some are left out, also returns a sentence
-    /// about it.
+    /// Returns at most `most` samples. Samples of live objects have priority. If samples are left out, also returns a
+    /// sentence with their number.
     fn thinned(&self, most: usize) -> (Vec<Seen>, Option<String>) {
         let all = self.seen.len();
         if all <= most {
@@ -194,7 +194,7 @@ impl Fit {
     }
 }
 
-/// New ids, in the order of their first use.
+/// Ids in the saved evidence, in the order of their first use.
 #[derive(Default)]
 struct NewIds<T> {
     list: Vec<T>,

@@ -105,7 +105,7 @@ pub(crate) struct Stacks {
     chains: Lists,
 }
 
-/// The new ids of what [`Stacks::absorb`] added, by the old ids.
+/// The ids of strings, stacks and chains after [`Stacks::absorb`], by their ids before it.
 pub(crate) struct NewIds {
     texts: Vec<TextId>,
     stacks: Vec<StackId>,
@@ -172,7 +172,7 @@ impl Stacks {
         self.chains.id(links)
     }
 
-    /// Adds everything in `other`.
+    /// Adds the frames, stacks and reference chains of `other`.
     pub(crate) fn absorb(&mut self, other: &Self) -> NewIds {
         let texts = other.texts.texts.iter();
         let texts: Vec<TextId> = texts.map(|text| self.texts.id(text)).collect();

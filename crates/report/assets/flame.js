@@ -328,8 +328,9 @@ class FlameView {
   }
 
   /**
-   * True if each stack has this frame, also a stack that has no bytes in this mode. In preorder, the number of a node
-   * is its depth if all nodes before it are above it. Stacks that were cut off count only in the frames above them.
+   * True if all stacks have this frame, including stacks without bytes in this mode. Nodes are numbered in preorder: if
+   * the number of a node is its depth, all nodes before it are above it. Stacks that the graph leaves out count only in
+   * the nodes above them, so the values must equal the total, too.
    */
   isInAll(node) {
     const { tree } = this;

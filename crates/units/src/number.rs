@@ -48,7 +48,7 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{}.{}%", permille / 10, permille % 10)
 }
 
-/// A probability in thousandths. Formats it rounded down, so that it never states more than is known:
+/// A probability in thousandths. The text is rounded down, so that it never shows a higher probability:
 /// `probability 0.9`, `probability 0.04`, `probability below 0.01`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability(pub u64);

@@ -557,8 +557,8 @@ fn words(name: &str) -> Vec<String> {
 }
 
 /// True if a constant may limit the collection in a field. If the class has several collections, the name of the
-/// constant has to share a word with that of the field: `MAX_USERS` limits `users`, and not `sessions`. `statics` is the
-/// number of collections in static fields of the class.
+/// constant has to share a word with that of the field: `MAX_USERS` limits `users`, and not `sessions`. `statics` is
+/// the number of collections in static fields of the class.
 fn may_limit_collection(
     context: &SuspectContext<'_>,
     class: ClassIndex,

@@ -368,7 +368,7 @@ impl<'a> SuspectContext<'a> {
         objects
     }
 
-    /// Returns the texts of strings, each with at most `limit` characters.
+    /// Returns the contents of strings, each with at most `limit` characters.
     pub(crate) fn strings(&self, strings: &[ObjectIndex], limit: usize) -> Vec<Option<String>> {
         let dump = self.dump();
         dump.map_or_else(Vec::new, |dump| dump.strings(strings, limit))

@@ -19,7 +19,7 @@ use crate::summary::Summary;
 use crate::suspect::{self, SharedPath, Wanted, containers};
 use crate::trie::{StepId, Trie};
 
-/// Trie nodes are left out if they retain less than 1/`PART` of the growth that a comparison reports.
+/// Trie nodes are left out if they retain less than 1/`PART` of the smallest growth that a comparison reports.
 const PART: u64 = 2;
 /// Maximum number of trie nodes with facts. The largest are used.
 const PLACES: usize = 1 << 10;
@@ -104,8 +104,8 @@ struct Places<'a> {
     usages: &'a Usages,
     /// Names of the classes of the collections that the agent watches.
     watched: BTreeSet<String>,
-    /// The results of searches for paths. The key is the wanted objects, and true if they stand for all objects of
-    /// their trie node.
+    /// The results of searches for paths. The key is the wanted objects, and true if they are samples of all objects
+    /// of their trie node.
     searches: HashMap<(bool, Vec<ObjectIndex>), Vec<SharedPath>>,
 }
 

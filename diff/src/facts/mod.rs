@@ -1,9 +1,9 @@
-//! Facts about the places of a dump. A summary file stores the facts, so that its dump need not be open if it is the last
-//! one of a comparison.
+//! Facts about the trie nodes of a dump. A summary file stores the facts, so that it can replace the last dump of a
+//! comparison.
 //!
 //! A comparison reads evidence about each suspect from the last dump. Only the comparison finds the suspects. So a
 //! summary file stores the evidence about all trie nodes that are large enough to become suspects. The facts contain no
-//! strings of the heap, and no numbers except limits of collections.
+//! strings of the heap except names of Clojure Vars, and no numbers in fields except limits of collections.
 
 mod gather;
 mod saved;
@@ -53,7 +53,7 @@ enum StepClass {
     Represented(u32),
 }
 
-/// A class.
+/// Facts about one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClassFacts {
     pub(crate) name: String,

@@ -61,7 +61,7 @@ impl Summary {
     /// Returns `None` if the file would be larger than 1 GiB.
     ///
     /// Cost: one visit to each trie node and each sample. Then reads at most some thousand objects for each of at most
-    /// some thousand trie nodes.
+    /// 1,024 trie nodes.
     #[must_use]
     pub fn to_file(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
         let content = self.encoded_with_facts(snapshot);

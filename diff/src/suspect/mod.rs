@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use heapdiff_model::diff::{Coverage, Growth, Suspect, difference};
+use heapdiff_model::diff::{Coverage, Growth, Suspect, Verdict, difference};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::Size;
 use hprof::{ObjectIndex, Snapshot};
@@ -271,7 +271,7 @@ pub(crate) fn add_verdict(
     };
     let lacks_facts = context.lacks_facts();
     suspect.verdict = match verdict {
-        sentence::Verdict::Leak if lacks_facts => sentence::Verdict::Growth,
+        Verdict::Leak if lacks_facts => Verdict::Growth,
         verdict => verdict,
     };
     let mut reasons = evidence.reasons();

@@ -46,8 +46,8 @@ fn threads(context: &SuspectContext<'_>) -> Option<Evidence> {
     })
 }
 
-/// Returns the trie node of the platform threads on the path, and their number in the last dump. Returns `None` if their
-/// number did not grow.
+/// Returns the trie node of the platform threads on the path, and their number in the last dump. Returns `None` if
+/// their number did not grow.
 pub(super) fn grown_threads(context: &SuspectContext<'_>) -> Option<(StepId, u64)> {
     let is_thread = |&step: &StepId| {
         context.is_kind(step, "java.lang.Thread")

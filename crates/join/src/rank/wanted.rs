@@ -1,4 +1,4 @@
-//! What a suspect holds of one class, and the comparison of a sampled object with it.
+//! The objects of one class that a suspect holds, and the comparison of a sampled object with them.
 
 use std::ops::RangeInclusive;
 
@@ -7,7 +7,7 @@ use crate::evidence::Seen;
 /// Sizes of an array's header in bytes, with the padding at the end of the array.
 const HEADER: RangeInclusive<u64> = 12..=31;
 
-/// What is known of a class that the suspect holds.
+/// The objects of one class that the suspect holds.
 pub(super) struct Wanted {
     pub(super) weight: f64,
     /// Bytes by which the objects of the class grew.
@@ -25,8 +25,8 @@ impl Wanted {
         }
     }
 
-    /// Returns whether the length of an array is one of the suspect's lengths. Returns `None` if the object is no array
-    /// or if the length is unknown. `class` is the name of the sample's class.
+    /// True if a sampled array has one of the suspect's lengths. Returns `None` if the object is no array, or if its
+    /// length or the suspect's lengths are unknown. `class` is the name of the sample's class.
     pub(super) fn fits(&self, seen: &Seen, class: &str) -> Option<bool> {
         if self.lengths.is_empty() {
             return None;

@@ -63,9 +63,9 @@ impl Options {
     }
 }
 
-/// The least share of right answers among those stated at 0.9 or more, in percent.
+/// Minimum share of right answers among those with a stated probability of at least 0.9, in percent.
 const SURE: u32 = 97;
-/// The most by which the share of right answers may be below the stated probability, in points.
+/// Maximum difference between the stated probability and a lower share of right answers, in percentage points.
 const BELOW: u32 = 10;
 
 /// Number of classes of probabilities, each one tenth wide.
@@ -79,7 +79,7 @@ pub(super) struct Judged {
     answers: Result<Vec<Answer>>,
 }
 
-/// The answer on one suspect.
+/// The stack that a report states for one suspect, and its judgement.
 #[derive(Debug)]
 struct Answer {
     settings: usize,
@@ -131,7 +131,7 @@ pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>, asked: &Opt
     }
 }
 
-/// What the runs of a program have in common.
+/// The settings that all runs of a program share.
 struct Bench<'a> {
     jdk: &'a Jdk,
     tools: &'a Tools<'a>,
@@ -266,8 +266,8 @@ impl Answer {
 }
 
 impl Answer {
-    /// Compares the first stack of a suspect with the agent's stacks. Returns `None` if the agent has none for a suspect
-    /// with this holder.
+    /// Compares the first stack of a suspect with the agent's stacks. Returns `None` if the agent has no stacks for a
+    /// suspect with this holder.
     fn checked(suspect: &Suspect, settings: usize, truth: &Report) -> Option<Self> {
         let stack = suspect.stacks.first()?;
         let mut same = truth.suspects.iter().filter(|s| s.holder == suspect.holder);

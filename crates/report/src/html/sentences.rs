@@ -1,4 +1,4 @@
-//! Sentences about suspects for the pages. They are those of the text report, so the scripts make no sentences of figures.
+//! Sentences about suspects for the pages. The text report has the same sentences.
 
 use std::fmt::Write as _;
 

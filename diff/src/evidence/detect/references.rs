@@ -61,7 +61,7 @@ pub(crate) fn have_held_referents(context: &SuspectContext<'_>) -> bool {
     held.peek().is_some() && held.all(|held| held)
 }
 
-/// True if the JDK's list of objects of this class is not what keeps their referents: cleaners and finalizers.
+/// True for the classes of cleaners and finalizers. The JDK keeps their objects in a list.
 pub(crate) fn keeps_referent(class: &str) -> bool {
     is_cleaner(class) || class == "java.lang.ref.Finalizer"
 }

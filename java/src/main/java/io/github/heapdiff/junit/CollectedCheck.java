@@ -14,10 +14,10 @@ final class CollectedCheck {
 
     private static final long FIRST_PAUSE_MILLIS = 50;
 
-    /** Finds the object of the check in the dump. */
+    /** Selects the object of the check for {@code heapdiff paths}. */
     private static final String SELECTOR = Probe.class.getName() + ".referent";
 
-    /** Maximum length of a path in a message. */
+    /** Maximum number of objects on a path in a message. */
     private static final int MOST_LINES = 100;
 
     /** Refers to the object of the check, so that the object can be found in the dump. Only one check runs at a time. */

@@ -3,7 +3,7 @@ package io.github.heapdiff.junit;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/** The message of an object that was not collected. */
+/** The message about an object that was not collected. */
 final class CollectedMessage {
     private CollectedMessage() {}
 

@@ -9,7 +9,7 @@ public final class HeapSnapshots {
     private HeapSnapshots() {}
 
     /**
-     * Fails if the object stays reachable. Creates the object itself, so that no variable of the test keeps the object alive:
+     * Fails if an object stays reachable. The lambda creates the object, so no local variable of the test keeps the object alive:
      *
      * <pre>{@code
      * HeapSnapshots.assertCollected(() -> {
@@ -19,11 +19,11 @@ public final class HeapSnapshots {
      * });
      * }</pre>
      *
-     * @param work returns the object
+     * @param work creates and returns the object
      * @throws AssertionError if the object stays reachable; the message has the path that keeps the object alive, and its allocating stack if
      *     the agent or Flight Recorder recorded the stack
      * @throws HeapUndecidedException if no decision is possible and the options do not abort the test
-     * @throws Throwable the exception of the work
+     * @throws Throwable if {@code work} throws it
      */
     public static void assertCollected(ThrowingSupplier<?> work) throws Throwable {
         assertCollected(GrowthOptions.defaults(), work);

@@ -118,7 +118,7 @@ final class HeapdiffProgram {
         return comparable(parsed(report));
     }
 
-    /** Runs a command that analyzes a file beside which its report is written. Returns the report. */
+    /** Runs a command that analyzes a file, and returns its report. Writes the report beside the file. */
     Map<?, ?> report(String name, Path input, String... more) {
         Path report = input.resolveSibling("report.json");
         Path complaints = input.resolveSibling("heapdiff.txt");

@@ -27,7 +27,7 @@ final class HotSpot {
         }
     }
 
-    /** Saves the data of the running flight recordings. Returns false if there are none. The path must not contain a quotation mark. */
+    /** Saves the data of the running flight recordings. Returns false if nothing was saved. The path must not contain a quotation mark. */
     static boolean saveRecording(Path file) {
         String[] arguments = {"filename=\"" + file + "\""};
         try {
