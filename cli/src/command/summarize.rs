@@ -39,8 +39,8 @@ pub(crate) struct Summarize {
     /// replaced)
     #[arg(long)]
     force: bool,
-    /// Recording of the same JVM (JFR, async-profiler, collapsed stacks, pprof): a later comparison
-    /// with the summary shows the stacks that probably allocated each suspect; may be repeated
+    /// Recording of the same JVM, from which later comparisons know the stacks that probably
+    /// allocated each suspect; may be repeated
     #[arg(long, value_name = "FILE", value_parser = input())]
     recording: Vec<PathBuf>,
     #[command(flatten)]

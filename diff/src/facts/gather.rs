@@ -24,9 +24,9 @@ const PART: u64 = 2;
 /// Maximum number of trie nodes with facts. The largest are used.
 const PLACES: usize = 1 << 10;
 /// Maximum number of trie nodes whose holder, paths and content are searched. The largest are used.
-const SEARCHED: usize = 1 << 8;
+const SEARCHED: usize = 1 << 6;
 /// Maximum number of different searches for paths to shared trie nodes.
-const SEARCHES: usize = 1 << 6;
+const SEARCHES: usize = 1 << 4;
 /// Maximum number of lines to store of the content of one trie node.
 const LINES: usize = 1 << 6;
 
