@@ -13,6 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::jfr;
 use crate::job::Setup;
 use crate::mapping::originals;
+use crate::messages;
 
 /// Recordings with their paths.
 pub(crate) type Recordings = Vec<(PathBuf, Evidence)>;
@@ -65,6 +66,11 @@ pub(crate) fn join(
             let evidence = Evidence::from_saved(&saved.evidence);
             let found = evidence.zip(Fit::from_saved(&saved.matched));
             let (evidence, fit) = found.ok_or_else(|| damaged_failure(summary, saved))?;
+            // The recording on the command line has all samples.
+            let digest = evidence.digest();
+            if matched.iter().any(|(_, other, _)| other.digest() == digest) {
+                continue;
+            }
             matched.push((saved.path.clone(), evidence, fit));
         }
     }
@@ -83,6 +89,16 @@ fn damaged_failure(summary: &Summary, saved: &SavedRecording) -> Failure {
 /// Saves recordings in the summary of a dump. Fails if a recording is of another JVM.
 pub(crate) fn save(recordings: Recordings, summary: &mut Summary, dump: &Snapshot) -> Result<()> {
     let matched = matched(recordings, std::slice::from_ref(summary), Some(dump))?;
+    for (path, evidence, fit) in &matched {
+        let notes = evidence.saved_notes();
+        for note in fit
+            .note()
+            .into_iter()
+            .chain(notes.iter().map(String::as_str))
+        {
+            messages::warn(&format!("{path}: {note}"));
+        }
+    }
     let saved = matched
         .into_iter()
         .map(|(path, evidence, fit)| SavedRecording {
@@ -107,6 +123,7 @@ fn matched(
         let [command] = last.system_properties(["sun.java.command"]);
         command
     });
+    let summary_command = summaries.last().and_then(Summary::command_hash);
     let described: Vec<Dump> = summaries
         .iter()
         .map(|summary| (&summary.info, summary.unpacked_bytes()))
@@ -120,6 +137,7 @@ fn matched(
             taken_ms: info.taken_ms,
             version: info.jvm.clone(),
             command: command.clone(),
+            command_hash: summary_command.filter(|_| command.is_none()),
         })
         .collect();
     let mut matched = Vec::new();

@@ -14,7 +14,7 @@ use crate::evidence::usage::Usages;
 use crate::growth::{Aligned, Candidate};
 use crate::headline::Headline;
 use crate::joined::{self, StackSource};
-use crate::left_out::{self, Missing};
+use crate::left_out;
 use crate::next_step;
 use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect::{self, containers};
@@ -119,10 +119,7 @@ impl<'a> Comparison<'a> {
             |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
         let doubts = comparable::doubts(self.summaries);
         let usages = Usages::of_last(self.last);
-        let mut missing = Vec::new();
-        let (mut suspects, contents, explained_bytes) =
-            self.suspects(filter, &usages, &mut missing);
-        let left_out = left_out::parts(&suspects, &missing);
+        let (mut suspects, contents, explained_bytes) = self.suspects(filter, &usages);
         let grown = difference(&figures(&|s| s.info.reachable_bytes));
         let dump = self.summaries.last().map_or("", |s| &s.info.path);
         for suspect in &mut suspects {
@@ -135,7 +132,7 @@ impl<'a> Comparison<'a> {
         }
         let warnings = doubts.iter().map(ToString::to_string);
         let snapshots: Vec<_> = self.summaries.iter().map(|s| s.info.clone()).collect();
-        let report = Report {
+        let mut report = Report {
             schema: "heapdiff.diff/1".into(),
             comparable: doubts.is_empty(),
             warnings: warnings.chain(usages.warning()).collect(),
@@ -152,8 +149,9 @@ impl<'a> Comparison<'a> {
             classes: self.classes(filter),
             suspects,
             recordings: Vec::new(),
-            left_out,
+            left_out: Vec::new(),
         };
+        report.list_left_out();
         (report, contents)
     }
 
@@ -188,13 +186,8 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns the suspects, the content of each, and how many bytes of the growth of the reachable heap all of them
-    /// explain. Adds to `missing` the evidence that a summary lacks.
-    fn suspects(
-        &self,
-        filter: &Filter<'_>,
-        usages: &Usages,
-        missing: &mut Vec<Missing>,
-    ) -> (Vec<Suspect>, Vec<Content>, u64) {
+    /// explain.
+    fn suspects(&self, filter: &Filter<'_>, usages: &Usages) -> (Vec<Suspect>, Vec<Content>, u64) {
         let (last, summaries) = (self.last, self.summaries);
         let Some(mut aligned) = Aligned::new(summaries).filter(|_| summaries.len() > 1) else {
             return (Vec::new(), Vec::new(), 0);
@@ -215,7 +208,7 @@ impl<'a> Comparison<'a> {
                 // The verdict is final here, so joined stacks cannot change it.
                 if is_told {
                     joined::join(filter.recording, &mut suspect, &context);
-                    missing.extend(Missing::new(&context, &suspect, filter));
+                    suspect.left_out = left_out::parts(&context, &suspect, filter);
                 }
                 is_told.then_some((suspect, content, candidate))
             })

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use heapdiff_model::diff::{Stack, Suspect};
+use heapdiff_sites::packages::is_jdk;
 use hprof::dominators::Node;
 use hprof::{ClassIndex, ObjectIndex, Snapshot};
 use rustc_hash::FxHashMap;
@@ -95,8 +96,10 @@ pub(crate) fn content(context: &SuspectContext<'_>, snapshot: &Snapshot) -> Vec<
     let named = context.candidate.named;
     // An entry of a collection can hold a key that the suspect's object also refers to. Only the entry dominates it.
     let entry = trie[named].parent;
+    let class = context.class(entry);
     let is_entry = entry != StepId::ROOT
-        && entry != context.candidate.at
+        && is_jdk(class)
+        && !class.ends_with("[]")
         && trie[entry].objects.saturating_mul(2) >= trie[named].objects;
     let (top, levels) = if is_entry {
         (entry, 1..=LEVELS + 1)

@@ -22,10 +22,9 @@ pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
         Some("finalizer") => {
             "close each object explicitly instead of in finalize, and find out what keeps the finalizer thread busy".to_owned()
         }
-        Some("hash-key") => format!(
-            "implement equals and hashCode of {} on fields that do not change",
-            suspect.class
-        ),
+        Some("hash-key") => {
+            "implement equals and hashCode of the keys' class on fields that do not change".to_owned()
+        }
         Some("listener") => format!("remove each listener from {holder} when the object that added it is no longer used"),
         Some("queue") => format!("limit the size of {holder}, or add workers that take elements out"),
         Some("slice") => "copy the part that you need, instead of keeping a view of the whole array or list".to_owned(),

@@ -319,6 +319,7 @@ pub(super) fn reports_per_output(
     report.suspects = ignored.new;
     let limit = setup.top.unwrap_or(SUSPECTS);
     let more_suspects = report.suspects.split_off(limit.min(report.suspects.len()));
+    report.list_left_out();
     if let Some(trace) = &trace {
         let strange = history::add_history(trace, &mut report)?;
         report.warnings.extend(strange);

@@ -54,7 +54,12 @@ pub(crate) struct HuntArgs {
     output: Option<PathBuf>,
     /// Take the second dump earlier, as soon as a site has grown by this much with statistical
     /// confidence
-    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "1MiB",
+        conflicts_with = "recording"
+    )]
     enough: Size,
     /// Record no trace; the second dump is then taken after --for, never earlier
     #[arg(long, conflicts_with = "enough")]
@@ -176,6 +181,13 @@ impl Task for Hunt {
     }
 
     fn check(&self, setup: &Setup, _: Format) -> Result<()> {
+        let has_agent = self.hunt.agent.is_some();
+        if !has_agent && setup.is_any(Format::has_only_stacks) {
+            return Err(Failure::usage(
+                "this format shows only stacks of the agent's samples, and this hunt does not load the agent",
+            )
+            .with_hint("leave out --recording and --no-attach, or choose another format"));
+        }
         self.question.check(setup)
     }
 
@@ -197,17 +209,19 @@ impl Task for Hunt {
         let trace = hunted.trace.as_deref();
         let given = &question.recordings;
         let compare = |files: &[PathBuf]| diff::run(setup, &hunted.dumps, (trace, files), question);
-        let reports = match &hunted.recording {
-            None => compare(given)?,
-            Some(ours) => match compare(&[&given[..], std::slice::from_ref(ours)].concat()) {
-                Ok(reports) => reports,
-                Err(failure) => {
-                    let reports = compare(given)?;
-                    // The comparison without the recording succeeded, so the recording caused the failure.
-                    messages::warn(&format!("{}; the report is without it", failure.message));
-                    reports
-                }
-            },
+        let all: Vec<PathBuf> = given.iter().chain(&hunted.recording).cloned().collect();
+        let reports = match compare(&all) {
+            Err(failure) if !all.is_empty() => {
+                // If the comparison with our own recording alone succeeds, another recording caused the failure.
+                let ours: Vec<PathBuf> = hunted.recording.iter().cloned().collect();
+                let reports = match compare(&ours) {
+                    Err(_) if !ours.is_empty() => compare(&[])?,
+                    reports => reports?,
+                };
+                messages::warn(&format!("{}; the report is without it", failure.message));
+                reports
+            }
+            reports => reports?,
         };
         let reports = each(reports, Report::Diff);
         let file = Output {

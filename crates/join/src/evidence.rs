@@ -67,6 +67,8 @@ pub struct Evidence {
     pub span_ns: Option<(i64, i64)>,
     /// Sentences about data that the recording lacks, without the path.
     pub notes: Vec<String>,
+    /// The number that identifies the recording, if the evidence was saved.
+    pub(crate) digest: Option<u64>,
     /// The time of the last list of old objects.
     pub(crate) listed_ns: Option<i64>,
     pub(crate) seen: Vec<Seen>,

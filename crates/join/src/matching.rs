@@ -27,6 +27,8 @@ pub struct Dump {
     pub version: Option<String>,
     /// The system property `sun.java.command`.
     pub command: Option<String>,
+    /// The [hash](hprof::bytes::hash) of the command, if the command itself is unknown.
+    pub command_hash: Option<u64>,
 }
 
 /// How a recording was matched with dumps.
@@ -91,6 +93,8 @@ pub enum Refusal {
         "the JVMs ran different commands: `{recorded}` in the recording, `{dumped}` in the dump"
     )]
     Command { recorded: String, dumped: String },
+    #[error("the recorded JVM ran `{recorded}`, the JVM of {path} ran another command")]
+    OtherCommand { recorded: String, path: String },
     #[error("the recorded JVM wrote {}, but none with the size and the time of {path}", heapdiff_units::counted(*.count, "heap dump"))]
     OtherDumps { count: u64, path: String },
     #[error(
@@ -201,7 +205,16 @@ fn by_identity(evidence: &Evidence, first: &Dump, last: &Dump) -> Result<Fit, Re
             dumped: dumped.clone(),
         });
     }
-    match (version.is_some(), command.is_some()) {
+    let hashes = recorded(&jvm.command).zip(last.command_hash);
+    if let Some((recorded, hash)) = &hashes
+        && hprof::bytes::hash(recorded.as_bytes()) != *hash
+    {
+        return Err(Refusal::OtherCommand {
+            recorded: recorded.clone(),
+            path: last.path.clone(),
+        });
+    }
+    match (version.is_some(), command.is_some() || hashes.is_some()) {
         (false, false) => Err(Refusal::Unknown),
         (version, command) => Ok(Fit::Time { version, command }),
     }
@@ -352,6 +365,22 @@ mod tests {
             fit(&evidence, &other),
             Err(Refusal::Command { .. })
         ));
+    }
+
+    #[test]
+    fn the_hash_of_a_summary_stands_for_the_command() {
+        let with_hash = |command: &str| Dump {
+            command: None,
+            command_hash: Some(hprof::bytes::hash(command.as_bytes())),
+            ..dump(150_000)
+        };
+        let fitting = fit(&evidence(), &[with_hash("com.acme.Main leak")]);
+        assert!(matches!(fitting, Ok(Fit::Time { command: true, .. })));
+        let refused = fit(&evidence(), &[with_hash("com.acme.Other")]).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the recorded JVM ran `com.acme.Main leak`, the JVM of 150000.hprof ran another command"
+        );
     }
 
     #[test]

@@ -20,6 +20,8 @@ const MOST_SAMPLES: usize = 1 << 15;
 const MOST_BYTES: usize = 4 << 20;
 /// Maximum number of frames to save of one stack. The frames nearest to the allocation are saved.
 const MOST_FRAMES: usize = 256;
+/// Maximum number of bytes in the names of all frames.
+const MOST_NAMES: usize = 64 << 20;
 /// Maximum number of samples that one entry represents.
 const MOST_COUNT: u64 = 1000;
 
@@ -43,12 +45,16 @@ impl Evidence {
     /// Decodes the bytes from [`Evidence::to_saved`]. Returns `None` if they are damaged or have another version.
     #[must_use]
     pub fn from_saved(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > MOST_BYTES {
+            return None;
+        }
         let r = &mut Reader(bytes);
         if r.number()? != VERSION {
             return None;
         }
         let mut evidence = Self {
             span_ns: r.option(|r| Some((r.signed()?, r.signed()?)))?,
+            digest: Some(r.number()?),
             notes: r.list(Reader::text)?,
             listed_ns: r.option(Reader::signed)?,
             ..Self::default()
@@ -56,8 +62,15 @@ impl Evidence {
         let stacks = &mut evidence.stacks;
         let texts: Vec<TextId> = r.list(|r| Some(stacks.texts.id(&r.text()?)))?;
         let text = |r: &mut Reader<'_>| texts.get(r.index()?).copied();
+        let mut names = 0;
         let frames: Vec<FrameId> = r.list(|r| {
             let (class, method) = (text(r)?, text(r)?);
+            // Several frames can have one long name, and each stores it.
+            let length = |id| stacks.texts.text(id).len();
+            names += length(class) + length(method);
+            if names > MOST_NAMES {
+                return None;
+            }
             let line = i32::try_from(r.signed()?).ok()?;
             let [class, method] = [class, method].map(|id| stacks.texts.text(id).to_owned());
             Some(stacks.frame(&class, &method, line))
@@ -89,6 +102,7 @@ impl Evidence {
             w.signed(from);
             w.signed(to);
         });
+        w.number(self.digest());
         let notes: Vec<&String> = self.notes.iter().chain(&note).collect();
         w.list(&notes, |w, note| w.text(note));
         w.option(self.listed_ns, Writer::signed);
@@ -124,6 +138,32 @@ impl Evidence {
         w.0
     }
 
+    /// Returns what a reader has to know about the saved evidence: what the recording lacks, and how many samples are
+    /// left out.
+    #[must_use]
+    pub fn saved_notes(&self) -> Vec<String> {
+        let (_, note) = self.thinned(MOST_SAMPLES);
+        self.notes.iter().cloned().chain(note).collect()
+    }
+
+    /// Returns a number that identifies the recording. Evidence that was saved has the number of the whole evidence.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.digest.unwrap_or_else(|| {
+            let mut w = Writer::default();
+            w.option(self.span_ns, |w, (from, to)| {
+                w.signed(from);
+                w.signed(to);
+            });
+            w.list(&self.seen, |w, seen| {
+                w.option(seen.at_ns, Writer::signed);
+                w.flag(seen.survived);
+                w.number(seen.weight);
+            });
+            hprof::bytes::hash(&w.0)
+        })
+    }
+
     /// Returns at most `most` samples. Samples of live objects have priority. If samples are left out, also returns a
     /// sentence with their number.
     fn thinned(&self, most: usize) -> (Vec<Seen>, Option<String>) {
@@ -145,7 +185,8 @@ impl Evidence {
     }
 }
 
-/// Keeps every n-th sample with n times its weight, so that at most `most` remain.
+/// Keeps at most `most` samples. Entries of profiles have very different weights, so those that weigh more than a
+/// sample after thinning are kept as they are. Of the others, every n-th is kept with n times its weight.
 fn every(samples: &mut Vec<Seen>, most: usize) {
     if samples.len() <= most {
         return;
@@ -154,12 +195,17 @@ fn every(samples: &mut Vec<Seen>, most: usize) {
         samples.clear();
         return;
     }
-    let step = samples.len().div_ceil(most);
-    let kept = samples.iter().step_by(step).map(|seen| Seen {
+    let total: u128 = samples.iter().map(|seen| u128::from(seen.weight)).sum();
+    let large = u64::try_from(2 * total / most as u128).unwrap_or(u64::MAX);
+    let (mut kept, rest): (Vec<Seen>, Vec<Seen>) =
+        samples.iter().partition(|seen| seen.weight > large);
+    // At most half of the samples weigh more than twice the mean of `most` samples.
+    let step = rest.len().div_ceil(most - kept.len()).max(1);
+    kept.extend(rest.iter().step_by(step).map(|seen| Seen {
         weight: seen.weight.saturating_mul(step as u64),
         ..*seen
-    });
-    *samples = kept.collect();
+    }));
+    *samples = kept;
 }
 
 impl Fit {
@@ -407,6 +453,31 @@ mod tests {
         );
         assert_eq!(same.notes, whole.notes);
         assert!(!saved.windows(8).any(|part| part == b"not used"));
+    }
+
+    #[test]
+    fn heavy_entries_of_a_profile_are_kept() {
+        let mut samples = evidence(10_001).seen;
+        for seen in &mut samples {
+            seen.weight = 2;
+        }
+        samples[5_000].weight = 1 << 30;
+        every(&mut samples, 100);
+        assert!(samples.len() <= 100, "{}", samples.len());
+        let heavy: Vec<u64> = samples
+            .iter()
+            .map(|s| s.weight)
+            .filter(|&w| w > 1000)
+            .collect();
+        assert_eq!(heavy, [1 << 30]);
+    }
+
+    #[test]
+    fn saved_evidence_has_the_number_of_the_recording() {
+        let whole = evidence(MOST_SAMPLES as u32 * 2);
+        let saved = Evidence::from_saved(&whole.to_saved()).unwrap();
+        assert_eq!(saved.digest(), whole.digest());
+        assert_ne!(saved.digest(), evidence(40).digest());
     }
 
     #[test]

@@ -81,6 +81,17 @@ impl Report {
         self.warnings.insert(0, why);
     }
 
+    /// Sets `left_out` to the parts that are left out of the reports on the listed suspects.
+    pub fn list_left_out(&mut self) {
+        let is_missing = |part: &&str| {
+            self.suspects
+                .iter()
+                .any(|s| s.left_out.iter().any(|own| own == part))
+        };
+        let parts = left_out::ALL.into_iter().filter(is_missing);
+        self.left_out = parts.map(str::to_owned).collect();
+    }
+
     /// Returns the bytes by which the reachable heap grew; 0 if it did not grow.
     #[must_use]
     pub fn grown_bytes(&self) -> u64 {
@@ -360,6 +371,26 @@ pub struct Suspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub joined: Option<String>,
+    /// The parts of this suspect's report that are left out because the last argument is a summary, not a dump.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1))]
+    pub left_out: Vec<String>,
+}
+
+/// The parts of a report that can be left out, in the order in which reports list them.
+pub mod left_out {
+    /// Other fields that hold the same objects, and the id of the holder.
+    pub const PATHS: &str = "references on other paths";
+    /// Evidence about a place that is too small for the summary.
+    pub const EVIDENCE: &str = "limits and known leak patterns of small suspects";
+    /// Threads on the path.
+    pub const THREADS: &str = "names and states of threads";
+    /// Stacks of a recording.
+    pub const CONTENT: &str = "stacks of the recording for small suspects";
+    /// Commands that read objects.
+    pub const COMMANDS: &str = "next commands";
+    /// All of them.
+    pub const ALL: [&str; 5] = [PATHS, EVIDENCE, THREADS, CONTENT, COMMANDS];
 }
 
 impl Suspect {

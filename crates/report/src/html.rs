@@ -159,7 +159,7 @@ pub fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
         cut.push("Suspects that grew less are not shown; --top N shows more.".to_owned());
     }
     let left_out = crate::explained::left_out(report);
-    cut.extend(left_out.map(|parts| format!("{}.", crate::capitalized(&parts))));
+    cut.extend(left_out.map(|parts| crate::capitalized(&parts)));
     let embedded = cut_to_budget(report, &mut cut);
     let (allocated, focus) = (view.allocated.as_ref(), view.focus.as_ref());
     let stacks = allocated.map(|a| Stacks::new(a, focus, Names::Functions));

@@ -48,8 +48,8 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{}.{}%", permille / 10, permille % 10)
 }
 
-/// A probability in thousandths. The text is rounded down, so that it never shows a higher probability:
-/// `probability 0.9`, `probability 0.04`, `probability below 0.01`.
+/// A probability in thousandths. Formats it with one digit, or with two below 0.1: `probability 0.9`,
+/// `probability 0.04`, `probability below 0.01`. Shows at most 0.9, because an estimate is never certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability(pub u64);
 
@@ -57,8 +57,8 @@ impl fmt::Display for Probability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0..10 => f.write_str("probability below 0.01"),
-            10..100 => write!(f, "probability 0.0{}", self.0 / 10),
-            _ => write!(f, "probability 0.{}", (self.0 / 100).min(9)),
+            10..95 => write!(f, "probability 0.0{}", (self.0 + 5) / 10),
+            _ => write!(f, "probability 0.{}", ((self.0 + 50) / 100).min(9)),
         }
     }
 }
@@ -80,11 +80,20 @@ mod tests {
 
     #[test]
     fn a_probability_never_looks_like_zero_or_one() {
-        let shown = [0, 10, 99, 100, 749, 934, 1000].map(|p| Probability(p).to_string());
+        let shown = [0, 10, 94, 95, 749, 750, 934, 1000].map(|p| Probability(p).to_string());
         let digits = shown.map(|text| text.replace("probability ", ""));
         assert_eq!(
             digits,
-            ["below 0.01", "0.01", "0.09", "0.1", "0.7", "0.9", "0.9"]
+            [
+                "below 0.01",
+                "0.01",
+                "0.09",
+                "0.1",
+                "0.7",
+                "0.8",
+                "0.9",
+                "0.9"
+            ]
         );
     }
 }

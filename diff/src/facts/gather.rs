@@ -57,6 +57,7 @@ impl Facts {
         let containers = containers::containers_at(last, &aligned, fields);
         aligned.mark_containers(containers.iter().cloned());
         let usages = Usages::of(snapshot);
+        let [command] = snapshot.system_properties(["sun.java.command"]);
         let (classes, of_step) = classes(snapshot, trie);
         let mut places = Places {
             usages: &usages,
@@ -83,6 +84,7 @@ impl Facts {
             shows_parked_frames: snapshot.shows_parked_frames(),
             unwatched: usages.unwatched(),
             unpacked_bytes: snapshot.source().len() as u64,
+            command: command.map(|command| hprof::bytes::hash(command.trim().as_bytes())),
         })
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct Facts {
     pub(crate) unwatched: u64,
     /// Size of the decompressed dump in bytes.
     pub(crate) unpacked_bytes: u64,
+    /// Hash of the JVM's command (`sun.java.command`).
+    pub(crate) command: Option<u64>,
 }
 
 /// The class of a trie node's objects, as an index of [`Facts::classes`].

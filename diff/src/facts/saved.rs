@@ -63,6 +63,7 @@ impl Facts {
         e.flag(self.shows_parked_frames);
         e.u64(self.unwatched);
         e.u64(self.unpacked_bytes);
+        e.option(self.command, Encoder::u64);
     }
 
     /// Reads what [`Facts::encode`] wrote, for a trie with `steps` nodes.
@@ -114,6 +115,7 @@ impl Facts {
             shows_parked_frames: d.flag()?,
             unwatched: figure(d)?,
             unpacked_bytes: figure(d)?,
+            command: d.option(Decoder::u64)?,
         })
     }
 }

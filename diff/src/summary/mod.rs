@@ -108,6 +108,13 @@ impl Summary {
         Some(self.facts.as_ref()?.unpacked_bytes)
     }
 
+    /// Returns the [hash](hprof::bytes::hash) of the JVM's command. Only summaries from summary files have it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn command_hash(&self) -> Option<u64> {
+        self.facts.as_ref()?.command
+    }
+
     /// Summarizes a dump. `path` is the name that the report gives it.
     ///
     /// Cost: one pass over the file and one over the dominator tree, with two bytes of memory for each object during

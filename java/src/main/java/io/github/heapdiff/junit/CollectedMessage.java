@@ -7,11 +7,15 @@ import java.util.Optional;
 final class CollectedMessage {
     private CollectedMessage() {}
 
-    /** {@code frame} is the method whose local variable holds the object. {@code allocation} may be null. */
+    /**
+     * {@code collections} is 0 if the JVM ignores requests for a GC, so that only the dump ran one. {@code frame} is the
+     * method whose local variable holds the object. {@code allocation} may be null.
+     */
     static String of(
             String type, int collections, ObjectPath path, Optional<String> frame, Allocation allocation, Optional<Path> keptIn) {
         StringBuilder text = new StringBuilder();
-        text.append(String.format("%s was not collected in %d GCs, because this path keeps it alive:%n%n", type, collections));
+        String when = collections == 0 ? "by the GC of a heap dump" : "in " + collections + " GCs";
+        text.append(String.format("%s was not collected %s, because this path keeps it alive:%n%n", type, when));
         GrowthMessage.line(text, "root", path.root());
         frame.ifPresent(name -> GrowthMessage.line(text, "in", name));
         GrowthMessage.lines(text, "path", path.steps());
