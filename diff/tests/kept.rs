@@ -9,7 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use heapdiff_diff::{Comparison, Filter, Summary};
+use common::app::App;
+use heapdiff_diff::{Comparison, Filter, Summary, Verdict};
 use heapdiff_mapping::Mapping;
 use hprof::index::IndexFault;
 use hprof::{NameMapping, Options, Refs, Silent, Snapshot};
@@ -188,6 +189,57 @@ fn comparisons_of_summary_files_are_the_same() {
         let report = common::of_files(&paths);
         assert_eq!(report.snapshots.len(), names.len());
     }
+}
+
+/// A summary has facts about a limited number of places. It cannot show that a smaller place has no limit, so the
+/// verdict on this place is less certain than that of the dumps.
+#[test]
+fn a_place_without_facts_is_not_called_a_leak() {
+    let folder = tempfile::tempdir().unwrap();
+    let dumps: Vec<PathBuf> = (0..3)
+        .map(|step: usize| {
+            let mut app = App::at(1_000_000 + 60_000 * step as u64);
+            // Class objects are larger places than the list that grows.
+            for number in 0..1100 {
+                let class = app.class(&format!("com.acme.Table{number}"), &[], &["rows"]);
+                let rows = app.bytes(24 << 10);
+                app.heap.set_static(class, "rows", rows);
+            }
+            let row = app.class("com.acme.Row", &["body"], &[]);
+            let holder = app.class("com.acme.Log", &[], &["rows"]);
+            let rows = app.rows(row, 10 + 45 * step, 150);
+            let rows = app.array(rows);
+            app.heap.set_static(holder, "rows", rows);
+            let dump = folder.path().join(step.to_string());
+            fs::write(&dump, app.heap.build()).unwrap();
+            dump
+        })
+        .collect();
+    let opened: Vec<Opened> = dumps
+        .into_iter()
+        .map(|dump| Opened::new(dump, Refs::Soft))
+        .collect();
+    let summaries: Vec<Summary> = opened.iter().map(|o| o.summary.clone()).collect();
+    let last = &opened.last().unwrap().snapshot;
+    let of_dumps = Comparison::new(&summaries, last).unwrap();
+    let of_dumps = of_dumps.report(&Filter::default()).suspects.remove(0);
+    let read: Vec<Summary> = opened
+        .iter()
+        .map(|opened| {
+            let file = folder.path().join("saved.heap");
+            fs::write(&file, opened.summary.to_file(&opened.snapshot).unwrap()).unwrap();
+            Summary::from_file(&file, &options(Refs::Soft), String::new()).unwrap()
+        })
+        .collect();
+    let report = Comparison::from_summaries(&read).unwrap();
+    let report = report.report(&Filter::default());
+    let of_summaries = &report.suspects[0];
+    assert_eq!(of_dumps.holder, "com.acme.Log.rows");
+    assert_eq!(of_summaries.holder, of_dumps.holder);
+    assert_eq!(of_dumps.verdict, Verdict::Leak);
+    assert_eq!(of_summaries.verdict, Verdict::Growth);
+    let part = "limits and known leak patterns of small suspects";
+    assert!(report.left_out.iter().any(|own| own == part));
 }
 
 /// A summary file of an earlier version replaces a dump, except the last one.

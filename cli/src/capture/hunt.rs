@@ -68,7 +68,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     if let Some(agent) = agent {
         match start_agent(hunt, &jvm, &folder, agent, wanted) {
             Ok(watched) => watch = watched,
-            Err(not) if not.is_impossible && hunt.fork != Forking::Always => {
+            Err(not) if not.is_impossible && !hunt.needs_agent => {
                 if !wanted.quiet {
                     let why = not.failure.message.trim_end_matches('.');
                     messages::print_done(&format!(

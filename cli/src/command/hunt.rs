@@ -151,6 +151,7 @@ impl HuntArgs {
             jvm: self.jvm,
             agent: attaches.then_some(agent),
             record,
+            needs_agent: self.fork || setup.is_any(Format::has_only_stacks),
             what: self.what,
             fork: if self.fork {
                 Forking::Always
