@@ -43,6 +43,9 @@ pub(crate) struct Summarize {
     /// allocated each suspect; may be repeated
     #[arg(long, value_name = "FILE", value_parser = input())]
     recording: Vec<PathBuf>,
+    /// Write a smaller summary, faster, which cannot be the last argument of a comparison
+    #[arg(long, conflicts_with = "recording")]
+    baseline: bool,
     #[command(flatten)]
     work: WorkArgs,
 }
@@ -65,7 +68,12 @@ impl Summarize {
         }
         messages::mapping(&setup);
         joined::save(recordings, &mut summary, &snapshot)?;
-        let file = summary.to_file(&snapshot).ok_or_else(|| {
+        let file = if self.baseline {
+            summary.to_baseline(&snapshot)
+        } else {
+            summary.to_file(&snapshot)
+        };
+        let file = file.ok_or_else(|| {
             Failure::usage(format!(
                 "{}: the summary would be larger than 1 GiB, because every allocation was sampled; set the agent option `interval` to sample fewer allocations",
                 self.dump.display()
@@ -102,11 +110,11 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
     }))
 }
 
-/// The failure for a comparison whose last argument is a summary that an earlier version of heapdiff wrote.
+/// The failure for a comparison whose last argument is a summary without facts.
 pub(super) fn old_summary_failure(summaries: &[Summary]) -> Failure {
     let last = summaries.last().map_or("", |summary| &summary.info.path);
     Failure::bad_input(format!(
-        "{last}: this summary cannot be the last argument, because an earlier version of heapdiff wrote it"
+        "{last}: this summary cannot be the last argument, because it was written with --baseline or by an earlier version of heapdiff"
     ))
     .with_hint("write a new summary of the dump: heapdiff summarize DUMP -o FILE.heap")
 }

@@ -71,6 +71,18 @@ impl Summary {
         (file.len() as u64 <= MOST_ALONE).then_some(file)
     }
 
+    /// Returns the bytes of a file as [`Summary::to_file`] does, but of one that cannot replace the last dump of a
+    /// comparison.
+    ///
+    /// Cost: one visit to each trie node and each sample.
+    #[must_use]
+    pub fn to_baseline(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
+        let content = self.encoded(snapshot.object_count());
+        Self::decoded(&content, None)?;
+        let file = file_kind(FILE_VERSION_WITHOUT_FACTS, snapshot.refs()).file(&content);
+        (file.len() as u64 <= MOST_ALONE).then_some(file)
+    }
+
     /// True if a file is a summary rather than a dump.
     #[must_use]
     pub fn is_file(path: &Path) -> bool {
