@@ -211,19 +211,18 @@ impl Task for Hunt {
         let given = &question.recordings;
         let compare = |files: &[PathBuf]| diff::run(setup, &hunted.dumps, (trace, files), question);
         let all: Vec<PathBuf> = given.iter().chain(&hunted.recording).cloned().collect();
-        let reports = match compare(&all) {
-            Err(failure) if !all.is_empty() => {
-                // If the comparison with our own recording alone succeeds, another recording caused the failure.
-                let ours: Vec<PathBuf> = hunted.recording.iter().cloned().collect();
-                let reports = match compare(&ours) {
-                    Err(_) if !ours.is_empty() => compare(&[])?,
-                    reports => reports?,
-                };
-                messages::warn(&format!("{}; the report is without it", failure.message));
-                reports
-            }
-            reports => reports?,
-        };
+        // A recording that cannot be used must not cost the report: try our own alone, then none.
+        let reports = compare(&all).or_else(|failure| {
+            let reports = match &hunted.recording {
+                None if given.is_empty() => return Err(failure),
+                Some(ours) if !given.is_empty() => {
+                    compare(std::slice::from_ref(ours)).or_else(|_| compare(&[]))
+                }
+                _ => compare(&[]),
+            }?;
+            messages::warn(&format!("{}; the report is without it", failure.message));
+            Ok(reports)
+        })?;
         let reports = each(reports, Report::Diff);
         let file = Output {
             file: Some(hunted.folder.join(kept)),

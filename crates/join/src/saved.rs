@@ -1,12 +1,12 @@
 //! Saves the evidence from a recording, for a summary file.
 //!
-//! Numbers are stored as in LEB128: seven bits in each byte, the lowest first. The evidence of one recording takes at
-//! most [`MOST_BYTES`]. If there are too many samples, only every n-th sample is saved, with n times its weight.
+//! The evidence of one recording takes at most [`MOST_BYTES`]. If there are too many samples, only every n-th sample is saved, with n times its weight.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use heapdiff_units::{counted, grouped};
+use hprof::index::{Decoder, Encoder};
 
 use crate::evidence::{Evidence, Seen};
 use crate::matching::Fit;
@@ -48,20 +48,20 @@ impl Evidence {
         if bytes.len() > MOST_BYTES {
             return None;
         }
-        let r = &mut Reader(bytes);
-        if r.number()? != VERSION {
+        let r = &mut Decoder(bytes);
+        if r.u64()? != VERSION {
             return None;
         }
         let mut evidence = Self {
-            span_ns: r.option(|r| Some((r.signed()?, r.signed()?)))?,
-            digest: Some(r.number()?),
-            notes: r.list(Reader::text)?,
-            listed_ns: r.option(Reader::signed)?,
+            span_ns: r.option(|r| Some((signed(r)?, signed(r)?)))?,
+            digest: Some(r.u64()?),
+            notes: r.list(Decoder::text)?,
+            listed_ns: r.option(signed)?,
             ..Self::default()
         };
         let stacks = &mut evidence.stacks;
         let texts: Vec<TextId> = r.list(|r| Some(stacks.texts.id(&r.text()?)))?;
-        let text = |r: &mut Reader<'_>| texts.get(r.index()?).copied();
+        let text = |r: &mut Decoder<'_>| texts.get(index(r)?).copied();
         let mut names = 0;
         let frames: Vec<FrameId> = r.list(|r| {
             let (class, method) = (text(r)?, text(r)?);
@@ -71,24 +71,24 @@ impl Evidence {
             if names > MOST_NAMES {
                 return None;
             }
-            let line = i32::try_from(r.signed()?).ok()?;
+            let line = r.u32()?.cast_signed();
             let [class, method] = [class, method].map(|id| stacks.texts.text(id).to_owned());
             Some(stacks.frame(&class, &method, line))
         })?;
-        let frame = |r: &mut Reader<'_>| frames.get(r.index()?).copied();
+        let frame = |r: &mut Decoder<'_>| frames.get(index(r)?).copied();
         let ids: Vec<StackId> = r.list(|r| Some(stacks.stack(r.list(frame)?)))?;
         let chains: Vec<ChainId> = r.list(|r| Some(stacks.chain(r.list(text)?)))?;
         evidence.seen = r.list(|r| {
             Some(Seen {
-                at_ns: r.option(Reader::signed)?,
+                at_ns: r.option(signed)?,
                 survived: r.flag()?,
                 class: text(r)?,
-                length: r.option(|r| u32::try_from(r.number()?).ok())?,
-                size: r.option(Reader::number)?,
-                weight: r.number()?.max(1),
-                count: r.number()?.min(MOST_COUNT),
-                stack: ids.get(r.index()?).copied()?,
-                chain: chains.get(r.index()?).copied()?,
+                length: r.option(Decoder::u32)?,
+                size: r.option(Decoder::u64)?,
+                weight: r.u64()?.max(1),
+                count: r.u64()?.min(MOST_COUNT),
+                stack: ids.get(index(r)?).copied()?,
+                chain: chains.get(index(r)?).copied()?,
             })
         })?;
         r.0.is_empty().then_some(evidence)
@@ -96,38 +96,38 @@ impl Evidence {
 
     fn saved(&self, most: usize) -> Vec<u8> {
         let (seen, note) = self.thinned(most);
-        let mut w = Writer::default();
-        w.number(VERSION);
+        let mut w = Encoder::default();
+        w.u64(VERSION);
         w.option(self.span_ns, |w, (from, to)| {
-            w.signed(from);
-            w.signed(to);
+            w.u64(from.cast_unsigned());
+            w.u64(to.cast_unsigned());
         });
-        w.number(self.digest());
+        w.u64(self.digest());
         let notes: Vec<&String> = self.notes.iter().chain(&note).collect();
         w.list(&notes, |w, note| w.text(note));
-        w.option(self.listed_ns, Writer::signed);
+        w.option(self.listed_ns.map(i64::cast_unsigned), Encoder::u64);
         // Only strings, frames, stacks and chains that a sample needs are saved.
         let mut ids = Ids::default();
         let keys = self.stacks.frame_keys();
-        let mut samples = Writer::default();
+        let mut samples = Encoder::default();
         samples.list(&seen, |w, seen| ids.sample(w, seen));
-        let mut chains = Writer::default();
+        let mut chains = Encoder::default();
         chains.list(&ids.chains.list.clone(), |w, chain| {
             let links = self.stacks.links(*chain);
-            w.list(links, |w, link| w.number(ids.texts.id(*link)));
+            w.list(links, |w, link| w.u32(ids.texts.id(*link)));
         });
-        let mut stacks = Writer::default();
+        let mut stacks = Encoder::default();
         stacks.list(&ids.stacks.list.clone(), |w, stack| {
             let frames = self.stacks.frames(*stack);
             let frames = frames.get(..MOST_FRAMES).unwrap_or(frames);
-            w.list(frames, |w, frame| w.number(ids.frames.id(*frame)));
+            w.list(frames, |w, frame| w.u32(ids.frames.id(*frame)));
         });
-        let mut frames = Writer::default();
+        let mut frames = Encoder::default();
         frames.list(&ids.frames.list.clone(), |w, frame| {
             let (class, method, line) = keys.get(*frame as usize).copied().unwrap_or_default();
-            w.number(ids.texts.id(class));
-            w.number(ids.texts.id(method));
-            w.signed(line.into());
+            w.u32(ids.texts.id(class));
+            w.u32(ids.texts.id(method));
+            w.u32(line.cast_unsigned());
         });
         w.list(&ids.texts.list, |w, text| {
             w.text(self.stacks.texts.text(*text));
@@ -150,15 +150,15 @@ impl Evidence {
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest.unwrap_or_else(|| {
-            let mut w = Writer::default();
+            let mut w = Encoder::default();
             w.option(self.span_ns, |w, (from, to)| {
-                w.signed(from);
-                w.signed(to);
+                w.u64(from.cast_unsigned());
+                w.u64(to.cast_unsigned());
             });
             w.list(&self.seen, |w, seen| {
-                w.option(seen.at_ns, Writer::signed);
+                w.option(seen.at_ns.map(i64::cast_unsigned), Encoder::u64);
                 w.flag(seen.survived);
-                w.number(seen.weight);
+                w.u64(seen.weight);
             });
             hprof::bytes::hash(&w.0)
         })
@@ -232,7 +232,7 @@ impl Fit {
             .map_or("none", |(_, word)| word)
     }
 
-    /// Returns the value with this word. Returns `None` if there is none.
+    /// Returns the value with this word, or `None`.
     #[must_use]
     pub fn from_saved(word: &str) -> Option<Self> {
         let mut all = Self::SAVED.into_iter();
@@ -244,15 +244,15 @@ impl Fit {
 #[derive(Default)]
 struct NewIds<T> {
     list: Vec<T>,
-    known: HashMap<T, u64>,
+    known: HashMap<T, u32>,
 }
 
 impl<T: Copy + Eq + Hash> NewIds<T> {
-    fn id(&mut self, old: T) -> u64 {
+    fn id(&mut self, old: T) -> u32 {
         let list = &mut self.list;
         *self.known.entry(old).or_insert_with(|| {
             list.push(old);
-            (list.len() - 1) as u64
+            (list.len() - 1) as u32
         })
     }
 }
@@ -266,125 +266,25 @@ struct Ids {
 }
 
 impl Ids {
-    fn sample(&mut self, w: &mut Writer, seen: &Seen) {
-        w.option(seen.at_ns, Writer::signed);
+    fn sample(&mut self, w: &mut Encoder, seen: &Seen) {
+        w.option(seen.at_ns.map(i64::cast_unsigned), Encoder::u64);
         w.flag(seen.survived);
-        w.number(self.texts.id(seen.class));
-        w.option(seen.length, |w, length| w.number(length.into()));
-        w.option(seen.size, Writer::number);
-        w.number(seen.weight);
-        w.number(seen.count);
-        w.number(self.stacks.id(seen.stack));
-        w.number(self.chains.id(seen.chain));
+        w.u32(self.texts.id(seen.class));
+        w.option(seen.length, Encoder::u32);
+        w.option(seen.size, Encoder::u64);
+        w.u64(seen.weight);
+        w.u64(seen.count);
+        w.u32(self.stacks.id(seen.stack));
+        w.u32(self.chains.id(seen.chain));
     }
 }
 
-#[derive(Default)]
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn number(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn signed(&mut self, value: i64) {
-        self.number(((value << 1) ^ (value >> 63)).cast_unsigned());
-    }
-
-    fn flag(&mut self, value: bool) {
-        self.0.push(u8::from(value));
-    }
-
-    fn text(&mut self, text: &str) {
-        self.number(text.len() as u64);
-        self.0.extend_from_slice(text.as_bytes());
-    }
-
-    fn option<T>(&mut self, value: Option<T>, one: impl FnOnce(&mut Self, T)) {
-        self.flag(value.is_some());
-        if let Some(value) = value {
-            one(self, value);
-        }
-    }
-
-    fn list<T>(&mut self, list: &[T], mut one: impl FnMut(&mut Self, &T)) {
-        self.number(list.len() as u64);
-        for item in list {
-            one(self, item);
-        }
-    }
+fn signed(d: &mut Decoder<'_>) -> Option<i64> {
+    Some(d.u64()?.cast_signed())
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let (&first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(first)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn index(&mut self) -> Option<usize> {
-        usize::try_from(self.number()?).ok()
-    }
-
-    fn signed(&mut self) -> Option<i64> {
-        let value = self.number()?;
-        Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
-    }
-
-    fn flag(&mut self) -> Option<bool> {
-        match self.byte()? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        }
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let length = self.index()?;
-        let (text, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        String::from_utf8(text.to_vec()).ok()
-    }
-
-    #[allow(
-        clippy::option_option,
-        reason = "the outer Option is None if the data is damaged, the inner Option is the value"
-    )]
-    fn option<T>(&mut self, one: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
-        if self.flag()? {
-            one(self).map(Some)
-        } else {
-            Some(None)
-        }
-    }
-
-    /// Reads a list. Each item takes at least one byte, so a wrong length ends the reading early.
-    fn list<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let length = self.index().filter(|&length| length <= self.0.len())?;
-        let mut list = Vec::new();
-        for _ in 0..length {
-            list.push(one(self)?);
-        }
-        Some(list)
-    }
+fn index(d: &mut Decoder<'_>) -> Option<usize> {
+    usize::try_from(d.u32()?).ok()
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub(super) fn fits(browser: &mut Browser, width: u32) -> Result<()> {
     ))?;
     fits.with_context(|| format!("the page is wider than the screen: {beyond}"))?;
     // Some parts do not show what is wider than them, for example `.suspect` (`content-visibility` in the style sheet).
-    // Such content does not make the page wider, so look for it in these parts.
+    // The page is not wider then, so look into these parts.
     let cut = browser.eval(
         "[...document.querySelectorAll('section, .suspect, .details dd, .about')].filter((e) => e.checkVisibility() \
          && e.scrollWidth > e.clientWidth + 1).map((e) => `${e.tagName}#${e.id}.${e.className}`).slice(0, 12).join(' ')",

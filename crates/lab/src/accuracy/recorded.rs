@@ -52,7 +52,7 @@ impl Options {
         (0..SETTINGS.len()).filter(move |&at| is_used(SETTINGS[at]))
     }
 
-    /// Returns the goal for the share of right answers, in percent. Returns `None` if there is none.
+    /// Returns the goal for the share of right answers, in percent. `None` means that only the share is reported.
     fn goal(&self, settings: usize, jdk: u32) -> Option<u32> {
         let is_default = SETTINGS[settings] == "default";
         match self.beside {
