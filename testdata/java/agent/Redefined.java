@@ -64,6 +64,8 @@ public class Redefined {
         int n = Integer.parseInt(args[0]);
         var in = new java.io.BufferedReader(new java.io.InputStreamReader(System.in));
         work(n);
+        // The first call allocates the constant. It must not happen later, because a sample of it would show the line of the constant.
+        One.text();
         System.out.println("READY");
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             if (line.equals("redefine")) redefine();
