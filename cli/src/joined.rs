@@ -43,7 +43,8 @@ fn failure(path: &Path, error: &EvidenceError) -> Failure {
 /// Joins recordings with dumps, oldest first. `last` is the last dump, if it is open. Returns `None` if there are no
 /// recordings. If the dumps are of several JVMs, the recordings are matched with the last dump alone.
 ///
-/// Recordings in summaries are joined, too. Fails if a recording is of another JVM.
+/// A recording in a summary is joined if the summary is of the JVM of the last dump. Otherwise it causes a warning.
+/// Fails if another recording is of another JVM.
 pub(crate) fn join(
     recordings: Recordings,
     summaries: &[Summary],
@@ -55,12 +56,18 @@ pub(crate) fn join(
     } else {
         0
     };
-    let summaries = &summaries[skipped..];
-    let mut matched = matched(recordings, summaries, last)?;
-    for (at, summary) in summaries.iter().enumerate() {
+    let mut matched = matched(recordings, &summaries[skipped..], last)?;
+    // Several summaries can have the same recording, so the last one decides.
+    for (at, summary) in summaries.iter().enumerate().rev() {
         for saved in &summary.recordings {
-            // Several summaries can have the same recording.
-            if summaries[..at].iter().any(|s| s.recordings.contains(saved)) {
+            if summaries[at + 1..].iter().any(|s| s.recordings.contains(saved)) {
+                continue;
+            }
+            if !is_of_last_jvm(summary, summaries, last) {
+                messages::warn(&format!(
+                    "{}: the recording {} in this summary is not used, because nothing shows that the last dump is of the same JVM",
+                    summary.info.path, saved.path
+                ));
                 continue;
             }
             let evidence = Evidence::from_saved(&saved.evidence);
@@ -76,6 +83,22 @@ pub(crate) fn join(
     }
     let taken: Vec<u64> = summaries.iter().map(|s| s.info.taken_ms).collect();
     Ok((!matched.is_empty()).then(|| Join::new(matched, &taken)))
+}
+
+/// True if a summary is of the JVM of the last dump.
+fn is_of_last_jvm(summary: &Summary, summaries: &[Summary], last: Option<&Snapshot>) -> bool {
+    let Some(newest) = summaries.last() else {
+        return false;
+    };
+    let command = command(last).map(|command| hprof::bytes::hash(command.as_bytes()));
+    let commands = summary.command_hash().zip(command.or(newest.command_hash()));
+    summary.info.path == newest.info.path
+        || (newest.is_of_jvm_of(summary) && commands.is_none_or(|(a, b)| a == b))
+}
+
+fn command(dump: Option<&Snapshot>) -> Option<String> {
+    let [command] = dump?.system_properties(["sun.java.command"]);
+    command
 }
 
 fn damaged_failure(summary: &Summary, saved: &SavedRecording) -> Failure {
@@ -119,10 +142,7 @@ fn matched(
     if recordings.is_empty() {
         return Ok(Vec::new());
     }
-    let command = last.and_then(|last| {
-        let [command] = last.system_properties(["sun.java.command"]);
-        command
-    });
+    let command = command(last);
     let summary_command = summaries.last().and_then(Summary::command_hash);
     let described: Vec<Dump> = summaries
         .iter()

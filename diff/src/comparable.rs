@@ -56,6 +56,12 @@ impl Summary {
             .iter()
             .any(|d| matches!(d, Doubt::Apart(..)))
     }
+
+    /// True if something shows that two dumps are of one JVM, and nothing shows the opposite.
+    #[must_use]
+    pub fn is_of_jvm_of(&self, earlier: &Self) -> bool {
+        self.origin.is_of_jvm_of(&earlier.origin)
+    }
 }
 
 /// Returns the reason why the figures of one dump may be wrong. Returns `None` if there is no such reason.

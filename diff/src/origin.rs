@@ -98,13 +98,21 @@ impl Origin {
         // been loaded twice. If the random number is known, it therefore decides.
         match (earlier.salt, self.salt, earlier.agent, self.agent) {
             (Some(a), Some(b), ..) if a != b => Some(Apart::Jvms(
-                "the agents generated different random ids".to_owned(),
+                "the JDK generated another random number when each started".to_owned(),
             )),
             (None, _, Some(a), Some(b)) | (_, None, Some(a), Some(b)) if a != b => Some(
                 Apart::Jvms("their agents started at different times".to_owned()),
             ),
             _ => None,
         }
+    }
+
+    /// True if the JVM is known, and an earlier dump is of the same one. The version alone is enough, as for recordings.
+    pub(crate) fn is_of_jvm_of(&self, earlier: &Self) -> bool {
+        let are_equal = (self.salt.is_some() && self.salt == earlier.salt)
+            || (self.agent.is_some() && self.agent == earlier.agent)
+            || (self.version.is_some() && self.version == earlier.version);
+        are_equal && self.difference_from(earlier).is_none()
     }
 }
 
@@ -181,7 +189,7 @@ mod tests {
         assert_eq!(said(&first, &run(Some(7), Some((1, 60)), "17")), "None");
         assert_eq!(said(&first, &run(None, None, "17")), "None");
         let others = [
-            (run(Some(8), None, "17"), "different random ids"),
+            (run(Some(8), None, "17"), "another random number"),
             (run(Some(7), Some((2, 50)), "17"), "processes 1 and 2"),
             (
                 run(None, Some((1, 60)), "17"),
@@ -191,6 +199,11 @@ mod tests {
         ];
         for (other, why) in others {
             assert!(said(&first, &other).contains(why), "{other:?}");
+            assert!(!other.is_of_jvm_of(&first), "{other:?}");
         }
+        assert!(run(Some(7), None, "17").is_of_jvm_of(&first));
+        assert!(run(None, None, "17").is_of_jvm_of(&first));
+        let unknown = origin(&["a.Shop"]);
+        assert!(!unknown.is_of_jvm_of(&first), "nothing is known");
     }
 }

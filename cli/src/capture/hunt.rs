@@ -66,13 +66,15 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     let forker = agent.as_ref().map(|(library, ..)| library.clone());
     let mut forker = forker.filter(|_| hunt.fork != Forking::Never);
     if let Some(agent) = agent {
+        let options = agent.1;
         match start_agent(hunt, &jvm, &folder, agent, wanted) {
             Ok(watched) => watch = watched,
             Err(not) if not.is_impossible && !hunt.needs_agent => {
                 if !wanted.quiet {
                     let why = not.failure.message.trim_end_matches('.');
                     messages::print_done(&format!(
-                        "{why}; so the hunt records with Flight Recorder instead"
+                        "{why}; so the hunt records with Flight Recorder instead{}",
+                        without(hunt.enough.is_some(), options)
                     ));
                 }
                 (forker, records) = (None, true);
@@ -120,6 +122,15 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
         trace,
         recording,
     })
+}
+
+/// Returns what a hunt without the agent lacks, as the end of a sentence.
+fn without(trace: bool, options: &str) -> String {
+    let trace = if trace { ", without a trace" } else { "" };
+    if options.is_empty() {
+        return trace.to_owned();
+    }
+    format!("{trace}, without the agent options {options}")
 }
 
 /// Starts a recording. If the JVM cannot record, prints the reason and returns `None`.
