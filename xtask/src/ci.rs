@@ -5,9 +5,9 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::ValueEnum;
 
-use heapdiff_lab::{Measurement, java, run, tools};
+use heapdiff_lab::{Measurement, java, run};
 
-use crate::{browser, fuzz, install, junit, metrics, package, parquet, schemas};
+use crate::{browser, fuzz, install, junit, metrics, package, parquet, schemas, tests};
 
 /// Options of `cargo xtask ci`.
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ impl Step {
             Self::Deny => {
                 run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))
             }
-            Self::Test => test(),
+            Self::Test => tests::test(),
             Self::Junit => junit::junit(&junit::Options::default()),
             Self::Browser => browser::browser(&browser::Options::plain()),
             Self::Parquet => parquet::parquet(),
@@ -89,20 +89,6 @@ pub(crate) fn ci(options: &Options) -> Result<()> {
         println!("==> {step:?} took {} s", start.elapsed().as_secs());
     }
     Ok(())
-}
-
-/// Runs all tests. They are optimised, because some of them read heaps of millions of objects.
-pub(crate) fn test() -> Result<()> {
-    let home = java::ensure_jdk()?;
-    tools::ensure_readers()?;
-    let mut tests = run::cargo();
-    tests.args(["test", "--workspace", "--release", "--locked"]);
-    // Run two test threads for each core, because most tests spend much of their time waiting for JVMs.
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    tests.env("RUST_TEST_THREADS", (2 * cores).to_string());
-    // These fuzzing runs are short. `cargo xtask fuzz` has longer ones.
-    tests.env("FUZZ_SECONDS", "1");
-    run::run(tests.env("JAVA_HOME", home.home()))
 }
 
 /// Regenerates the dumps and the recordings in testdata. If `joined` is true, regenerates only those that are joined.

@@ -14,6 +14,7 @@ mod package;
 mod parquet;
 mod schemas;
 mod shrunk;
+mod tests;
 mod tryout;
 
 use clap::{Parser, Subcommand};
@@ -82,7 +83,7 @@ fn main() -> anyhow::Result<()> {
         Task::Dist(options) => dist::dist(&options),
         Task::Package(options) => package::package(&options),
         Task::Ci(options) => ci::ci(&options),
-        Task::Test => ci::test(),
+        Task::Test => tests::test(),
         Task::Fuzz(options) => fuzz::fuzz(&options),
         Task::Dumps { joined } => ci::dumps(joined),
         Task::Languages => languages::languages(),
