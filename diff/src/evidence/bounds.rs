@@ -703,7 +703,6 @@ pub(crate) fn field_limits(context: &SuspectContext<'_>, step: StepId) -> Vec<Fi
         return Vec::new();
     };
     let classes = snapshot.classes();
-    let some: Vec<ObjectIndex> = context.members(step, LOOKED_AT);
     let fields = classes.chain(class).flat_map(|c| {
         let runtime = names::is_runtime(snapshot, c);
         let fields = classes[c].fields.iter();
@@ -718,6 +717,11 @@ pub(crate) fn field_limits(context: &SuspectContext<'_>, step: StepId) -> Vec<Fi
         };
         fields.filter(move |f| own(&f.name)).map(move |f| (c, f))
     });
+    let mut fields = fields.peekable();
+    if fields.peek().is_none() {
+        return Vec::new();
+    }
+    let some: Vec<ObjectIndex> = context.members(step, LOOKED_AT);
     let limit = |(c, field): (ClassIndex, &Field)| {
         let values = context.number(&some, &field.name).into_iter();
         let values: Option<Vec<u64>> = values.map(|v| u64::try_from(v?).ok()).collect();
