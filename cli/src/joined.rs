@@ -60,7 +60,10 @@ pub(crate) fn join(
     // Several summaries can have the same recording, so the last one decides.
     for (at, summary) in summaries.iter().enumerate().rev() {
         for saved in &summary.recordings {
-            if summaries[at + 1..].iter().any(|s| s.recordings.contains(saved)) {
+            if summaries[at + 1..]
+                .iter()
+                .any(|s| s.recordings.contains(saved))
+            {
                 continue;
             }
             if !is_of_last_jvm(summary, summaries, last) {
@@ -91,7 +94,9 @@ fn is_of_last_jvm(summary: &Summary, summaries: &[Summary], last: Option<&Snapsh
         return false;
     };
     let command = command(last).map(|command| hprof::bytes::hash(command.as_bytes()));
-    let commands = summary.command_hash().zip(command.or(newest.command_hash()));
+    let commands = summary
+        .command_hash()
+        .zip(command.or(newest.command_hash()));
     summary.info.path == newest.info.path
         || (newest.is_of_jvm_of(summary) && commands.is_none_or(|(a, b)| a == b))
 }
