@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use heapdiff_units::grouped;
+use heapdiff_units::{counted, grouped};
 
 use crate::ids::ObjectId;
 use crate::records::record::{sub, tag};
@@ -129,6 +129,8 @@ pub enum Flaw {
     },
     /// The dump leaves out null elements at the end of object arrays.
     NoTrailingNulls,
+    /// The dump has flattened values, which are part of other objects. `classes` is the number of their classes.
+    FlattenedValues { values: u64, classes: usize },
     /// The JVM's properties contradict the layout. `mode` is `java.vm.compressedOopsMode`.
     OtherLayout {
         mode: Option<String>,
@@ -173,6 +175,7 @@ impl Flaw {
                 | Self::NoVirtualStacks { .. }
                 | Self::AssumedSizes { .. }
                 | Self::NoTrailingNulls
+                | Self::FlattenedValues { .. }
                 | Self::OtherLayout { .. }
                 | Self::ZeroedInstances { .. }
         )
@@ -383,6 +386,12 @@ impl fmt::Display for Flaw {
             }
             Self::NoTrailingNulls => f.write_str(
                 "object arrays may be longer than in this dump: the hprof agent of JDK 8 leaves out null elements at the end",
+            ),
+            Self::FlattenedValues { values, classes } => write!(
+                f,
+                "{} of {}: their bytes count in the objects and arrays that contain them",
+                counted(*values, "flattened value"),
+                counted(*classes as u64, "class")
             ),
             Self::OtherLayout {
                 mode,

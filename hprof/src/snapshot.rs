@@ -75,6 +75,7 @@ impl Dump {
         }
         all.extend(short_bodies(short));
         all.extend(self.sizes.doubts());
+        all.extend(flattened_values(stats));
         all.extend(lost_locals(&self.classes, stats));
         let own = self.source.number() + 1;
         let later = match (self.outline.next_heap, self.outline.next_dump) {
@@ -87,6 +88,13 @@ impl Dump {
         all.dedup();
         self.warnings = all;
     }
+}
+
+/// Returns the warning about objects that are part of other objects.
+fn flattened_values(stats: &Stats) -> Option<Warning> {
+    let values = stats.flattened();
+    let classes = stats.classes.iter().filter(|c| c.flattened > 0).count();
+    (values > 0).then(|| Warning::new(&Flaw::FlattenedValues { values, classes }))
 }
 
 /// Returns the warning about virtual threads, for forked dumps of agents that recorded no layout. These agents did not
@@ -234,8 +242,8 @@ impl Analysed {
             return Ok(None);
         }
         let is_in_order = scanned.runs.are_disjoint() && !scanned.stats.has_unaligned_ids();
-        if !is_in_order || plan.classes.forked.is_some() {
-            build::measure_gaps(&plan.classes, &map, &mut scanned, graph.split);
+        if !is_in_order || plan.has_flattened || plan.classes.forked.is_some() {
+            build::measure_gaps(plan, &map, &mut scanned, graph.split);
         }
         let sizes = Sizes::infer(
             &plan.classes,
@@ -666,7 +674,10 @@ impl Snapshot {
     #[must_use]
     pub fn class_of(&self, object: ObjectIndex) -> Option<ClassIndex> {
         match self.shapes.decode(self.shape(object)) {
-            Shape::Instance(class) | Shape::Array(class, _) => Some(class),
+            Shape::Instance(class)
+            | Shape::Flattened(class)
+            | Shape::Array(class, _)
+            | Shape::ValueArray(class, _) => Some(class),
             Shape::ClassObject(_) => None,
         }
     }
@@ -689,6 +700,7 @@ impl Snapshot {
     pub fn array_length(&self, object: ObjectIndex) -> Option<u32> {
         match self.shapes.decode(self.shape(object)) {
             Shape::Array(class, len) if self.dump.classes[class].element.is_some() => Some(len),
+            Shape::ValueArray(_, len) => Some(len),
             _ => None,
         }
     }

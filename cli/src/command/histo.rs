@@ -83,6 +83,7 @@ fn report(
             loader: (!class.loader.is_null()).then(|| class.loader.to_string()),
             objects: total.all.objects,
             shallow_bytes: total.all.bytes,
+            flattened: (total.flattened > 0).then_some(total.flattened),
             retained_bytes: graph.then_some(total.retained_bytes),
             reachable_objects: graph.then_some(total.reachable.objects),
             reachable_bytes: graph.then_some(total.reachable.bytes),

@@ -45,6 +45,11 @@ pub struct ClassRow {
     pub objects: u64,
     /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
+    /// Number of flattened values among these objects: values of a value class that are part of the object or array
+    /// that contains them. Their own shallow size is 0. Missing for other classes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub flattened: Option<u64>,
     /// Bytes that would be freed if all reachable instances were removed; null without --retained.
     pub retained_bytes: Option<u64>,
     /// Number of instances that a GC root reaches; null without --retained.

@@ -140,7 +140,10 @@ impl Snapshot {
         let mut totals = self.totals.clone();
         let class_class = self.class_class().map_or(NONE, |c| c.0);
         let class_of = |shape: u32| match self.shapes.decode(shape) {
-            Shape::Instance(class) | Shape::Array(class, _) => class.0,
+            Shape::Instance(class)
+            | Shape::Flattened(class)
+            | Shape::Array(class, _)
+            | Shape::ValueArray(class, _) => class.0,
             Shape::ClassObject(_) => class_class,
         };
         let short: Vec<u32> = (0..self.shapes.first_long().min(IN_TABLES))

@@ -118,7 +118,10 @@ impl Snapshot {
         let class_class = self.class_class();
         let class_of: Vec<u32> = (0..graph.object_count() as u32)
             .map(|o| match self.shapes.decode(self.shape(ObjectIndex(o))) {
-                Shape::Instance(class) | Shape::Array(class, _) => class.0,
+                Shape::Instance(class)
+                | Shape::Flattened(class)
+                | Shape::Array(class, _)
+                | Shape::ValueArray(class, _) => class.0,
                 Shape::ClassObject(_) => class_class.map_or(NONE, |c| c.0),
             })
             .collect();

@@ -52,17 +52,23 @@ impl RowCodes {
         if in_row == InRow::Elements {
             return Self::Elements;
         }
-        let (class, is_instance) = match shapes.decode(shape::plain(shape)) {
+        let plain = shape::plain(shape);
+        let (class, is_instance) = match shapes.decode(plain) {
             Shape::Array(class, _) if classes[class].element.is_some() => return Self::Elements,
+            Shape::ValueArray(..) => return Self::Elements,
             Shape::Array(class, _) => (class, false),
             Shape::Instance(class) | Shape::ClassObject(class) => (class, true),
+            Shape::Flattened(class) => {
+                let array = classes.layout(class.0).array;
+                (class, array == RecordLayout::NO_ARRAY)
+            }
         };
         let layout = classes.layout(class.0);
         let mut fields = classes.ref_offsets(layout).len();
         let referent = layout.referent != RecordLayout::NO_REFERENT;
         if let InRow::FieldsBut(nulls) = in_row
             && is_instance
-            && shape::has_mask(class.0, fields)
+            && shape::has_mask(plain, fields)
         {
             Self::Fields {
                 bits: ((1 << fields) - 1) & !nulls,

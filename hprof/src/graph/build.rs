@@ -80,6 +80,8 @@ impl Context<'_> {
             collect_ids: false,
             targets,
             classes_end: plan.classes_end,
+            flattened_below: plan.flattened_below,
+            has_flattened: plan.has_flattened,
             progress: self.progress,
             store: self.store,
         }
@@ -124,7 +126,11 @@ pub(crate) fn measure(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned>
         let pinned = vec![true; plan.classes.len()];
         context.phase("reading objects");
         let scanned = scan::scan(&context.job(plan, &pinned, NoTargets), &plan.pieces)?;
-        if attempt > 1 || !plan.learn_classes(context, &scanned) {
+        let learned = plan.learn_flattened(&scanned);
+        if plan.has_flattened {
+            return measure_by_address(context, plan);
+        }
+        if attempt > 1 || !(plan.learn_classes(context, &scanned) || learned) {
             return if scanned.runs.are_disjoint() && !scanned.stats.has_unaligned_ids() {
                 Ok(scanned)
             } else {
@@ -142,23 +148,32 @@ fn measure_by_address(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned>
     } = read_objects(context, plan, false)?;
     let split = split(&plan.classes, &scanned);
     let (map, _) = address_map(context, &mut scanned, ranks, split)?;
-    measure_gaps(&plan.classes, &map, &mut scanned, split);
+    measure_gaps(plan, &map, &mut scanned, split);
     Ok(scanned)
 }
 
 /// Measures the distances between objects that are neighbours in the heap.
-pub(crate) fn measure_gaps(
-    classes: &Classes,
-    map: &AddressMap,
-    scanned: &mut Scanned,
-    split: Split,
-) {
+pub(crate) fn measure_gaps(plan: &Plan, map: &AddressMap, scanned: &mut Scanned, split: Split) {
     let shape_of = |object: u32| match object.checked_sub(split.inner) {
         Some(leaf) => scanned.leaf_shapes[leaf as usize],
         None => shape::plain(scanned.inner_shapes[(object - split.classes) as usize]),
     };
     let (shapes, stats) = (&scanned.shapes, &mut scanned.stats);
-    gaps::measure(classes, map, shapes, split, shape_of, stats);
+    let flattened_below = if plan.has_flattened {
+        plan.flattened_below
+    } else {
+        0
+    };
+    let classes = &plan.classes;
+    gaps::measure(
+        classes,
+        map,
+        shapes,
+        split,
+        shape_of,
+        flattened_below,
+        stats,
+    );
 }
 
 /// Runs the passes that build the graph.

@@ -67,6 +67,23 @@ pub(crate) struct Plan {
     pub(crate) bare_leaves: bool,
     pub(crate) late_classes: LateClasses,
     pub(crate) reach: Option<Reach>,
+    /// Ids below this number are not addresses: HotSpot makes up the ids 1, 2, 3, ... for flattened values. 0 if such
+    /// ids are addresses.
+    pub(crate) flattened_below: u64,
+    /// True if a pass found flattened values.
+    pub(crate) has_flattened: bool,
+}
+
+/// Returns the number below which an id cannot be the address of an object. In JVMs with flattened values, the heap begins
+/// at 2 GiB or above.
+fn lowest_address(id_size: usize, dumps: &[ClassDump]) -> u64 {
+    const LOWEST: u64 = 1 << 30;
+    let ids = || dumps.iter().map(|class| class.id).filter(|&id| id != 0);
+    let are_addresses = id_size == 8 && ids().all(|id| id.is_multiple_of(8));
+    match ids().min() {
+        Some(lowest) if are_addresses => lowest.min(LOWEST),
+        _ => 0,
+    }
 }
 
 /// Classes that only the pass over the objects found.
@@ -111,7 +128,10 @@ impl Plan {
             bare_leaves: true,
             late_classes: LateClasses::default(),
             reach: None,
+            flattened_below: 0,
+            has_flattened: false,
         };
+        plan.flattened_below = lowest_address(id_size, &plan.dumps);
         plan.sample(source, id_size);
         plan
     }
@@ -224,9 +244,26 @@ impl Plan {
         found
     }
 
+    /// Changes the plan if a pass is the first that found flattened values. Returns true if the plan changed.
+    pub(crate) fn learn_flattened(&mut self, scanned: &Scanned) -> bool {
+        let low_ids = scanned.stats.low_ids;
+        if self.has_flattened || self.flattened_below == 0 || !low_ids.are_any() {
+            return false;
+        }
+        if low_ids.are_made_up() {
+            self.has_flattened = true;
+            // Made-up ids have no slot in an address range.
+            self.reach = None;
+        } else {
+            self.flattened_below = 0;
+        }
+        true
+    }
+
     /// Returns true if a pass found nothing that contradicts the plan. Otherwise, extends the plan for another pass.
     pub(crate) fn is_settled(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
-        if self.learn_classes(context, scanned) {
+        let learned = self.learn_flattened(scanned);
+        if self.learn_classes(context, scanned) || learned {
             return false;
         }
         if scanned.misplaced == 0 {

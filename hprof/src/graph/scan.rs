@@ -3,6 +3,8 @@
 //! The file is split into pieces of about a megabyte. The pieces are scanned in parallel, in batches. After each batch,
 //! the results of its pieces are appended in file order, so that objects get the same numbers on every run.
 
+mod append;
+mod flattened;
 #[cfg(test)]
 #[path = "scan_tests.rs"]
 mod tests;
@@ -14,8 +16,7 @@ use rayon::prelude::*;
 
 use crate::bytes::array::{Array, Store};
 use crate::bytes::source::Source;
-use crate::error::{Error, Result, Warning};
-use crate::flaw::Flaw;
+use crate::error::{Result, Warning};
 use crate::graph::address::{MarkWriter, Pending};
 use crate::graph::bare::{Kept, Sifter};
 use crate::graph::cut_arrays::CutArray;
@@ -31,7 +32,7 @@ use crate::records::outline::Segment;
 use crate::records::record::{ClassDump, Kind};
 use crate::records::walk::read_id;
 use crate::records::walk::{self, Damage, Object, Root, Visitor};
-use crate::sizes::shape::{self, Shapes};
+use crate::sizes::shape::{self, OF_VALUES, Shapes};
 use crate::sizes::stats::{Last, Stats};
 
 /// The referent of a soft or final reference. The reference counts only if no stronger path reaches the referent.
@@ -110,6 +111,9 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) targets: T,
     /// Class records before this offset are known.
     pub(crate) classes_end: usize,
+    /// See [`crate::graph::plan::Plan`].
+    pub(crate) flattened_below: u64,
+    pub(crate) has_flattened: bool,
     pub(crate) progress: &'a dyn Progress,
     pub(crate) store: &'a Store,
 }
@@ -327,6 +331,9 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     #[inline(always)]
     fn begin(&mut self, object: Object) {
         let stats = &mut self.worker.stats;
+        if object.id < self.job.flattened_below {
+            stats.low_ids.add_array();
+        }
         match self.previous {
             Some(previous) if object.id > previous => stats.gap(self.last, object.id - previous),
             previous => {
@@ -360,7 +367,9 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
                 part.inner_shapes.push(shape);
                 part.ends.push(part.targets.len() as u32);
             }
-            if let Some(marks) = &self.job.marks {
+            if let Some(marks) = &self.job.marks
+                && object.id >= self.job.flattened_below
+            {
                 match self.job.targets.start(marks, object.id) {
                     Some(slot) => marks.mark(&mut self.pending, slot, leaf),
                     None => self.record_misplaced(object.id),
@@ -505,7 +514,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         &mut self,
         body: &[u8],
         offsets: &[u32],
-        class: u32,
+        (class, shape): (u32, u32),
         fields: usize,
         count: &mut u32,
     ) -> Option<u32> {
@@ -518,7 +527,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
         let is_array = self.job.classes.layout(class).array != RecordLayout::NO_ARRAY;
         (offsets.len() < fields && !is_array)
-            .then(|| shape::truncated_shape(class, offsets.len()))
+            .then(|| shape::truncated_shape(shape, offsets.len()))
             .flatten()
     }
 
@@ -533,7 +542,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
 
     fn array_shape(&mut self, class: u32, array: u32, len: u32) -> u32 {
         self.shapes.short_array(array, len).unwrap_or_else(|| {
-            self.part.longs.push((class, len));
+            self.part.longs.push((class, len.min(OF_VALUES - 1)));
             self.shapes.long_array(self.part.longs.len() as u32 - 1)
         })
     }
@@ -542,20 +551,27 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
 impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
     #[inline(always)]
     fn instance(&mut self, object: Object, class_id: u64, body: &[u8]) {
-        self.begin(object);
+        let is_flattened = object.id < self.job.flattened_below;
+        if !is_flattened {
+            self.begin(object);
+        }
         let class = self.class_of(class_id);
         if class == NONE {
             self.last = Last::Nothing;
             return;
         }
-        self.last = Last::Instance {
-            class,
-            id: object.id,
-        };
+        if !is_flattened {
+            self.last = Last::Instance {
+                class,
+                id: object.id,
+            };
+        }
         let (classes, mut count, mut special) = (self.job.classes, 0, false);
         let (mut has_nulls, mut holds_class) = (false, false);
         let layout = classes.layout(class);
-        let mut shape = if layout.array == RecordLayout::NO_ARRAY {
+        let mut shape = if is_flattened {
+            self.flattened(object.id, class)
+        } else if layout.array == RecordLayout::NO_ARRAY {
             self.worker.stats.classes[class as usize].instances += 1;
             self.shapes.instance(class)
         } else {
@@ -574,11 +590,14 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
                 self.worker.stats.short_bodies += (offsets.len() - fit) as u64;
                 offsets = &offsets[..fit];
             }
+            if self.job.has_flattened {
+                self.note_flattened_fields(class, offsets, body);
+            }
             if !(T::COLLECT && self.job.tells_fields) {
                 for &at in offsets {
                     self.reference(read_id::<ID>(body, at as usize), &mut count);
                 }
-            } else if layout.array == RecordLayout::NO_ARRAY && shape::has_mask(class, fields) {
+            } else if layout.array == RecordLayout::NO_ARRAY && shape::has_mask(shape, fields) {
                 // Fields that the record is too short to contain count as null.
                 let mut nulls = (1 << fields) - (1 << offsets.len());
                 for (k, &at) in offsets.iter().enumerate() {
@@ -587,10 +606,11 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
                     self.reference(id, &mut count);
                 }
                 if nulls != 0 {
-                    shape = shape::with_nulls(class, nulls);
+                    shape = shape::with_nulls(shape, nulls);
                 }
             } else {
-                let cut = self.all_fields(body, offsets, class, fields, &mut count);
+                let of = (class, shape);
+                let cut = self.all_fields(body, offsets, of, fields, &mut count);
                 shape = cut.unwrap_or(shape);
                 has_nulls = true;
             }
@@ -619,11 +639,15 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             self.last = Last::Nothing;
             return;
         }
-        self.last = Last::Array {
-            kind: Kind::Object,
-            len,
+        let classes = self.job.classes;
+        self.last = match classes.is_filler(crate::ids::ClassIndex(class)) {
+            true => Last::Nothing,
+            false => Last::Array {
+                kind: Kind::Object,
+                len,
+            },
         };
-        let array = self.job.classes.layout(class).array;
+        let array = classes.layout(class).array;
         let (mut count, shape) = if array == RecordLayout::NO_ARRAY {
             // The dump is damaged: the class of an array is not an array class. Count the array as an instance.
             self.worker.stats.classes[class as usize].instances += 1;
@@ -633,6 +657,9 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
                 self.shapes.instance(class)
             };
             (0, shape)
+        } else if self.job.has_flattened {
+            self.note_cut(object, class, Kind::Object, len);
+            (0, self.array_with_values(class, array, elements))
         } else {
             self.worker.stats.array(array, len);
             self.note_cut(object, class, Kind::Object, len);
@@ -674,127 +701,4 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
     fn root(&mut self, root: Root) {
         self.part.roots.push(root);
     }
-}
-
-impl Scanned {
-    /// Appends the results of a batch, in file order.
-    fn append<T: Targets>(
-        &mut self,
-        job: &Job<'_, T>,
-        batch: &[Segment],
-        parts: &mut [ScannedPiece],
-    ) -> Result<()> {
-        let parts = &mut parts[..batch.len()];
-        let (mut target_base, mut long_base) = (self.targets.len(), self.shapes.longs.len());
-        let (mut inner_base, mut leaf_base) = (self.inner_shapes.len(), self.leaf_shapes.len());
-        let first_long = self.shapes.first_long();
-        // In each piece, object numbers and offsets start at 0. The final values are larger by the totals of all pieces
-        // before the piece.
-        let mut bases = Vec::with_capacity(parts.len());
-        for (part, &segment) in parts.iter_mut().zip(batch) {
-            bases.push((target_base as u32, long_base as u32));
-            target_base += part.targets.len();
-            long_base += part.longs.len();
-            self.pieces.push(Piece {
-                segment,
-                first_inner: inner_base as u32,
-                first_leaf: leaf_base as u32,
-            });
-            self.shapes.longs.append(&mut part.longs);
-            for referent in &part.referents {
-                self.referents.push(Referent {
-                    from: referent.from + inner_base as u32,
-                    ..*referent
-                });
-            }
-            for &(number, leaf, serial) in &part.sites {
-                let base = if leaf { leaf_base } else { inner_base };
-                self.sites.push((number + base as u32, leaf, serial));
-            }
-            self.roots.append(&mut part.roots);
-            self.cut_arrays.append(&mut part.cut_arrays);
-            self.late_classes.append(&mut part.late_classes);
-            if let Some(damage) = part.damage.take() {
-                let flaw = Flaw::SkippedRest {
-                    flaw: Box::new(damage.flaw),
-                    bytes: segment.end - damage.offset,
-                };
-                self.warnings.push(Warning::at(damage.offset as u64, &flaw));
-            }
-            self.runs.append(&mut part.runs, [inner_base, leaf_base]);
-            self.waypoints
-                .append(&mut part.waypoints, [inner_base, leaf_base]);
-            inner_base += part.inner_shapes.len();
-            leaf_base += part.leaf_shapes.len();
-        }
-        let has_room = self.shapes.has_room(self.shapes.longs.len());
-        check_numbers(
-            job.classes.len(),
-            inner_base + leaf_base,
-            target_base,
-            has_room,
-        )?;
-        parts
-            .par_iter_mut()
-            .zip(bases)
-            .for_each(|(part, (targets, longs))| {
-                part.ends.iter_mut().for_each(|e| *e += targets);
-                for shape in part.inner_shapes.iter_mut().chain(&mut part.leaf_shapes) {
-                    let is_long = *shape >= first_long && *shape == shape::plain(*shape);
-                    *shape += if is_long { longs } else { 0 };
-                }
-            });
-        append_all(&mut self.ends, parts, |p| &p.ends)?;
-        append_all(&mut self.targets, parts, |p| &p.targets)?;
-        append_all(&mut self.inner_shapes, parts, |p| &p.inner_shapes)?;
-        append_all(&mut self.leaf_shapes, parts, |p| &p.leaf_shapes)?;
-        append_all(&mut self.inner_ids, parts, |p| &p.inner_ids)?;
-        append_all(&mut self.leaf_ids, parts, |p| &p.leaf_ids)
-    }
-}
-
-/// Returns an error if 32 bits cannot number all objects and references. `shapes_fit` is true if they can number all
-/// shapes.
-fn check_numbers(
-    classes: usize,
-    objects: usize,
-    references: usize,
-    shapes_fit: bool,
-) -> Result<()> {
-    let limit = |what, count: usize| Error::Limit {
-        what,
-        count: count as u64,
-        limit: u64::from(NONE) - 1,
-    };
-    // Each class object takes two numbers. The second number marks references to the class object in adjacency lists
-    // that were already searched.
-    let objects = classes * 2 + objects;
-    if objects >= NONE as usize || !shapes_fit {
-        return Err(limit("objects", objects));
-    }
-    if references < NONE as usize {
-        Ok(())
-    } else {
-        Err(limit("references", references))
-    }
-}
-
-fn append_all<V: bytemuck::Pod + Send + Sync>(
-    array: &mut Array<V>,
-    parts: &[ScannedPiece],
-    field: impl Fn(&ScannedPiece) -> &[V] + Sync,
-) -> Result<()> {
-    let at = array.len();
-    array.resize(at + parts.iter().map(|p| field(p).len()).sum::<usize>())?;
-    let mut rest = &mut array[at..];
-    let mut jobs = Vec::with_capacity(parts.len());
-    for part in parts {
-        let from = field(part);
-        let to;
-        (to, rest) = rest.split_at_mut(from.len());
-        jobs.push((to, from));
-    }
-    jobs.into_par_iter()
-        .for_each(|(to, from)| to.copy_from_slice(from));
-    Ok(())
 }

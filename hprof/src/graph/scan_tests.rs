@@ -1,7 +1,7 @@
 //! Tests of the pass with unusual objects (truncated, without a class, with a class that does not fit), and of its
 //! counters.
 
-use super::check_numbers;
+use super::append::check_numbers;
 use crate::bytes::array::Store;
 use crate::bytes::source::Source;
 use crate::error::Error;

@@ -23,7 +23,7 @@ pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 /// object numbers of objects that refer only to their class depend on them.
 ///
 /// [`Thresholds::USUAL`]: crate::dominators::thresholds::Thresholds::USUAL
-const VERSION: u32 = 10;
+const VERSION: u32 = 11;
 /// Size of the header in bytes. Its last word is its checksum, which also covers the table.
 const HEADER: usize = 128;
 const ENTRY: usize = 24;

@@ -238,6 +238,7 @@ impl SmallSection {
             instance: d.list(size)?,
             class_object: d.list(size)?,
             arrays: d.list(|d| Some((d.u32()?, d.u32()?)))?,
+            value_arrays: d.list(|d| Some((d.u32()?, d.u32()?)))?,
             align,
             modelled: false,
             agreed: None,
@@ -245,6 +246,7 @@ impl SmallSection {
         let totals = d.list(|d| {
             Some(ClassTotal {
                 all: total(d)?,
+                flattened: size(d)?,
                 ..ClassTotal::default()
             })
         })?;
@@ -253,6 +255,7 @@ impl SmallSection {
                 all: total(d)?,
                 reachable: total(d)?,
                 retained_bytes: size(d)?,
+                flattened: size(d)?,
             })
         })?;
         let derived = Derived {
@@ -335,6 +338,7 @@ impl SmallSection {
             sizes.instance.len(),
             sizes.class_object.len(),
             sizes.arrays.len(),
+            sizes.value_arrays.len(),
             self.totals.len(),
             known,
         ];

@@ -196,11 +196,19 @@ impl Snapshot {
             e.u32(base);
             e.u32(element);
         });
-        e.list(&self.totals, |e, t: &ClassTotal| total(e, t.all));
+        e.list(&sizes.value_arrays, |e, &(base, element)| {
+            e.u32(base);
+            e.u32(element);
+        });
+        e.list(&self.totals, |e, t: &ClassTotal| {
+            total(e, t.all);
+            e.u64(t.flattened);
+        });
         e.list(&self.histogram(), |e, t: &ClassTotal| {
             total(e, t.all);
             total(e, t.reachable);
             e.u64(t.retained_bytes);
+            e.u64(t.flattened);
         });
         e.u64(self.unreachable_bytes());
         e.option(self.jvm(), |e, jvm| e.text(&jvm));

@@ -171,6 +171,8 @@ pub struct Classes {
     /// The class `jdk.internal.vm.StackChunk`, and the offset of one of its fields in an instance. The field has the
     /// number of stack words of the instance.
     stack_chunk: Option<(ClassIndex, usize)>,
+    /// The class `jdk.internal.vm.FillerElement[]`.
+    filler: Option<ClassIndex>,
     /// Facts about the dump if a forked child of the agent wrote it; otherwise `None`.
     pub(crate) forked: Option<Forked>,
     pub(crate) duplicates: u64,
@@ -432,6 +434,9 @@ impl Classes {
             });
             self.stack_chunk = size.map(|at| (ClassIndex(index as u32), at));
         }
+        if boot && &*class.name == "jdk.internal.vm.FillerElement[]" {
+            self.filler = Some(ClassIndex(index as u32));
+        }
         if class.element.is_some() || self.is_stack_chunk(ClassIndex(index as u32)) {
             layout.array = self.arrays.len() as u32;
             self.arrays.push(ClassIndex(index as u32));
@@ -456,6 +461,12 @@ impl Classes {
     /// Returns true if this is the JVM's class for parts of a virtual thread's stack.
     pub(crate) fn is_stack_chunk(&self, class: ClassIndex) -> bool {
         self.stack_chunk.is_some_and(|(chunk, _)| chunk == class)
+    }
+
+    /// Returns true if arrays of this class fill gaps in the heap of JDK 28. HotSpot lays them out like `int[]`.
+    #[inline]
+    pub(crate) fn is_filler(&self, class: ClassIndex) -> bool {
+        self.filler == Some(class)
     }
 
     /// Returns the number of stack words in a stack chunk. `body` has the values of its fields. Returns `None` for

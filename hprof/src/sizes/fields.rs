@@ -107,6 +107,26 @@ impl Model {
         laid
     }
 
+    /// Returns the two possible layouts of an object of a value class, the more likely first. The values are not
+    /// flattened, but HotSpot can copy them to flattened fields in one step. So it adds a null marker of one byte, and
+    /// aligns the fields to the size of the copy. Only one of the two layouts is aligned to 8 bytes.
+    pub(crate) fn lay_out_value(&self, above: &LaidOut, class: &Class) -> [LaidOut; 2] {
+        const SMALL: u32 = 4;
+        let marked = |above: LaidOut| {
+            let mut laid = self.lay_out(above, class, &PLAIN);
+            laid.place(1, 1);
+            laid
+        };
+        let mut aligned = above.clone();
+        aligned.append(above.end.next_multiple_of(8) - above.end);
+        let packed = marked(above.clone());
+        let content: u32 = class.fields.iter().map(|f| self.width(f.kind)).sum();
+        match content.saturating_add(1) {
+            0..=SMALL => [packed, marked(aligned)],
+            _ => [marked(aligned), packed],
+        }
+    }
+
     /// Returns the total size of static fields in bytes. They are placed without gaps: references first, then
     /// primitives from the largest to the smallest.
     pub(crate) fn statics(&self, kinds: impl Iterator<Item = Kind>) -> u64 {

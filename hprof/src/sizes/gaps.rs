@@ -13,7 +13,7 @@ use crate::sizes::stats::{Last, Stats};
 ///
 /// Objects have addresses that are multiples of eight. If most ids are multiples of eight, the other ids are not
 /// addresses, and their objects are left out. For example, ART makes up an array for each class loader, with an id
-/// inside the loader.
+/// inside the loader. Ids below `flattened_below` are made up for flattened values, which are left out, too.
 ///
 /// Cost: one visit of each object's shape, in the order of addresses. Two visits if some ids are not multiples of
 /// eight.
@@ -23,6 +23,7 @@ pub(crate) fn measure(
     shapes: &Shapes,
     split: Split,
     shape_of: impl Fn(u32) -> u32 + Sync,
+    flattened_below: u64,
     stats: &mut Stats,
 ) {
     let mut mirrors: Vec<u64> = classes.iter().map(|(_, c)| c.id.0).collect();
@@ -30,7 +31,7 @@ pub(crate) fn measure(
     // If all or most objects have ids that are multiples of eight, other ids are not addresses. Then leave them out,
     // including the ids of class objects.
     let leave_out = !stats.has_unaligned_ids() || are_ids_mostly_aligned(map, parts, split);
-    let is_left_out = |id: u64| leave_out && !is_aligned(id);
+    let is_left_out = |id: u64| id < flattened_below || leave_out && !is_aligned(id);
     mirrors.retain(|&id| id != 0 && !is_left_out(id));
     mirrors.sort_unstable();
     stats.discard_gaps();
@@ -64,7 +65,11 @@ pub(crate) fn measure(
                     _ if is_made_up => Last::Nothing,
                     Shape::Instance(class) => Last::Instance { class: class.0, id },
                     Shape::Array(class, len) => array(classes, class, len),
-                    Shape::ClassObject(_) => Last::Nothing,
+                    Shape::ValueArray(class, len) => {
+                        let array = classes.layout(class.0).array;
+                        Last::ValueArray { array, len }
+                    }
+                    Shape::ClassObject(_) | Shape::Flattened(_) => Last::Nothing,
                 };
             });
             own
@@ -99,6 +104,7 @@ fn are_ids_mostly_aligned(map: &AddressMap, parts: usize, split: Split) -> bool 
 
 fn array(classes: &Classes, class: ClassIndex, len: u32) -> Last {
     match classes[class].element {
+        Some(_) if classes.is_filler(class) => Last::Nothing,
         Some(kind) => Last::Array { kind, len },
         None => Last::Nothing,
     }

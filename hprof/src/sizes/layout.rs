@@ -19,7 +19,7 @@ use crate::records::record::Kind;
 use crate::sizes::agent::Agreed;
 use crate::sizes::fields::{self, LaidOut, Model, Order, Variant};
 use crate::sizes::gaps;
-use crate::sizes::stats::Stats;
+use crate::sizes::stats::{self, Stats};
 
 /// The JVM's object layout, inferred from the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,8 @@ pub(crate) struct Sizes {
     /// For each array class, the offset of the elements and the size of each. For the class of stack chunks, the offset
     /// of the stack and [`STACK`].
     pub(crate) arrays: Vec<(u32, u32)>,
+    /// The same two numbers for arrays whose elements are flattened values or null.
+    pub(crate) value_arrays: Vec<(u32, u32)>,
     pub(crate) align: u64,
     /// True if ids are not addresses, so that nothing was measured.
     pub(crate) modelled: bool,
@@ -130,7 +132,7 @@ impl Sizes {
         let mut mirrors = Mirrors::new(classes, stats);
         let mut gaps: Vec<Gap> = classes
             .iter()
-            .map(|(i, c)| Gap::new(stats, i, &mirrors, c.element.is_some()))
+            .map(|(i, _)| Gap::new(stats, i, &mirrors, classes))
             .collect();
         let class_class = classes.by_name("java.lang.Class").first().copied();
         let forked = classes.forked.as_ref();
@@ -170,6 +172,9 @@ impl Sizes {
                 align,
             )
         };
+        if stats.flattened() > 0 || Layouts::new(classes, &model, &gaps, false).marks_integers() {
+            expect_markers(classes, &mut gaps);
+        }
         let align = model.align;
         let source = if measured && score > 0 {
             LayoutSource::Addresses
@@ -182,15 +187,20 @@ impl Sizes {
             .zip(&layouts)
             .map(|(gap, laid)| gap.resolve_size(model.size(laid)))
             .collect();
-        let arrays = classes
+        let arrays: Vec<(u32, u32)> = classes
             .iter()
             .map(|(i, c)| match c.element {
+                Some(_) if classes.is_filler(i) => (model.array_header, model.width(Kind::Int)),
                 Some(kind) => (model.array_base(kind), model.width(kind)),
                 None if classes.is_stack_chunk(i) => {
                     (u32::try_from(instance[i.index()]).unwrap_or(0), STACK)
                 }
                 None => (0, 0),
             })
+            .collect();
+        let value_arrays = classes.iter().zip(&arrays);
+        let value_arrays = value_arrays
+            .map(|((i, _), &array)| value_array(classes, stats, i, &model).unwrap_or(array))
             .collect();
         let base = class_class.map_or(0, |c| instance[c.index()]);
         let class_object = classes
@@ -224,6 +234,7 @@ impl Sizes {
             instance,
             class_object,
             arrays,
+            value_arrays,
             align: u64::from(align),
             modelled,
             agreed,
@@ -274,6 +285,13 @@ impl Sizes {
         round_up(u64::from(base) + content, self.align)
     }
 
+    /// Returns the size of an array whose elements are flattened values or null, in bytes.
+    pub(crate) fn value_array(&self, class: ClassIndex, len: u32) -> u64 {
+        let (base, element) = self.value_arrays[class.index()];
+        let content = u64::from(len) * u64::from(element);
+        round_up(u64::from(base) + content, self.align)
+    }
+
     /// Returns the size of a stack of `words` words, plus the size of its bitmap. The bitmap has one bit for each
     /// position in the stack that can hold a reference.
     #[cold]
@@ -295,6 +313,14 @@ impl Sizes {
         let (count, bytes) = residues.fold((0, 0), |(n, b), (&count, residue)| {
             (n + count, b + count * self.array(class, residue))
         });
+        let array = number as u32;
+        let values = stats
+            .value_arrays
+            .range((array, 0)..=(array, u32::MAX))
+            .fold((count, bytes), |(n, b), (&(_, len), &count)| {
+                (n + count, b + count * self.value_array(class, len))
+            });
+        let (count, bytes) = values;
         let element = u64::from(self.arrays[class.index()].1);
         (
             count,
@@ -380,19 +406,92 @@ pub(super) struct Gap {
     /// according to the model is smaller. False if the distance may include unreachable objects, which a dump of live
     /// objects leaves out.
     over_model: bool,
+    /// Whether the JVM adds a null marker: a byte that is 0 if a flattened value is null.
+    marker: Marker,
+    /// Maximum number of bytes by which flattened fields make an instance larger than the model predicts.
+    flattened: u64,
+}
+
+/// Whether instances of a class have a null marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Marker {
+    No,
+    /// The class may be a value class.
+    Maybe,
+    /// The class has flattened values.
+    Likely,
+}
+
+/// Returns the offset of the first element and the size of an element, if arrays of this class contain flattened values.
+fn value_array(
+    classes: &Classes,
+    stats: &Stats,
+    class: ClassIndex,
+    model: &Model,
+) -> Option<(u32, u32)> {
+    let array = classes.layout(class.0).array;
+    let elements = stats.elements.get(array as usize)?;
+    let width = match elements.width {
+        0 => LARGEST_FLATTENED,
+        width => width.min(LARGEST_FLATTENED),
+    };
+    let base = stats::value_array_base(model.array_header);
+    elements.are_flattened.then_some((base, width))
+}
+
+/// Maximum size of a flattened value with its null marker in bytes. HotSpot reads and writes it in one step.
+const LARGEST_FLATTENED: u32 = 8;
+
+/// Value classes of the JDK whose values are small enough to be flattened everywhere.
+const SMALL_VALUES: [&str; 6] = [
+    "java.lang.Boolean",
+    "java.lang.Byte",
+    "java.lang.Character",
+    "java.lang.Float",
+    "java.lang.Integer",
+    "java.lang.Short",
+];
+
+/// Allows null markers in all classes that may be value classes: classes without subclasses.
+fn expect_markers(classes: &Classes, gaps: &mut [Gap]) {
+    let mut is_superclass = vec![false; classes.len()];
+    let superclasses = classes.iter().filter_map(|(_, class)| class.superclass);
+    superclasses.for_each(|class| is_superclass[class.index()] = true);
+    for ((gap, is_superclass), (_, class)) in gaps.iter_mut().zip(is_superclass).zip(classes.iter())
+    {
+        if class.loader.is_null() && SMALL_VALUES.contains(&&*class.name) {
+            gap.marker = Marker::Likely;
+        } else if !is_superclass && gap.marker == Marker::No && gap.is_certain() {
+            gap.marker = Marker::Maybe;
+        }
+    }
 }
 
 impl Gap {
-    fn new(stats: &Stats, class: ClassIndex, mirrors: &Mirrors, array: bool) -> Self {
+    fn new(stats: &Stats, class: ClassIndex, mirrors: &Mirrors, classes: &Classes) -> Self {
         let s = &stats.classes[class.index()];
-        if array || s.instances == 0 {
+        let marker = match s.flattened {
+            0 => Marker::No,
+            _ => Marker::Likely,
+        };
+        if classes[class].element.is_some() || s.instances == 0 {
             return Self {
                 bytes: u64::MAX,
                 seen: 0,
                 instances: 0,
                 over_model: false,
+                marker,
+                flattened: 0,
             };
         }
+        let references = classes.chain(class).flat_map(|c| &classes[c].fields);
+        let references = references
+            .filter(|field| field.kind == Kind::Object)
+            .count() as u64;
+        let flattened = match s.holds_flattened {
+            true => references * u64::from(LARGEST_FLATTENED),
+            false => 0,
+        };
         let to_mirror = mirrors
             .next(s.gap_at)
             .map_or(u64::MAX, |next| next - s.gap_at);
@@ -401,6 +500,8 @@ impl Gap {
             seen: s.gap_seen,
             instances: s.instances,
             over_model: true,
+            marker,
+            flattened,
         }
     }
 
@@ -435,7 +536,8 @@ impl Gap {
 
     /// Returns the class's size, from the measured distance (an upper bound) and the model's prediction.
     fn resolve_size(&self, predicted: u64) -> u64 {
-        if self.bytes <= predicted || (self.over_model && self.is_certain()) {
+        let most = predicted.saturating_add(self.flattened);
+        if self.bytes <= most || (self.over_model && self.is_certain()) {
             self.bytes
         } else {
             predicted
@@ -652,6 +754,21 @@ impl<'a> Layouts<'a> {
             .collect()
     }
 
+    /// True if the measured size of `java.lang.Integer` includes a null marker, so that the JVM has value classes.
+    fn marks_integers(&mut self) -> bool {
+        let integer = self.classes.by_name("java.lang.Integer").first();
+        let Some(&integer) = integer.filter(|c| self.gaps[c.index()].is_certain()) else {
+            return false;
+        };
+        let plain = self.model.size(&self.of(integer));
+        let class = &self.classes[integer];
+        let above = class.superclass.map(|above| self.of(above));
+        let above = above.unwrap_or_else(|| self.model.object());
+        let [marked, _] = self.model.lay_out_value(&above, class);
+        let measured = self.gaps[integer.index()].bytes;
+        plain < measured && self.model.size(&marked) == measured
+    }
+
     pub(super) fn of(&mut self, class: ClassIndex) -> LaidOut {
         // Chains of superclasses are short: their length is limited when the table is built.
         let chain: Vec<ClassIndex> = self
@@ -672,9 +789,14 @@ impl<'a> Layouts<'a> {
     fn lay_out(&self, above: LaidOut, class: &Class, gap: &Gap) -> LaidOut {
         let model = self.model;
         let laid = |v: &Variant| model.lay_out(above.clone(), class, v);
+        let with_marker = |wanted: Marker| {
+            let values = (gap.marker == wanted).then(|| model.lay_out_value(&above, class));
+            values.into_iter().flatten()
+        };
         let mut first = None;
-        for variant in fields::variants(class) {
-            let laid = laid(variant);
+        let usual = fields::variants(class).map(laid);
+        let possible = with_marker(Marker::Likely).chain(usual);
+        for laid in possible.chain(with_marker(Marker::Maybe)) {
             let size = model.size(&laid);
             if size == gap.bytes {
                 first = Some(laid);

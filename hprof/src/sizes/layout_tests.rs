@@ -80,7 +80,7 @@ impl World {
         let mirrors = Mirrors::new(&self.classes, &self.stats);
         let classes = self.classes.iter();
         classes
-            .map(|(i, c)| Gap::new(&self.stats, i, &mirrors, c.element.is_some()))
+            .map(|(i, _)| Gap::new(&self.stats, i, &mirrors, &self.classes))
             .collect()
     }
 
@@ -260,6 +260,8 @@ fn a_distance_seen_three_times_is_certain() {
         seen,
         instances: 9,
         over_model,
+        marker: Marker::No,
+        flattened: 0,
     };
     assert!(!gap(32, 2, true).is_certain());
     assert!(gap(32, 3, true).is_certain());
@@ -357,6 +359,8 @@ fn adjacent_class_objects_bound_their_size() {
             seen: 5,
             instances: 5,
             over_model: true,
+            marker: Marker::No,
+            flattened: 0,
         };
         choose(
             &world.classes,

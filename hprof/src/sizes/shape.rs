@@ -88,15 +88,16 @@ pub(crate) const fn row_layout(shape: u32) -> InRow {
 }
 
 /// Decodes and encodes shapes. Shapes are numbered in this order: one shape for the instances of each class, one for
-/// the class object of each class, one for each array class and length below [`SHORT`], and one for each longer array,
-/// in file order.
+/// the class object of each class, one for the flattened values of each class, one for each array class and length below
+/// [`SHORT`], and one for each longer array, in file order.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     classes: u32,
     /// The first shape that belongs to a long array (see `longs`).
     long: u32,
     arrays: Vec<ClassIndex>,
-    /// Class and length of each long array, that is, of each array with at least [`SHORT`] elements.
+    /// Class and length of each long array, that is, of each array with at least [`SHORT`] elements, and of each array of
+    /// values.
     pub(crate) longs: Vec<(u32, u32)>,
 }
 
@@ -105,8 +106,15 @@ pub(crate) struct Shapes {
 pub(crate) enum Shape {
     Instance(ClassIndex),
     ClassObject(ClassIndex),
+    /// A flattened value. Its bytes are part of the object that contains it.
+    Flattened(ClassIndex),
     Array(ClassIndex, u32),
+    /// An array whose elements are flattened values or null, in a dump with flattened values.
+    ValueArray(ClassIndex, u32),
 }
+
+/// Flag in the length of a [`Shape::ValueArray`], in [`Shapes::longs`]. No array has so many elements.
+pub(crate) const OF_VALUES: u32 = 1 << 31;
 
 impl Shapes {
     pub(crate) fn new(classes: &Classes) -> Self {
@@ -116,7 +124,7 @@ impl Shapes {
             classes: count,
             // If there are too many classes, the sum stops at the maximum of `u32`. Then `has_room` returns false.
             long: count
-                .saturating_mul(2)
+                .saturating_mul(3)
                 .saturating_add((arrays.len() as u32).saturating_mul(SHORT)),
             arrays,
             longs: Vec::new(),
@@ -138,10 +146,15 @@ impl Shapes {
         self.classes + class
     }
 
+    #[inline]
+    pub(crate) const fn flattened(&self, class: u32) -> u32 {
+        self.classes * 2 + class
+    }
+
     /// Returns the shape of a short array. `None` for a long array.
     #[inline(always)]
     pub(crate) fn short_array(&self, array: u32, len: u32) -> Option<u32> {
-        (len < SHORT).then(|| self.classes * 2 + array * SHORT + len)
+        (len < SHORT).then(|| self.classes * 3 + array * SHORT + len)
     }
 
     /// Returns the shape of a long array. Each long array has a shape of its own, and `number` is its index among them.
@@ -158,9 +171,10 @@ impl Shapes {
     pub(crate) fn ranges_of(&self, classes: &[ClassIndex]) -> Vec<Range<u32>> {
         let mut ranges = Vec::new();
         for &class in classes {
-            ranges.push(class.0..class.0 + 1);
+            let flattened = self.flattened(class.0);
+            ranges.extend([class.0..class.0 + 1, flattened..flattened + 1]);
             if let Some(at) = self.arrays.iter().position(|&c| c == class) {
-                let first = self.classes * 2 + at as u32 * SHORT;
+                let first = self.classes * 3 + at as u32 * SHORT;
                 ranges.extend([first..first + SHORT, self.long..MASKED]);
             }
         }
@@ -173,12 +187,18 @@ impl Shapes {
             Shape::Instance(ClassIndex(shape))
         } else if shape < self.classes * 2 {
             Shape::ClassObject(ClassIndex(shape - self.classes))
+        } else if shape < self.classes * 3 {
+            Shape::Flattened(ClassIndex(shape - self.classes * 2))
         } else if shape < self.long {
-            let at = shape - self.classes * 2;
+            let at = shape - self.classes * 3;
             Shape::Array(self.arrays[(at / SHORT) as usize], at % SHORT)
         } else {
             let (class, len) = self.longs[(shape - self.long) as usize];
-            Shape::Array(ClassIndex(class), len)
+            let class = ClassIndex(class);
+            match len & OF_VALUES {
+                0 => Shape::Array(class, len),
+                _ => Shape::ValueArray(class, len & !OF_VALUES),
+            }
         }
     }
 }
@@ -241,7 +261,10 @@ impl ShapeSizes {
 
 fn class_of(shapes: &Shapes, shape: u32) -> Option<ClassIndex> {
     match shapes.decode(shape) {
-        Shape::Instance(class) | Shape::Array(class, _) => Some(class),
+        Shape::Instance(class)
+        | Shape::Flattened(class)
+        | Shape::Array(class, _)
+        | Shape::ValueArray(class, _) => Some(class),
         Shape::ClassObject(_) => None,
     }
 }
@@ -250,7 +273,9 @@ fn size_of_shape_object(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
     match shapes.decode(shape) {
         Shape::Instance(class) => sizes.instance(class),
         Shape::ClassObject(class) => sizes.class_object(class),
+        Shape::Flattened(_) => 0,
         Shape::Array(class, len) => sizes.array(class, len),
+        Shape::ValueArray(class, len) => sizes.value_array(class, len),
     }
 }
 
@@ -301,15 +326,15 @@ mod tests {
         let arrays = 2 * IN_TABLES / SHORT;
         let shapes = Shapes {
             classes: 3,
-            long: 6 + arrays * SHORT,
+            long: 9 + arrays * SHORT,
             arrays: (0..arrays).map(|at| ClassIndex(1 + at % 2)).collect(),
             longs: vec![(1, 1000), (2, 1000)],
         };
         let of = ShapeClasses::new(&shapes, |class| class.0 < 2);
         assert_eq!(of.short.len(), IN_TABLES as usize);
         let class = |shape| of.of(&shapes, shape);
-        let expected = [0, 1, NONE, NONE, NONE, NONE];
-        assert_eq!((0..6).map(class).collect::<Vec<_>>(), expected);
+        let expected = [0, 1, NONE, NONE, NONE, NONE, 0, 1, NONE];
+        assert_eq!((0..9).map(class).collect::<Vec<_>>(), expected);
         for array in [0, 1, arrays - 2, arrays - 1] {
             let shape = shapes.short_array(array, 7).unwrap();
             assert_eq!(class(shape), [1, NONE][array as usize % 2]);

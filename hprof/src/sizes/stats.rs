@@ -8,8 +8,12 @@ use crate::records::record::Kind;
 /// Measurements of a class's instances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClassStats {
-    /// Number of instances (not arrays).
+    /// Number of instances (not arrays), without flattened values.
     pub(crate) instances: u64,
+    /// Number of flattened values.
+    pub(crate) flattened: u64,
+    /// True if a field of an instance has a flattened value.
+    pub(crate) holds_flattened: bool,
     /// The smallest distance from an instance to the next object.
     pub(crate) gap: u64,
     /// The address of an instance with that distance.
@@ -22,6 +26,8 @@ impl Default for ClassStats {
     fn default() -> Self {
         Self {
             instances: 0,
+            flattened: 0,
+            holds_flattened: false,
             gap: u64::MAX,
             gap_at: 0,
             gap_seen: 0,
@@ -44,6 +50,78 @@ impl ClassStats {
     }
 }
 
+/// The elements of all arrays of a class, in a dump with flattened values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Elements {
+    /// True if an element is a flattened value.
+    pub(crate) are_flattened: bool,
+    /// Upper bound of the bytes of an element, from the distance between an array and the next object. 0 if nothing was
+    /// measured.
+    pub(crate) width: u32,
+}
+
+impl Elements {
+    fn merge(&mut self, other: Self) {
+        self.are_flattened |= other.are_flattened;
+        self.bound(other.width);
+    }
+
+    fn bound(&mut self, width: u32) {
+        if width != 0 && (self.width == 0 || width < self.width) {
+            self.width = width;
+        }
+    }
+}
+
+/// Ids that are so small that they may be made up. HotSpot makes up the ids 1, 2, 3, ... for flattened values, which are
+/// instances.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LowIds {
+    /// The lowest of these ids; 0 if there is none.
+    lowest: u64,
+    /// True if one of them is not a multiple of eight.
+    are_unaligned: bool,
+    /// True if one of them belongs to an array.
+    has_array: bool,
+}
+
+impl LowIds {
+    pub(crate) fn add_instance(&mut self, id: u64) {
+        self.merge(Self {
+            lowest: id,
+            are_unaligned: !id.is_multiple_of(8),
+            has_array: false,
+        });
+    }
+
+    pub(crate) fn add_array(&mut self) {
+        self.has_array = true;
+    }
+
+    fn merge(&mut self, other: Self) {
+        if other.lowest != 0 && (self.lowest == 0 || other.lowest < self.lowest) {
+            self.lowest = other.lowest;
+        }
+        self.are_unaligned |= other.are_unaligned;
+        self.has_array |= other.has_array;
+    }
+
+    pub(crate) const fn are_any(self) -> bool {
+        self.lowest != 0 || self.has_array
+    }
+
+    /// True if the ids are made up for flattened values. HotSpot skips some ids, so the first id need not be 1.
+    pub(crate) const fn are_made_up(self) -> bool {
+        const FIRST: u64 = 1 << 12;
+        self.are_unaligned && self.lowest < FIRST && !self.has_array
+    }
+}
+
+/// Returns the offset of the first element of an array of flattened values.
+pub(crate) const fn value_array_base(array_header: u32) -> u32 {
+    array_header.next_multiple_of(8)
+}
+
 /// The measurements of a scan.
 #[derive(Clone, Debug)]
 pub(crate) struct Stats {
@@ -54,6 +132,13 @@ pub(crate) struct Stats {
     residues: Vec<u64>,
     /// For each array class, the sum of all lengths, each divided by `modulus` and rounded down.
     quotients: Vec<u64>,
+    /// For each array class, what its arrays contain. Only the passes over a dump with flattened values fill it.
+    pub(crate) elements: Vec<Elements>,
+    /// For each array class (by array number) and length, the number of arrays whose elements are flattened values or
+    /// null.
+    pub(crate) value_arrays: BTreeMap<(u32, u32), u64>,
+    /// The ids below the lowest possible address.
+    pub(crate) low_ids: LowIds,
     /// For each size of a stack chunk in words, the number of chunks.
     pub(crate) stack_chunks: BTreeMap<u32, u64>,
     /// For each element type, an upper bound of the size of the array header. Each array gives an upper bound: the
@@ -79,6 +164,9 @@ impl Stats {
             modulus,
             residues: vec![0; arrays * modulus],
             quotients: vec![0; arrays],
+            elements: vec![Elements::default(); arrays],
+            value_arrays: BTreeMap::new(),
+            low_ids: LowIds::default(),
             stack_chunks: BTreeMap::new(),
             array_slack: [i64::MAX; 12],
             array_slack_wide: i64::MAX,
@@ -118,6 +206,7 @@ impl Stats {
                     s.gap_seen += 1;
                 }
             }
+            Last::ValueArray { array, len } => self.value_gap(array, len, gap),
             Last::Array { kind, len } => {
                 let slack = |size: i64| gap.cast_signed().wrapping_sub(i64::from(len) * size);
                 let narrow = if kind == Kind::Object {
@@ -134,6 +223,22 @@ impl Stats {
         }
     }
 
+    /// Records an upper bound of the size of a flattened value in an array: the largest power of two that fits. HotSpot
+    /// rounds the size of each element up to a power of two.
+    #[cold]
+    fn value_gap(&mut self, array: u32, len: u32, gap: u64) {
+        const SMALLEST_HEADER: u32 = 12;
+        let content = gap.saturating_sub(value_array_base(SMALLEST_HEADER).into());
+        let each = content.checked_div(len.into()).unwrap_or(0);
+        let most = each.checked_ilog2().map_or(0, |log| 1 << log.min(16));
+        self.elements[array as usize].bound(most);
+    }
+
+    /// Returns the number of flattened values.
+    pub(crate) fn flattened(&self) -> u64 {
+        self.classes.iter().map(|class| class.flattened).sum()
+    }
+
     /// True if an object's id is not a multiple of eight.
     pub(crate) const fn has_unaligned_ids(&self) -> bool {
         self.address_bits.trailing_zeros() < 3
@@ -143,10 +248,13 @@ impl Stats {
     pub(crate) fn discard_gaps(&mut self) {
         for class in &mut self.classes {
             *class = ClassStats {
-                instances: class.instances,
-                ..ClassStats::default()
+                gap: u64::MAX,
+                gap_at: 0,
+                gap_seen: 0,
+                ..*class
             };
         }
+        self.elements.iter_mut().for_each(|e| e.width = 0);
         (self.array_slack, self.array_slack_wide) = ([i64::MAX; 12], i64::MAX);
     }
 
@@ -158,6 +266,9 @@ impl Stats {
         for (a, b) in self.array_slack.iter_mut().zip(&other.array_slack) {
             *a = (*a).min(*b);
         }
+        for (a, &b) in self.elements.iter_mut().zip(&other.elements) {
+            a.merge(b);
+        }
         self.array_slack_wide = self.array_slack_wide.min(other.array_slack_wide);
     }
 
@@ -165,7 +276,10 @@ impl Stats {
         self.merge_gaps(other);
         for (a, b) in self.classes.iter_mut().zip(&other.classes) {
             a.instances += b.instances;
+            a.flattened += b.flattened;
+            a.holds_flattened |= b.holds_flattened;
         }
+        self.low_ids.merge(other.low_ids);
         let sums = [
             (&mut self.residues, &other.residues),
             (&mut self.quotients, &other.quotients),
@@ -174,6 +288,9 @@ impl Stats {
             for (a, b) in to.iter_mut().zip(from) {
                 *a += b;
             }
+        }
+        for (&array, &count) in &other.value_arrays {
+            *self.value_arrays.entry(array).or_default() += count;
         }
         for (&words, &count) in &other.stack_chunks {
             *self.stack_chunks.entry(words).or_default() += count;
@@ -197,6 +314,11 @@ pub(crate) enum Last {
     },
     Array {
         kind: Kind,
+        len: u32,
+    },
+    /// An array whose elements are flattened values or null, by the number of its class among array classes.
+    ValueArray {
+        array: u32,
         len: u32,
     },
 }

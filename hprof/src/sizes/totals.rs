@@ -33,6 +33,8 @@ pub struct ClassTotal {
     /// The bytes that the instances retain, counting nothing twice (the minimum retained size). Only
     /// [`Snapshot::histogram`](crate::Snapshot::histogram) computes this; its documentation describes how.
     pub retained_bytes: u64,
+    /// The number of flattened values among all instances. Their bytes are part of the objects that contain them.
+    pub flattened: u64,
 }
 
 /// Returns the totals of all objects of the dump by class. Class objects count as instances of `java.lang.Class`.
@@ -45,9 +47,10 @@ pub(crate) fn totals(classes: &Classes, sizes: &Sizes, stats: &Stats) -> Vec<Cla
             let bytes = s.instances * sizes.instance(ClassIndex(i as u32));
             ClassTotal {
                 all: Total {
-                    objects: s.instances,
+                    objects: s.instances + s.flattened,
                     bytes,
                 },
+                flattened: s.flattened,
                 ..ClassTotal::default()
             }
         })

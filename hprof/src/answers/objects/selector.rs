@@ -300,7 +300,10 @@ impl Snapshot {
             wanted[class.index()] = true;
         }
         let is_wanted = |shape: u32| match self.shapes.decode(shape) {
-            Shape::Instance(class) | Shape::Array(class, _) => wanted[class.index()],
+            Shape::Instance(class)
+            | Shape::Flattened(class)
+            | Shape::Array(class, _)
+            | Shape::ValueArray(class, _) => wanted[class.index()],
             Shape::ClassObject(_) => false,
         };
         let ranges = match classes.len() {

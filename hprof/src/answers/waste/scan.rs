@@ -179,6 +179,8 @@ impl<'a> PieceContents<'a> {
                         .push([number, array, u32::from(is_wide(coder)?)]);
                 }
             }
+            // A flattened box takes no memory of its own.
+            Form::Box { .. } if self.snapshot.shallow_bytes(ObjectIndex(number)) == 0 => {}
             Form::Box { value, kind } => {
                 let value = bits(value, kind)?;
                 self.boxes
