@@ -21,7 +21,7 @@ use crate::counting;
 use crate::giving_up::GivingUp;
 use crate::ground::{Ground, Threads};
 use crate::jvmti::calls::{Class, Env, JniError, Local, Ref};
-use crate::jvmti::sys::{capability, error};
+use crate::jvmti::sys::error;
 use crate::jvmti::{Environment, Jvmti, Monitor, Thread};
 use crate::ledger::Ledger;
 use crate::lent::{Lent, Loan};
@@ -165,13 +165,7 @@ fn loadable(
         return Err(attach::ALREADY_LOADED);
     }
     let options = checked(options).ok_or(attach::BAD_OPTIONS)?;
-    let wanted = [
-        capability::SAMPLED_OBJECT_ALLOC_EVENTS,
-        capability::GARBAGE_COLLECTION_EVENTS,
-        capability::SOURCE_FILE_NAME,
-        capability::LINE_NUMBERS,
-    ];
-    match environment.add_capabilities(&wanted) {
+    match environment.add_sampling_capabilities() {
         Ok(()) => Ok((environment, options)),
         Err(failed) if failed.0 == error::NOT_AVAILABLE => {
             print_line(
@@ -412,7 +406,7 @@ pub(crate) fn stop(env: &Env<'_>) {
 pub(crate) fn sampled(
     env: &Env<'_>,
     thread: Ref<'_>,
-    object: Ref<'_>,
+    object: Option<Ref<'_>>,
     class: Ref<'_, Class>,
     size: i64,
 ) {

@@ -63,7 +63,7 @@ unsafe fn with_agent(raw: *mut JNIEnv, work: impl for<'a> FnOnce(&Env<'a>)) {
     }
 }
 
-/// JVMTI callback: the JVM has sampled an allocation.
+/// JVMTI callback: the JVM has sampled an allocation. `object` is null if it is a value object.
 ///
 /// # Safety
 /// Only the JVM calls this function.
@@ -86,7 +86,7 @@ unsafe extern "C" fn sampled_object_alloc(
                     Ref::<Any>::new(object),
                     Ref::<Class>::new(class),
                 );
-                if let (Some(thread), Some(object), Some(class)) = (thread, object, class) {
+                if let (Some(thread), Some(class)) = (thread, class) {
                     agent::sampled(env, thread, object, class, size);
                 }
             });

@@ -58,10 +58,10 @@ impl<'local> Ground<'local> {
         let unproven = is_to_follow_few(options).then(largest).transpose()?;
         let mut fields = Fields::default();
         let of = &mut fields;
-        let site_types = match unproven {
-            Some(_) => Some(Totals::create(env, of, statics::SITE_TYPES, MAX_SITES)?),
-            None => None,
-        };
+        let has_untracked = unproven.is_some() || env.jvmti().samples_value_objects();
+        let site_types = has_untracked
+            .then(|| Totals::create(env, of, statics::SITE_TYPES, MAX_SITES))
+            .transpose()?;
         Ok(Self {
             refs,
             seed,

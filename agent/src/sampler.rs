@@ -74,13 +74,14 @@ impl Sampler {
         u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX)
     }
 
-    /// Handles an allocation that the JVM sampled. Returns false if the agent's thread is needed, because the table is
+    /// Handles an allocation that the JVM sampled. `object` is `None` for a value object: it has no identity, so it
+    /// cannot be tracked, and only the totals count it. Returns false if the agent's thread is needed, because the table is
     /// nearly full.
     pub(crate) fn sampled(
         &self,
         env: &Env<'_>,
         counters: &Counters,
-        (thread, object, class): (Ref<'_>, Ref<'_>, Ref<'_, Class>),
+        (thread, object, class): (Ref<'_>, Option<Ref<'_>>, Ref<'_, Class>),
         size: i64,
     ) -> bool {
         counters.count(Counter::Events);
@@ -117,7 +118,7 @@ impl Sampler {
             return true;
         }
         let uid = self.uid(bytes);
-        let is_followed = self.is_tracked(uid, bytes);
+        let is_followed = object.is_some() && self.is_tracked(uid, bytes);
         let slot = is_followed.then(|| self.place(bytes));
         let has_no_place = slot == Some(None);
         if has_no_place {
@@ -139,10 +140,13 @@ impl Sampler {
             .id;
         self.stacks.publish_class(env, class, counters);
         let sample = (uid, size, (class, site));
-        let is_kept = match slot {
-            Some(slot) => self.follow(env, counters, (thread, object), slot, sample),
+        let is_kept = match slot.zip(object) {
+            Some((slot, object)) => self.follow(env, counters, (thread, object), slot, sample),
             None => {
-                counters.count(Counter::Thinned);
+                counters.count(match object {
+                    Some(_) => Counter::Thinned,
+                    None => Counter::Values,
+                });
                 let _ = self.record_sample(counters, (class, site), bytes, false);
                 true
             }

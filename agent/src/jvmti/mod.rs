@@ -22,10 +22,16 @@ use std::ptr::{NonNull, null_mut, without_provenance};
 use std::sync::OnceLock;
 
 use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
-use jvmti_sys::{jrawMonitorID, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo, jvmtiThreadInfo};
+use jvmti_sys::{
+    jrawMonitorID, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo,
+    jvmtiThreadInfo,
+};
 
 use calls::{Any, Class, Env, Local, Ref};
-use sys::{Callbacks, Interface, VERSION_11, as_int, capabilities, error, event};
+use sys::{
+    Callbacks, Interface, VERSION_11, as_int, capabilities, capability, error, event,
+    has_capability,
+};
 
 /// A JVMTI environment that is being set up.
 ///
@@ -311,6 +317,28 @@ impl Environment {
         unsafe { call!(self.0, AddCapabilities, &raw const set) }
     }
 
+    /// True if the JVM has value objects: JDK 28 with preview features.
+    pub(crate) fn has_value_objects(&self) -> bool {
+        let mut set = jvmtiCapabilities::default();
+        // SAFETY: the out parameter is a local capability set. If the call fails, the set stays empty.
+        let _ = unsafe { call!(self.0, GetPotentialCapabilities, &raw mut set) };
+        has_capability(&set, capability::VALUE_OBJECTS)
+    }
+
+    /// Requests the capabilities that sampling needs. In a JVM with value objects, the JVM then also samples those.
+    pub(crate) fn add_sampling_capabilities(&self) -> Result<()> {
+        let mut wanted = vec![
+            capability::SAMPLED_OBJECT_ALLOC_EVENTS,
+            capability::GARBAGE_COLLECTION_EVENTS,
+            capability::SOURCE_FILE_NAME,
+            capability::LINE_NUMBERS,
+        ];
+        if self.has_value_objects() {
+            wanted.push(capability::VALUE_OBJECTS);
+        }
+        self.add_capabilities(&wanted)
+    }
+
     fn set_callbacks(&self, callbacks: &Callbacks) -> Result<()> {
         let size = c_int::try_from(size_of::<Callbacks>()).unwrap_or(0);
         let callbacks = (&raw const *callbacks).cast::<jvmtiEventCallbacks>();
@@ -343,6 +371,14 @@ impl Drop for Environment {
 }
 
 impl Jvmti {
+    /// True if the JVM samples value objects, too.
+    pub(crate) fn samples_value_objects(self) -> bool {
+        let mut set = jvmtiCapabilities::default();
+        // SAFETY: the out parameter is a local capability set. If the call fails, the set stays empty.
+        let _ = unsafe { call!(self, GetCapabilities, &raw mut set) };
+        has_capability(&set, capability::VALUE_OBJECTS)
+    }
+
     /// Returns the raw pointer to the environment.
     pub(crate) fn raw(&self) -> *mut jvmtiEnv {
         self.0.as_ptr()

@@ -44,6 +44,9 @@ pub(crate) mod as_int {
 
     pub(crate) type AddCapabilities =
         unsafe extern "C" fn(*mut jvmtiEnv, *const jvmtiCapabilities) -> c_int;
+    pub(crate) type GetCapabilities =
+        unsafe extern "C" fn(*mut jvmtiEnv, *mut jvmtiCapabilities) -> c_int;
+    pub(crate) type GetPotentialCapabilities = GetCapabilities;
     pub(crate) type SetEventCallbacks =
         unsafe extern "C" fn(*mut jvmtiEnv, *const jvmtiEventCallbacks, jint) -> c_int;
     pub(crate) type SetEventNotificationMode =
@@ -192,6 +195,8 @@ pub mod capability {
     pub const RETRANSFORM_CLASSES: u32 = 37;
     /// `can_generate_sampled_object_alloc_events`
     pub const SAMPLED_OBJECT_ALLOC_EVENTS: u32 = 43;
+    /// `can_support_value_objects`, in JDK 28 with preview features
+    pub const VALUE_OBJECTS: u32 = 45;
 }
 
 /// A set of capabilities.
@@ -205,6 +210,13 @@ pub(crate) fn capabilities(bits: &[u32]) -> jvmtiCapabilities {
         }
     }
     set
+}
+
+/// True if the set has the capability with this bit number.
+pub(crate) fn has_capability(set: &jvmtiCapabilities, bit: u32) -> bool {
+    let wanted = capabilities(&[bit]);
+    set._bindgen_bitfield_1_ & wanted._bindgen_bitfield_1_ != 0
+        || set._bindgen_bitfield_2_ & wanted._bindgen_bitfield_2_ != 0
 }
 
 /// Offsets and sizes in JVMTI's structures. A test compares them with the JDK's header.

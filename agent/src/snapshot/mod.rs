@@ -13,6 +13,8 @@ mod room;
 mod target;
 mod threads;
 #[allow(unsafe_code)]
+mod values;
+#[allow(unsafe_code)]
 mod virtual_threads;
 #[allow(unsafe_code)]
 mod walk;
@@ -107,11 +109,14 @@ fn snapshot(
     room::heap_is_private(&addresses)?;
     room::check_memory_before_fork(environment.marks_objects())
         .map_err(|why| (attach::NO_ROOM, why))?;
-    let needed = [
+    let mut needed = vec![
         capability::TAG_OBJECTS,
         capability::SOURCE_FILE_NAME,
         capability::LINE_NUMBERS,
     ];
+    if environment.has_value_objects() {
+        needed.push(capability::VALUE_OBJECTS);
+    }
     environment
         .add_capabilities(&needed)
         .map_err(|e| failed(&e))?;
@@ -197,6 +202,9 @@ fn unfinished(ended: watch::Ended) -> (i32, String) {
         watch::Ended::Code(end::NO_SPACE) => (
             attach::NO_SPACE,
             "there is no disk space for the dump".to_owned(),
+        ),
+        watch::Ended::Code(end::VALUES) => failed(
+            "this JVM stores value objects in a way that the agent does not know; take the dump without --fork",
         ),
         watch::Ended::Code(code) => (
             attach::FAILED,

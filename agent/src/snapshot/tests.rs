@@ -125,6 +125,8 @@ impl Walk {
             size: to.size,
             length: to.length,
             from,
+            value: None,
+            of_value: None,
         };
         self.writer.reference(&reference, &mut id).unwrap();
         id
@@ -278,6 +280,8 @@ fn a_late_class_is_counted_and_the_file_is_complete() {
         size: 24,
         length: None,
         from: 0,
+        value: None,
+        of_value: None,
     };
     walk.writer.reference(&new, &mut object).unwrap();
     walk.add_reference(Kind::Class, object, 0, &unknown);

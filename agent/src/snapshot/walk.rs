@@ -31,6 +31,7 @@ use std::time::{Duration, Instant};
 
 use jni_sys::{jint, jlong, jvalue};
 
+use super::values::{self, ValueObject};
 use super::{Image, Kind, Progress, Reference, Tally, Target, Writer};
 use crate::jvmti::sys::{VERSION_17, error};
 use crate::jvmti::{Environment, JvmtiError, Result, call};
@@ -47,6 +48,8 @@ pub(crate) mod end {
     pub(crate) const FAILED: i32 = 70;
     pub(crate) const NO_SPACE: i32 = 71;
     pub(crate) const PANICKED: i32 = 72;
+    /// HotSpot describes value objects in an unknown way.
+    pub(crate) const VALUES: i32 = 73;
 }
 
 /// The child's progress, in memory shared with the parent.
@@ -105,6 +108,8 @@ struct Walk {
     file: c_int,
     /// Start address and length of each mapping of a file that the JVM writes to.
     shared: Vec<(usize, usize)>,
+    /// True if the JVM has value objects.
+    has_values: bool,
     in_child: bool,
     /// Process id of the child, or the error number of the failed fork.
     forked: Option<std::result::Result<c_int, c_int>>,
@@ -200,6 +205,7 @@ impl Environment {
             writer: Writer::new(image, target),
             page,
             shared,
+            has_values: self.has_value_objects(),
             in_child: false,
             forked: None,
         });
@@ -559,6 +565,11 @@ unsafe extern "C" fn on_reference(
             _ => index = unsafe { (*info).index }.cast_unsigned(),
         }
     }
+    // SAFETY: the JVM passed these arguments to this callback.
+    let (value, of_value) = match walk.has_values {
+        true => unsafe { values_of(size, tag, from) },
+        false => (None, None),
+    };
     // SAFETY: the JVM passes a pointer to the tag of the referenced object. The pointer to the referrer's tag is valid
     // or null.
     let (mut number, from) = unsafe { (id(*tag), from.as_ref().copied()) };
@@ -573,12 +584,44 @@ unsafe extern "C" fn on_reference(
         size: id(size),
         length: u32::try_from(length).ok(),
         from: id(from.unwrap_or(0)),
+        value,
+        of_value,
     };
     walk.run_callback(|writer| writer.reference(&reference, &mut number));
-    // SAFETY: as above. If an object refers to itself, both pointers lead to one tag; `from` was copied before this
-    // write.
-    unsafe { *tag = number.cast_signed() };
+    if value.is_none() {
+        // SAFETY: as above. If an object refers to itself, both pointers lead to one tag; `from` was copied before this
+        // write.
+        unsafe { *tag = number.cast_signed() };
+    }
     VISIT_OBJECTS
+}
+
+/// Returns the value objects among the referenced object and the referrer. Ends the child if HotSpot's data about them
+/// has an unknown layout.
+///
+/// # Safety
+/// The JVM passed the arguments to a callback of a reference.
+// SAFETY: the arguments are passed on.
+unsafe fn values_of(
+    size: jlong,
+    tag: *const jlong,
+    from: *const jlong,
+) -> (Option<ValueObject>, Option<ValueObject>) {
+    // SAFETY: the caller upholds the `# Safety` contract.
+    let target = unsafe { values::target(tag, size) };
+    let referrer = if from.is_null() {
+        Some(None)
+    } else if from == tag {
+        target
+    } else {
+        // SAFETY: as above.
+        unsafe { values::referrer(from) }
+    };
+    match target.zip(referrer) {
+        Some(both) => both,
+        // SAFETY: this ends the child without running any code of the JVM.
+        None => unsafe { libc::_exit(end::VALUES) },
+    }
 }
 
 /// Receives the value of one primitive field from the JVM.

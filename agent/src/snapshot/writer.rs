@@ -22,6 +22,7 @@ use std::io;
 use super::image::{Form, Image, NO_TRACE, NOWHERE, REFERENCE, Slot, tag, width};
 use super::target::Output;
 use super::threads::LateThreads;
+use super::values::ValueObject;
 
 /// Target size of a heap dump segment, in bytes.
 const SEGMENT: u64 = 1 << 20;
@@ -77,6 +78,9 @@ pub(crate) struct Reference {
     pub(crate) length: Option<u32>,
     /// Id of the referrer; 0 for roots.
     pub(crate) from: u64,
+    /// The referenced object and the referrer, if they are value objects. Those have no tags, and their ids above are 0.
+    pub(crate) value: Option<ValueObject>,
+    pub(crate) of_value: Option<ValueObject>,
 }
 
 /// Numbers of objects handled so far.
@@ -136,6 +140,9 @@ pub(crate) struct Writer<O> {
     /// instance of the class or has visited the class object. Otherwise the class object is written as an instance,
     /// like the class object of a primitive type.
     strangers: HashMap<u64, bool>,
+    /// Ids of value objects. Like in HotSpot's own dumps, flattened values have the ids 1, 2, 3, ...
+    values_by_place: HashMap<ValueObject, u64>,
+    flattened: u64,
     current: Current,
     /// Field values of the current instance.
     values: Vec<u8>,
@@ -165,6 +172,8 @@ impl<O: Output> Writer<O> {
             visited: vec![false; slots],
             lengths: HashMap::new(),
             strangers: HashMap::new(),
+            values_by_place: HashMap::new(),
+            flattened: 0,
             current: Current::Nothing,
             values: Vec::new(),
             constants: Vec::new(),
@@ -191,8 +200,18 @@ impl<O: Output> Writer<O> {
 
     /// Handles a reference. `id` is the tag of the referenced object. If it is 0, the object gets a new tag.
     pub(crate) fn reference(&mut self, reference: &Reference, id: &mut u64) -> io::Result<()> {
-        self.register_object(reference, id);
-        let (id, from, index) = (*id, reference.from, reference.index);
+        let id = match reference.value {
+            Some(value) => self.value_id(value, reference.size),
+            None => {
+                self.register_object(reference, id);
+                *id
+            }
+        };
+        let from = match reference.of_value {
+            Some(value) => self.values_by_place.get(&value).copied().unwrap_or(0),
+            None => reference.from,
+        };
+        let index = reference.index;
         match reference.kind {
             Kind::Class => self.begin(from, id),
             Kind::Field => {
@@ -387,6 +406,24 @@ impl<O: Output> Writer<O> {
             Slot::Class(class) if self.image.layouts[class as usize].linked => self.tally.seen += 1,
             _ => {}
         }
+    }
+
+    /// Returns the id of a value object. Counts the object if it is seen for the first time.
+    fn value_id(&mut self, value: ValueObject, size: u64) -> u64 {
+        if let Some(&id) = self.values_by_place.get(&value) {
+            return id;
+        }
+        let id = if value.is_flattened() {
+            self.flattened += 1;
+            self.flattened
+        } else {
+            let id = self.next;
+            self.next += size.next_multiple_of(8).max(8);
+            id
+        };
+        self.tally.seen += 1;
+        self.values_by_place.insert(value, id);
+        id
     }
 
     fn place_of(&self, id: u64) -> Option<usize> {

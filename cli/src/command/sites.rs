@@ -586,6 +586,7 @@ const fn is_loss_counter(counter: Counter) -> bool {
             | Counter::DroppedPending
             | Counter::DroppedClasses
             | Counter::Thinned
+            | Counter::Values
             | Counter::NoStack
             | Counter::SitesFull
             | Counter::NamesFull
@@ -619,6 +620,7 @@ const fn name(counter: Counter) -> &'static str {
         Counter::DroppedBytes => "dropped_bytes",
         Counter::FromStart => "from_start",
         Counter::FewFollowed => "few_followed",
+        Counter::Values => "values",
     }
 }
 

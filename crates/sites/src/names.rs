@@ -138,6 +138,8 @@ counters! {
     /// interval. The heap stores only the samples that the current interval would also have selected. Happens with
     /// generational ZGC, because its young GCs treat sampled objects as live.
     FewFollowed,
+    /// Samples of value objects. The JVM does not let an agent track value objects, so only the totals count them.
+    Values,
 }
 
 impl Counter {

@@ -62,6 +62,11 @@ macro_rules! jni {
 pub(crate) use jni;
 
 impl<'local> Env<'local> {
+    /// Returns the JVMTI environment of the agent.
+    pub(crate) const fn jvmti(&self) -> Jvmti {
+        self.jvmti
+    }
+
     /// Returns the environment of a native call.
     ///
     /// # Safety
