@@ -104,6 +104,12 @@ pub fn forks() -> PathBuf {
     java("forks").join("Service.java")
 }
 
+/// Programs for the matrix of JDKs: main class `Jdks`, whose list grows with each line, and `Unloaded CLASSES`, which
+/// loads and drops classes.
+pub fn jdks(name: &str) -> PathBuf {
+    java("jdks").join(name)
+}
+
 /// A Java agent that allocates beside a program. Agent class `Beside`.
 pub fn beside() -> PathBuf {
     java("jfr").join("Beside.java")

@@ -35,6 +35,7 @@ enum Step {
     Overhead,
     Accuracy,
     Coverage,
+    Jdks,
     Install,
     Package,
 }
@@ -72,6 +73,7 @@ impl Step {
             Self::Overhead => Measurement::short_overhead().run(),
             Self::Accuracy => Measurement::short_accuracy().run(),
             Self::Coverage => Measurement::short_coverage().run(),
+            Self::Jdks => Measurement::short_jdks().run(),
             Self::Install => install::smoke(),
             Self::Package => package::package(&package::Options { verify: false }),
         }

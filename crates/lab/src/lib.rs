@@ -1,5 +1,5 @@
 //! Measurements of heapdiff: how often its reports are right, and what the program and the agent cost. Each measurement
-//! is a task of `cargo xtask`. CI runs short forms of four of them.
+//! is a task of `cargo xtask`. CI runs short forms of five of them.
 #![allow(
     clippy::print_stdout,
     reason = "a measurement prints its progress and its tables"
@@ -12,6 +12,7 @@ mod counting;
 mod coverage;
 mod forks;
 pub mod java;
+mod jdks;
 mod mat;
 mod overhead;
 mod real;
@@ -47,6 +48,8 @@ pub enum Measurement {
     Rewrite(rewrite::Options),
     /// Test dumps by forked children: thousands of dumps, pauses, latency, other readers
     Forks(forks::Options),
+    /// Test each OpenJDK from 8 on with each collector and object layout, in a root file system that is made for it
+    Jdks(jdks::Options),
     /// Run the agent's stress test for a long time
     Soak(soak::Options),
 }
@@ -72,6 +75,11 @@ impl Measurement {
         Self::Coverage(coverage::Options::smoke())
     }
 
+    /// Returns the matrix of JDKs 26 and later with G1, as CI runs it.
+    pub fn short_jdks() -> Self {
+        Self::Jdks(jdks::Options::short())
+    }
+
     /// Measures, and prints or writes the result.
     ///
     /// # Errors
@@ -88,6 +96,7 @@ impl Measurement {
             Self::Real(options) => real::run_programs(options),
             Self::Rewrite(options) => rewrite::rewrite(options),
             Self::Forks(options) => forks::forks(options),
+            Self::Jdks(options) => jdks::jdks(options),
             Self::Soak(options) => soak::soak(options),
         }
     }

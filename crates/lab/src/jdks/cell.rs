@@ -1,0 +1,461 @@
+//! One cell of the matrix: a JDK with a collector and an object layout.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use hprof::answers::Histogram;
+use hprof::{Options, Silent};
+use serde::Deserialize;
+use testdata::jvm::{DumpOptions, Jdk, Launch, Selection, Target};
+use testdata::programs;
+
+use super::Tools;
+
+/// A collector with its flags, and the JDKs that have it.
+struct Collector {
+    name: &'static str,
+    flags: &'static [&'static str],
+    since: u32,
+    /// True if a forked child can write a dump. ZGC's heap is a shared mapping.
+    forks: bool,
+}
+
+const COLLECTORS: [Collector; 5] = [
+    Collector {
+        name: "G1",
+        flags: &["-XX:+UseG1GC"],
+        since: 8,
+        forks: true,
+    },
+    Collector {
+        name: "Serial",
+        flags: &["-XX:+UseSerialGC"],
+        since: 8,
+        forks: true,
+    },
+    Collector {
+        name: "Parallel",
+        flags: &["-XX:+UseParallelGC"],
+        since: 8,
+        forks: true,
+    },
+    // In JDK 11, Shenandoah and ZGC are experimental.
+    Collector {
+        name: "Shenandoah",
+        flags: &["-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC"],
+        since: 11,
+        forks: true,
+    },
+    Collector {
+        name: "ZGC",
+        flags: &["-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC"],
+        since: 11,
+        forks: false,
+    },
+];
+
+/// Flags that change the object layout, and the first JDK and the last JDK that have them.
+const LAYOUTS: [(&[&str], u32, u32); 6] = [
+    (&[], 8, u32::MAX),
+    (&["-XX:-UseCompressedOops"], 8, u32::MAX),
+    (&["-XX:ObjectAlignmentInBytes=16"], 8, u32::MAX),
+    (&["-XX:+UseCompactObjectHeaders"], 25, 26),
+    (&["-XX:-UseCompactObjectHeaders"], 27, u32::MAX),
+    (&["--enable-preview"], 28, u32::MAX),
+];
+/// Layouts that are combined.
+const COMBINED: (&[&str], u32, u32) = (
+    &["--enable-preview", "-XX:-UseCompactObjectHeaders"],
+    28,
+    u32::MAX,
+);
+
+/// The planted leak: the field that grows, and the method that makes it grow.
+const HOLDER: &str = "Jdks.leaked";
+const METHOD: &str = "Jdks.grow";
+const ENTRY: &str = "Jdks$Entry";
+/// Number of entries that each phase of the program adds.
+const ENTRIES: u64 = 4_000;
+
+pub(super) struct Cell {
+    jdk: Jdk,
+    pub(super) collector: &'static str,
+    flags: Vec<&'static str>,
+    layout: &'static [&'static str],
+    forks: bool,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.collector)?;
+        self.layout.iter().try_for_each(|flag| write!(f, " {flag}"))
+    }
+}
+
+/// Returns the cells of a JDK.
+pub(super) fn all(jdk: &Jdk) -> Vec<Cell> {
+    let major = jdk.major();
+    let collectors = COLLECTORS.iter().filter(|c| major >= c.since);
+    let layouts = || {
+        let all = LAYOUTS.iter().chain([&COMBINED]);
+        all.filter(|&&(_, since, until)| (since..=until).contains(&major))
+    };
+    let cells = collectors.flat_map(|collector| {
+        // ZGC has no compressed references.
+        let is_possible =
+            |flags: &[&str]| collector.name != "ZGC" || !flags.contains(&"-XX:-UseCompressedOops");
+        let layouts = layouts().filter(move |(flags, ..)| is_possible(flags));
+        layouts.map(|&(layout, ..)| Cell {
+            jdk: jdk.clone(),
+            collector: collector.name,
+            flags: collector.flags.to_vec(),
+            layout,
+            forks: collector.forks,
+        })
+    });
+    cells.collect()
+}
+
+/// What a cell showed.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// Number of classes whose objects and bytes were compared with those of the JVM's histogram.
+    pub(super) classes: usize,
+    /// Classes that differ, with the reason if it is known.
+    pub(super) excepted: BTreeSet<&'static str>,
+    /// Number of flattened values.
+    pub(super) flattened: u64,
+    pub(super) rounds: u32,
+    /// What was done.
+    pub(super) steps: Vec<&'static str>,
+    pub(super) faults: Vec<String>,
+}
+
+impl Outcome {
+    fn check(&mut self, step: &'static str, result: Result<()>) {
+        match result {
+            Ok(()) => self.steps.push(step),
+            Err(e) => self.faults.push(format!("{step}: {e:#}")),
+        }
+    }
+}
+
+/// The fields of reports that are checked.
+#[derive(Debug, Deserialize)]
+struct Report {
+    #[serde(default)]
+    suspects: Vec<Suspect>,
+    #[serde(default)]
+    classes: Vec<ClassRow>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Suspect {
+    holder: String,
+    #[serde(default)]
+    stacks: Vec<Stack>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Stack {
+    frames: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ClassRow {
+    class: String,
+    objects: u64,
+}
+
+impl Cell {
+    pub(super) fn is_usual_layout(&self) -> bool {
+        self.layout.is_empty() || self.layout == ["--enable-preview"]
+    }
+
+    /// Runs all steps. An error is a fault of the outcome.
+    pub(super) fn run(&self, tools: &Tools, rounds: u32) -> Outcome {
+        println!("JDK {} {self}", self.jdk.version());
+        let mut outcome = Outcome::default();
+        if let Err(e) = self.steps(tools, rounds, &mut outcome) {
+            outcome.faults.push(format!("{e:#}"));
+        }
+        outcome
+    }
+
+    fn start(&self) -> Result<Target> {
+        let classes = self.jdk.compile(&programs::jdks("Jdks.java"))?;
+        let mut flags = vec![
+            "-Xmx256m",
+            "-Xcheck:jni",
+            // The messages of -Xcheck:jni go to standard error, because standard output has the lines of the program.
+            "-XX:+DisplayVMOutputToStderr",
+        ];
+        if self.jdk.major() >= 21 {
+            flags.push("-XX:+EnableDynamicAgentLoading");
+        }
+        flags.extend(self.flags.iter().chain(self.layout));
+        let launch = Launch::class(&self.jdk, classes, "Jdks").flags(flags);
+        Ok(launch.timeout(Duration::from_secs(120)).start()?)
+    }
+
+    fn steps(&self, tools: &Tools, rounds: u32, outcome: &mut Outcome) -> Result<()> {
+        let has_agent = self.jdk.major() >= 11;
+        let mut target = self.start()?;
+        target.wait_ready(0)?;
+        let pid = target.pid().to_string();
+        let file = |name: &str| tools.scratch.join(name);
+        let [before, after, forked] = ["before.hprof", "after.hprof", "forked.hprof"].map(file);
+        if has_agent {
+            let done = tools.attach(&pid, "interval=4k");
+            outcome.check("attach", done);
+        }
+        target.dump(&before, DumpOptions::default())?;
+        target.advance(1)?;
+        target.advance(2)?;
+        outcome.compare(&target, &after)?;
+        let found = leak(tools, &before, &after, has_agent);
+        outcome.check("leak", found);
+        if has_agent {
+            if self.forks {
+                let done = tools.fork(&pid, &forked, 3 * ENTRIES);
+                outcome.check("forked dump", done);
+            }
+            let done = tools.run(&["sites", &after.to_string_lossy(), "--format", "json"]);
+            let samples = done.and_then(|text| {
+                ensure!(text.contains(METHOD), "no stack has {METHOD}");
+                Ok(())
+            });
+            outcome.check("samples", samples);
+            target.tell("b")?;
+            outcome.check("count", tools.count(&pid));
+            outcome.check("usage", tools.attach(&pid, "usage=on"));
+            outcome.check("detach", tools.run(&["detach", &pid, "--quiet"]).map(drop));
+            for round in 1..=rounds {
+                let done = self.round(tools, &pid, &forked);
+                if let Err(e) = done {
+                    outcome.faults.push(format!("round {round}: {e:#}"));
+                    break;
+                }
+                outcome.rounds = round;
+            }
+        }
+        let (well, errors) = target.finish_with_errors()?;
+        ensure!(well, "the JVM ended with an error: {errors}");
+        let own = |line: &&str| !line.starts_with("heapdiff agent:") && !is_expected(line);
+        let printed: Vec<&str> = errors.lines().filter(own).take(3).collect();
+        ensure!(
+            printed.is_empty(),
+            "the JVM printed: {}",
+            printed.join(" / ")
+        );
+        Ok(())
+    }
+
+    /// Attaches the agent to the busy JVM, takes a dump, and detaches the agent.
+    fn round(&self, tools: &Tools, pid: &str, file: &Path) -> Result<()> {
+        tools.attach(pid, "interval=16k")?;
+        if self.forks {
+            tools.fork(pid, file, 3 * ENTRIES)?;
+        } else {
+            let file = file.to_string_lossy();
+            tools.run(&["dump", pid, "--quiet", "--force", "-o", &file])?;
+        }
+        tools.run(&["detach", pid, "--quiet"]).map(drop)
+    }
+}
+
+/// True for lines that a JVM prints without a fault.
+fn is_expected(line: &str) -> bool {
+    // JDK 8 and 11 print the version of experimental flags.
+    line.trim().is_empty() || line.starts_with("OpenJDK 64-Bit Server VM warning: Options ")
+}
+
+/// Compares two dumps. The first suspect must be the planted leak, with the stack that allocated it.
+fn leak(tools: &Tools, before: &Path, after: &Path, has_agent: bool) -> Result<()> {
+    let files = [before, after].map(Path::to_string_lossy);
+    let text = tools.run(&[&files[0], &files[1], "--format", "json", "--no-index"])?;
+    let report: Report = serde_json::from_str(&text)?;
+    let suspect = report.suspects.first().context("no suspect")?;
+    ensure!(suspect.holder == HOLDER, "the holder is {}", suspect.holder);
+    if has_agent {
+        let stack = suspect.stacks.first().context("no stack")?;
+        let is_method = |frame: &String| frame.contains(METHOD);
+        ensure!(
+            stack.frames.iter().any(is_method),
+            "the stack is {:?}",
+            stack.frames
+        );
+    }
+    Ok(())
+}
+
+impl Tools {
+    /// Runs heapdiff and returns its output.
+    pub(super) fn run(&self, args: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.heapdiff);
+        let done = command
+            .args(args)
+            .current_dir(&self.scratch)
+            .stdin(Stdio::null())
+            .output();
+        let done = done.context("cannot start heapdiff")?;
+        let errors = String::from_utf8_lossy(&done.stderr);
+        // Exit code 1 means that a gate found something.
+        ensure!(
+            done.status.success(),
+            "heapdiff {}: {}",
+            args[0],
+            errors.trim()
+        );
+        Ok(String::from_utf8(done.stdout)?)
+    }
+
+    fn attach(&self, pid: &str, options: &str) -> Result<()> {
+        let agent = self.agent.to_string_lossy();
+        self.run(&["attach", pid, options, "--quiet", "--agent", &agent])
+            .map(drop)
+    }
+
+    /// Takes a dump by a forked child. It must have the expected number of entries.
+    fn fork(&self, pid: &str, file: &Path, entries: u64) -> Result<()> {
+        let (agent, name) = (self.agent.to_string_lossy(), file.to_string_lossy());
+        let args = [
+            "dump", pid, "--fork", "--quiet", "--force", "--agent", &agent, "-o", &name,
+        ];
+        self.run(&args)?;
+        let text = self.run(&["histo", &name, "--format", "json", "--no-index", "--strict"])?;
+        let report: Report = serde_json::from_str(&text)?;
+        let entry = report.classes.iter().find(|row| row.class == ENTRY);
+        let found = entry.map_or(0, |row| row.objects);
+        // The program's threads create a few more entries.
+        ensure!(
+            (entries..entries + 100).contains(&found),
+            "{found} entries, not {entries}"
+        );
+        Ok(())
+    }
+
+    /// Counts for a second. The entries of the program's threads must be among the counts.
+    fn count(&self, pid: &str) -> Result<()> {
+        let agent = self.agent.to_string_lossy();
+        let counted = self.run(&[
+            "count",
+            pid,
+            "--for",
+            "1s",
+            "--include",
+            "^Jdks",
+            "--format",
+            "json",
+            "--quiet",
+            "--agent",
+            &agent,
+        ])?;
+        ensure!(counted.contains(ENTRY), "{ENTRY} is not counted");
+        Ok(())
+    }
+}
+
+/// Objects and bytes of classes, by name.
+type Table = BTreeMap<String, (u64, u64)>;
+
+fn jvm(target: &Target) -> Result<Table> {
+    let mut table = Table::new();
+    for entry in target.histogram(Selection::All)?.classes {
+        let line = table.entry(entry.class).or_default();
+        *line = (line.0 + entry.instances, line.1 + entry.bytes);
+    }
+    Ok(table)
+}
+
+impl Outcome {
+    /// Takes a dump of all objects, and compares each class with the JVM's histogram.
+    fn compare(&mut self, target: &Target, file: &Path) -> Result<()> {
+        let all = DumpOptions {
+            selection: Selection::All,
+            ..DumpOptions::default()
+        };
+        let mut before = jvm(target)?;
+        if file.exists() {
+            fs::remove_file(file)?;
+        }
+        target.dump(file, all)?;
+        let mut after = jvm(target)?;
+        let histogram = Histogram::open(file, &Options::default(), &Silent)?;
+        let mut ours = Table::new();
+        for ((_, class), total) in histogram.classes().iter().zip(histogram.totals()) {
+            self.flattened += total.flattened;
+            let objects = total.all.objects - total.flattened;
+            if total.all.objects > 0 {
+                let line = ours.entry(class.name.to_string()).or_default();
+                *line = (line.0 + objects, line.1 + total.all.bytes);
+            }
+        }
+        for table in [&mut before, &mut after] {
+            self.join_fillers(table, &ours);
+        }
+        let names: BTreeSet<&String> = ours.keys().chain(before.keys()).collect();
+        for name in names {
+            let of = |table: &Table| table.get(name).copied().unwrap_or_default();
+            if of(&before) != of(&after) {
+                // The program or the diagnostic command created objects.
+                continue;
+            }
+            self.classes += 1;
+            let (dump, jvm) = (of(&ours), of(&before));
+            if dump == jvm {
+                continue;
+            }
+            match exception(name, dump, jvm) {
+                Some(reason) => _ = self.excepted.insert(reason),
+                None => self
+                    .faults
+                    .push(format!("{name}: {dump:?}, the JVM has {jvm:?}")),
+            }
+        }
+        ensure!(
+            self.classes > 150,
+            "only {} classes were compared",
+            self.classes
+        );
+        self.steps.push("histogram");
+        Ok(())
+    }
+
+    /// Since JDK 19 the JVM's histogram lists filler arrays under their own name. Up to JDK 27, the dump has them as
+    /// `int[]`. JDK 28 does not write them.
+    fn join_fillers(&mut self, table: &mut Table, ours: &Table) {
+        const FILLERS: &str = "jdk.internal.vm.FillerElement[]";
+        let ints = "int[]".to_owned();
+        let of = |table: &Table| table.get(&ints).copied().unwrap_or_default();
+        let has_fillers = of(ours) != of(table);
+        if ours.contains_key(FILLERS) {
+            return;
+        }
+        if let Some(fillers) = table.remove(FILLERS) {
+            if has_fillers {
+                let line = table.entry(ints).or_default();
+                *line = (line.0 + fillers.0, line.1 + fillers.1);
+            } else {
+                self.excepted.insert("fillers, which the dump lacks");
+            }
+        }
+    }
+}
+
+/// Returns the reason why the figures of a class may differ.
+fn exception(class: &str, dump: (u64, u64), jvm: (u64, u64)) -> Option<&'static str> {
+    match class {
+        // The histogram also counts class objects in the CDS archive that no class uses yet, and static fields of
+        // classes that are not linked.
+        "java.lang.Class" if dump.0 <= jvm.0 && dump.1 <= jvm.1 => {
+            Some("java.lang.Class, of archived or unlinked classes")
+        }
+        _ => None,
+    }
+}
