@@ -565,10 +565,11 @@ unsafe extern "C" fn on_reference(
             _ => index = unsafe { (*info).index }.cast_unsigned(),
         }
     }
-    // SAFETY: the JVM passed these arguments to this callback.
-    let (value, of_value) = match walk.has_values {
-        true => unsafe { values_of(size, tag, from) },
-        false => (None, None),
+    let (value, of_value) = if walk.has_values {
+        // SAFETY: the JVM passed these arguments to this callback.
+        unsafe { values_of(size, tag, from) }
+    } else {
+        (None, None)
     };
     // SAFETY: the JVM passes a pointer to the tag of the referenced object. The pointer to the referrer's tag is valid
     // or null.

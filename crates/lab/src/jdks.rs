@@ -40,10 +40,10 @@ pub struct Options {
     /// Test only this collector, such as G1; may be repeated
     #[arg(long, value_name = "NAME")]
     collector: Vec<String>,
-    /// Attach, dump and detach this number of times under load [default: 50]
+    /// In the usual layout, attach, dump and detach this number of times under load [default: 50]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Number of classes that are loaded and unloaded, on each JDK [default: 100000]
+    /// Number of classes that are loaded and unloaded [default: 100000 on JDK 26 and later, 5000 on older JDKs]
     #[arg(long, value_name = "N")]
     classes: Option<u32>,
     /// The full table [default: target/jdks/table.md]
@@ -68,8 +68,12 @@ impl Options {
         self.rounds.unwrap_or(if self.short { 5 } else { 50 })
     }
 
-    fn classes(&self) -> u32 {
-        let usual = if self.short { 5_000 } else { 100_000 };
+    /// Returns the number of classes that are unloaded. JDK 26 and later free method ids.
+    fn classes(&self, major: u32) -> u32 {
+        let usual = match major {
+            26.. if !self.short => 100_000,
+            _ => 5_000,
+        };
         self.classes.unwrap_or(usual)
     }
 
@@ -167,7 +171,7 @@ fn inside(options: &Options) -> Result<()> {
             table.add(&jdk, &cell.to_string(), &result);
         }
         if major >= 11 {
-            let result = unloading::unload(&jdk, &tools, options.classes());
+            let result = unloading::unload(&jdk, &tools, options.classes(major));
             table.add(&jdk, "classes unloaded", &result);
         }
     }

@@ -1,3 +1,5 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.time.LocalDate;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -6,7 +8,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * The program of the matrix of JDKs. Its list grows with each line that the program reads. With preview features of JDK
+ * The program of the matrix of JDKs. Its list grows with each line that the program reads. After the line
+ * "busy", two threads allocate. With preview features of JDK
  * 28, fields and arrays of LocalDate, Integer and Optional are flattened. Compiles on JDK 8.
  */
 public class Jdks {
@@ -60,11 +63,12 @@ public class Jdks {
             worker.setDaemon(true);
             worker.start();
         }
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         int phase = 0;
-        for (int c = '\n'; c >= 0; c = System.in.read()) {
-            if (c == 'b' || c == 'i') {
-                busy = c == 'b';
-            } else if (c == '\n') {
+        for (String line = ""; line != null; line = lines.readLine()) {
+            if (line.equals("busy")) {
+                busy = true;
+            } else {
                 grow();
                 System.out.println("READY " + phase++);
                 System.out.flush();

@@ -117,8 +117,10 @@ exec chroot "$root" "$@"
         fs::create_dir_all(&place).with_context(|| place.display().to_string())?;
         command.arg(folder);
     }
-    // Locales and temporary folders of this machine need not exist in the root.
+    // Locales, folders and libraries of this machine need not exist in the root.
     command.env("LC_ALL", "C.UTF-8");
-    command.env_remove("TMPDIR").env_remove("JAVA_HOME");
+    for name in ["TMPDIR", "JAVA_HOME", "LD_PRELOAD", "LD_LIBRARY_PATH"] {
+        command.env_remove(name);
+    }
     Ok(command)
 }

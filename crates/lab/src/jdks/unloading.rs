@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::Value;
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 use testdata::programs;
@@ -54,42 +54,49 @@ fn run(jdk: &Jdk, tools: &Tools, classes: u32) -> Result<()> {
         printed.join(" / ")
     );
     let file = file.to_string_lossy();
-    // The arrays that the program keeps are the only ones of this method that live.
-    let live = rows(
-        tools,
-        &[
-            "sites",
-            &file,
-            "--by",
-            "stack",
-            "--format",
-            "json",
-            "--no-index",
-        ],
-    )?;
-    let kept: u64 = sum(&live, "samples");
+    // Of this method's objects, only the arrays that the program keeps live.
+    let live = report(tools, &["sites", &file, "--by", "stack"])?;
+    let kept = sum(&live["stacks"], "samples", is_stack);
     ensure!(kept == KEPT, "{kept} live samples of {METHOD}, not {KEPT}");
+    let allocated = report(tools, &["sites", &file, "--allocated"])?;
+    let (classes, sampled) = (
+        u64::from(classes),
+        sum(&allocated["stacks"], "samples", is_stack),
+    );
+    // The JVM's own objects that it creates for the method are sampled, too.
+    ensure!(
+        sampled >= classes,
+        "{sampled} samples of {METHOD}, not {classes}"
+    );
+    let counted = sum(&allocated["counted"]["sites"], "objects", is_site);
+    ensure!(
+        counted == classes,
+        "{counted} counted objects of {METHOD}, not {classes}"
+    );
     Ok(())
 }
 
-/// Returns the stacks of a report whose innermost frame is the method.
-fn rows(tools: &Tools, args: &[&str]) -> Result<Vec<Value>> {
-    let report: Value = serde_json::from_str(&tools.run(args)?)?;
-    let stacks = ["stacks", "sites", "rows"].into_iter();
-    let stacks = stacks.filter_map(|key| report[key].as_array()).next();
-    let of_method = |row: &&Value| {
-        row["frames"][0]
-            .as_str()
-            .is_some_and(|f| f.starts_with(METHOD))
-    };
-    Ok(stacks
-        .context("no stacks")?
-        .iter()
-        .filter(of_method)
-        .cloned()
-        .collect())
+/// Runs heapdiff and parses its report.
+fn report(tools: &Tools, args: &[&str]) -> Result<Value> {
+    let all = [args, &["--format", "json", "--no-index"]].concat();
+    Ok(serde_json::from_str(&tools.run(&all)?)?)
 }
 
-fn sum(rows: &[Value], key: &str) -> u64 {
-    rows.iter().filter_map(|row| row[key].as_u64()).sum()
+/// True if the innermost frame of a stack is the method.
+fn is_stack(row: &Value) -> bool {
+    let frame = row["frames"][0].as_str();
+    frame.is_some_and(|frame| frame.starts_with(METHOD))
+}
+
+/// True if the method is a counted site.
+fn is_site(row: &Value) -> bool {
+    let (class, method) = (row["class"].as_str(), row["method"].as_str());
+    class.zip(method) == METHOD.rsplit_once('.')
+}
+
+/// Returns the sum of a figure over some rows of a list.
+fn sum(rows: &Value, key: &str, is_wanted: impl Fn(&Value) -> bool) -> u64 {
+    let rows = rows.as_array().into_iter().flatten();
+    let wanted = rows.filter(|row| is_wanted(row));
+    wanted.filter_map(|row| row[key].as_u64()).sum()
 }
