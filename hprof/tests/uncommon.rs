@@ -107,6 +107,10 @@ fn files_that_are_no_dump_are_named() {
     let cases: [(&[u8], &str); 4] = [
         (b"\0\x12portable heap dump\0\0\0\x06", "a PHD dump"),
         (
+            b"// Version: J2RE 11 IBM J9 VM\n",
+            "a classic (text) heap dump",
+        ),
+        (
             b"JAVA PROFILE 1.0.1, created Mon Nov  2 10:00:00 2015\n\nHeader for -agentlib:hprof",
             "a text HPROF file",
         ),

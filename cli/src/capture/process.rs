@@ -95,6 +95,9 @@ impl Process {
             Kind::OpenJ9 => {
                 return Err(unusable_failure(format!(
                     "process {pid} ({name}) is an OpenJ9 JVM; heapdiff can attach to HotSpot JVMs only"
+                ))
+                .with_hint(format!(
+                    "OpenJ9 writes no HPROF: run `jcmd {pid} Dump.system`, and export the system dump as HPROF with Eclipse MAT and its DTFJ plug-in"
                 )));
             }
             Kind::Starting | Kind::Other => {

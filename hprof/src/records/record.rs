@@ -262,7 +262,13 @@ fn not_a_dump(input: &[u8]) -> Error {
             .is_some_and(|s| s.starts_with(b"portable heap dump")) =>
         {
             return Error::NotADump(
-                "it is a PHD dump of an OpenJ9 or IBM JVM, which has no field data, so heapdiff cannot use it"
+                "it is a PHD dump of an OpenJ9 or IBM JVM, which has no field data, so heapdiff cannot use it; write a system dump (`jcmd PID Dump.system`), and export it as HPROF with Eclipse MAT and its DTFJ plug-in"
+                    .into(),
+            );
+        }
+        _ if input.starts_with(b"// Version: ") => {
+            return Error::NotADump(
+                "it is a classic (text) heap dump of an OpenJ9 or IBM JVM, which has no field data, so heapdiff cannot use it; write a system dump (`jcmd PID Dump.system`), and export it as HPROF with Eclipse MAT and its DTFJ plug-in"
                     .into(),
             );
         }
