@@ -1,29 +1,42 @@
-//! Embeds the agent library in the program if the environment variable `HEAPDIFF_EMBED_AGENT` contains the path of the
-//! library. The embedded library is compressed with gzip.
+//! Embeds agent libraries in the program, if environment variables contain their paths. The embedded libraries are
+//! compressed with gzip.
 //!
-//! `cargo xtask install` and `cargo xtask dist` set this variable. If the variable is not set, no library is embedded.
+//! `HEAPDIFF_EMBED_AGENT` names the library for the C library of the program. `HEAPDIFF_EMBED_AGENT_GLIBC` and
+//! `HEAPDIFF_EMBED_AGENT_MUSL` name the library for one C library. `cargo xtask install` and `cargo xtask dist` set
+//! these variables. If none is set, no library is embedded.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-const NAME: &str = "HEAPDIFF_EMBED_AGENT";
+const OWN: &str = "HEAPDIFF_EMBED_AGENT";
 
 fn main() {
-    println!("cargo::rustc-check-cfg=cfg(carries_agent)");
-    println!("cargo::rerun-if-env-changed={NAME}");
-    let Some(library) = env::var_os(NAME).filter(|name| !name.is_empty()) else {
-        return;
-    };
-    let library = PathBuf::from(library);
-    if !library.is_absolute() || !library.is_file() {
-        println!(
-            "cargo::error={NAME}: {} is not the absolute path of a file",
-            Path::new(&library).display()
-        );
-        return;
+    println!("cargo::rerun-if-env-changed={OWN}");
+    let built_for_musl = env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|env| env == "musl");
+    for (is_own, c_library) in [(!built_for_musl, "glibc"), (built_for_musl, "musl")] {
+        println!("cargo::rustc-check-cfg=cfg(carries_{c_library}_agent)");
+        let name = format!("{OWN}_{}", c_library.to_uppercase());
+        println!("cargo::rerun-if-env-changed={name}");
+        if !embed(&name, c_library) && is_own {
+            embed(OWN, c_library);
+        }
     }
-    let library = library.display();
-    println!("cargo::rerun-if-changed={library}");
-    println!("cargo::rustc-env=HEAPDIFF_CARRIED_AGENT={library}");
-    println!("cargo::rustc-cfg=carries_agent");
+}
+
+/// Embeds the library that this environment variable names. Returns false if the variable is not set.
+fn embed(name: &str, c_library: &str) -> bool {
+    let Some(library) = env::var_os(name).filter(|path| !path.is_empty()) else {
+        return false;
+    };
+    let library = Path::new(&library);
+    let shown = library.display();
+    if library.is_absolute() && library.is_file() {
+        let carried = format!("HEAPDIFF_CARRIED_AGENT_{}", c_library.to_uppercase());
+        println!("cargo::rerun-if-changed={shown}");
+        println!("cargo::rustc-env={carried}={shown}");
+        println!("cargo::rustc-cfg=carries_{c_library}_agent");
+    } else {
+        println!("cargo::error={name}: {shown} is not the absolute path of a file");
+    }
+    true
 }

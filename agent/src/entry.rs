@@ -18,7 +18,7 @@ use jvmti_sys::{
 use crate::jvmti::calls::{Any, Class, Env, Ref};
 use crate::jvmti::sys::{Callbacks, as_int};
 use crate::jvmti::{Called, Environment, Jvmti, Thread, set_called};
-use crate::{agent, counting, snapshot};
+use crate::{agent, counting, own_file, snapshot};
 
 thread_local! {
     /// True while code of the agent runs on this thread. Allocations by this code are not sampled.
@@ -299,6 +299,7 @@ pub(crate) unsafe extern "system" fn Agent_OnLoad(
     // SAFETY: the JVM passed these pointers.
     let (environment, options) = unsafe { (Environment::of(vm), text_of(options)) };
     set_called(CALLED);
+    own_file::keep_open();
     provoked::prepare();
     // Any other result would end the JVM, so this returns JNI_OK even if the agent cannot be loaded.
     if catch_unwind(AssertUnwindSafe(|| agent::load(environment.ok(), &options))).is_err() {
@@ -324,6 +325,7 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
     set_called(CALLED);
     let mut result = heapdiff_sites::attach::FAILED;
     without_reentry(|| {
+        own_file::keep_open();
         // Another environment, which reads class names of exceptions. The first environment may be disposed of before
         // this function returns.
         // SAFETY: the JVM passed this pointer.

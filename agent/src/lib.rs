@@ -24,6 +24,7 @@
 //! | `jvm_stats`, `pauses` | the JVM's statistics: heap, metaspace, GCs |
 //! | `counting`, `usage` | exact counts of allocations, and of uses of JDK collections |
 //! | `snapshot` | dumps written by a forked child |
+//! | `own_file` | the agent's library file, so that later commands find the agent in a JVM with musl |
 //! | `log`, `counters` | messages and counters of the agent |
 //! | `java` | the agent's Java classes: sources and class files |
 //! | `sample_ref` | the class of samples in the JVM |
@@ -88,6 +89,7 @@ mod ledger;
 mod lent;
 mod log;
 pub mod options;
+mod own_file;
 mod pace;
 mod pauses;
 mod random;

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::deadline::Sign;
-use super::library::MARK;
+use super::library::Library;
 use super::places::{self, Copy};
 use super::process::{Process, bytes_of, unusable_failure};
 use super::protocol::{Answer, Jvm};
@@ -91,7 +91,8 @@ pub(super) enum Loaded {
 #[derive(Debug)]
 pub(super) struct NotLoaded {
     pub(super) failure: Failure,
-    /// True if the JVM did not load the library, for example because an option forbids it or because the JVM uses musl.
+    /// True if the JVM cannot load the library, for example because an option forbids it, or because there is no library
+    /// for the JVM's C library.
     pub(super) is_impossible: bool,
 }
 
@@ -113,7 +114,7 @@ impl From<NotLoaded> for Failure {
 /// Loads the agent. An agent that is already sampling keeps its options.
 pub(super) fn load(
     jvm: &Jvm<'_>,
-    library: &Path,
+    library: &Library,
     options: &str,
     wanted: Wanted,
 ) -> Result<Loaded, NotLoaded> {
@@ -126,12 +127,12 @@ pub(super) fn load(
 /// [`attach::CHANGE`] they replace the agent's options, and with [`attach::ADD`] they are added to the agent's options.
 pub(super) fn load_or_change(
     jvm: &Jvm<'_>,
-    library: &Path,
+    library: &Library,
     how: &str,
     options: &str,
     wanted: Wanted,
 ) -> Result<Loaded, NotLoaded> {
-    let options = match jvm.process.library(MARK) {
+    let options = match jvm.process.agent() {
         None => options.to_owned(),
         Some(_) => how.to_owned() + options,
     };
@@ -147,7 +148,7 @@ pub(super) fn load_or_change(
 
 /// Returns the state of the agent.
 pub(super) fn state(jvm: &Jvm<'_>) -> Result<State> {
-    let Some(library) = jvm.process.library(MARK) else {
+    let Some(library) = jvm.process.agent() else {
         return Ok(State::NotLoaded);
     };
     let tick = || jvm.process.check_alive().map(|()| Sign::Nothing);
@@ -161,7 +162,7 @@ pub(super) fn state(jvm: &Jvm<'_>) -> Result<State> {
 
 /// Stops the agent. Returns `None` if the JVM has no agent.
 pub(super) fn detach(jvm: &Jvm<'_>, wanted: Wanted) -> Result<Option<Loaded>> {
-    match jvm.process.library(MARK) {
+    match jvm.process.agent() {
         None => Ok(None),
         Some(path) => Ok(Some(pass_options(
             jvm,
@@ -263,26 +264,13 @@ fn is_jvm_starting(outcome: &std::result::Result<i32, String>) -> bool {
 
 /// Returns the failure for a JVM that did not load the agent, so that the agent's code did not run.
 pub(super) fn agent_load_failure(jvm: &Jvm<'_>, why: &str) -> Failure {
-    let is_musl = jvm.process.library(MUSL).is_some();
-    agent_load_failure_of(&jvm.process.to_string(), why, is_musl)
-}
-
-/// Part of the name of musl's loader, which every program on Alpine Linux has mapped.
-const MUSL: &str = "ld-musl-";
-
-fn agent_load_failure_of(process: &str, why: &str, is_musl: bool) -> Failure {
+    let process = jvm.process;
+    let failure = unusable_failure(format!("{process} did not load the agent: {why}"));
     if why.contains("EnableDynamicAgentLoading") {
-        return unusable_failure(format!("{process} did not load the agent: {why}"))
-            .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
+        failure.with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)")
+    } else {
+        failure
     }
-    if is_musl {
-        // Print this message in place of the dynamic linker's message, which is only a list of missing symbols.
-        return unusable_failure(format!(
-            "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
-        ))
-        .with_hint("`heapdiff dump` and `heapdiff hunt --recording` need no agent");
-    }
-    unusable_failure(format!("{process} did not load the agent: {why}"))
 }
 
 /// Returns the agent's return code, or the reason why the JVM did not call the agent.
@@ -315,23 +303,32 @@ impl Visible {
 /// Returns the path under which the JVM sees the library: the path of the library itself, or of a copy in a folder of
 /// the JVM.
 ///
-/// If the JVM has already loaded an agent library from any path, returns that path. If the JVM loaded a second library,
+/// If the JVM has already loaded an agent library, returns the path of that library. If the JVM loaded a second library,
 /// the second would not recognize the first, and would report that a different agent is already sampling.
-pub(super) fn path_for_jvm(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
+pub(super) fn path_for_jvm(jvm: &Jvm<'_>, library: &Library) -> Result<Visible, NotLoaded> {
     places::remove_leftover_copies(jvm);
-    if let Some(loaded) = jvm.process.library(MARK)
+    let process = jvm.process;
+    if let Some(loaded) = process.agent()
         && loaded.len() < LONGEST_ARGUMENT
     {
         return Ok(Visible::at(loaded.into_bytes()));
     }
-    let path = bytes_of(library);
-    if path.len() < LONGEST_ARGUMENT && is_seen(jvm, library) {
+    let c_library = process.c_library();
+    let library = library.path_for(c_library)?.ok_or_else(|| {
+        let why = library.missing(c_library);
+        NotLoaded {
+            failure: unusable_failure(format!("{process} uses {c_library}, and {why}"))
+                .with_hint("`heapdiff dump` and `heapdiff hunt --recording` need no agent"),
+            is_impossible: true,
+        }
+    })?;
+    let path = bytes_of(&library);
+    if path.len() < LONGEST_ARGUMENT && is_seen(jvm, &library) {
         return Ok(Visible::at(path));
     }
-    let copy = Copy::create(jvm, library).map_err(|e| {
+    let copy = Copy::create(jvm, &library).map_err(|e| {
         unusable_failure(format!(
-            "{}: cannot copy the agent to the JVM's /tmp: {}",
-            jvm.process,
+            "{process}: cannot copy the agent to the JVM's /tmp: {}",
             system_message(&e)
         ))
     })?;
@@ -352,17 +349,6 @@ fn is_seen(jvm: &Jvm<'_>, library: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_jvm_with_musl_gets_one_clear_line() {
-        let why = "/a.so was not loaded. Error relocating /a.so: __res_init: symbol not found";
-        let said = |why, is_musl| agent_load_failure_of("process 7 (A)", why, is_musl).message;
-        let musl = "process 7 (A) did not load the agent: its C library is musl, and the agent was built for glibc";
-        assert_eq!(said(why, true), musl);
-        assert!(said(why, false).ends_with("symbol not found"));
-        let off = "Dynamic agent loading is not enabled. Use -XX:+EnableDynamicAgentLoading";
-        assert!(said(off, true).ends_with(off));
-    }
 
     #[test]
     fn a_jvm_that_is_still_starting_is_reported() {

@@ -14,7 +14,7 @@ use heapdiff_units::{Span, grouped};
 use super::agent::{SAYS, agent_load_failure, load_with_retries, old_jvm_failure, path_for_jvm};
 use super::deadline::{Deadline, Sign};
 use super::held::{is_named, memory_at, token};
-use super::library::library;
+use super::library::Library;
 use super::process::{Process, unusable_failure};
 use super::protocol::Jvm;
 use super::request::{CountRequest, JvmArgs, LONGEST_ARGUMENT};
@@ -36,7 +36,7 @@ pub(crate) fn count(
     wanted: Wanted,
 ) -> Result<(String, Counts)> {
     let options = options(count)?;
-    let library = library(count.library.as_deref())?;
+    let library = Library::find(count.library.as_deref())?;
     let deadline = Deadline::new(jvm.timeout.0);
     let process = Process::find(&jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
@@ -88,7 +88,7 @@ pub(crate) fn count(
 
 /// Returns how many classes get counters in a count with these options; `None` if the loaded agent has an earlier
 /// version, which does not report this.
-fn classes(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Option<u64>> {
+fn classes(jvm: &Jvm<'_>, library: &Library, options: &str) -> Result<Option<u64>> {
     let options = options.strip_prefix(attach::COUNT).unwrap_or(options);
     let code = request(
         jvm,
@@ -226,13 +226,13 @@ fn options(count: &CountRequest) -> Result<String> {
 }
 
 /// Sends a request to the agent, and calls `look` while waiting. Returns [`attach::DONE`] or [`attach::DEBUGGED`].
-fn send_request(jvm: &Jvm<'_>, library: &Path, options: &str, look: impl FnMut()) -> Result<i32> {
+fn send_request(jvm: &Jvm<'_>, library: &Library, options: &str, look: impl FnMut()) -> Result<i32> {
     let code = request(jvm, library, options, look)?;
     checked(jvm, code)
 }
 
 /// Sends a request to the agent. Returns the agent's return code.
-fn request(jvm: &Jvm<'_>, library: &Path, options: &str, mut look: impl FnMut()) -> Result<i32> {
+fn request(jvm: &Jvm<'_>, library: &Library, options: &str, mut look: impl FnMut()) -> Result<i32> {
     let library = path_for_jvm(jvm, library)?;
     let alive = || {
         look();

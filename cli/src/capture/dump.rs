@@ -21,6 +21,7 @@ use super::child::Child;
 use super::deadline::Sign;
 use super::folder::Folder;
 use super::fork::{self, Refused};
+use super::library::Library;
 use super::places;
 use super::process::{bytes_of, unusable_failure};
 use super::protocol::{Answer, Jvm};
@@ -127,7 +128,7 @@ pub(super) struct How<'a> {
 /// The agent that forks the JVM.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forker<'a> {
-    pub(super) library: &'a Path,
+    pub(super) library: &'a Library,
     /// True if the command fails when forking fails. False if the JVM itself then writes the dump.
     pub(super) only: bool,
 }

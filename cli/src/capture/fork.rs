@@ -1,12 +1,11 @@
 //! `heapdiff dump --fork`: the agent forks the JVM, and the child writes the dump.
 
-use std::path::Path;
-
 use heapdiff_sites::attach;
 
 use super::agent::{SAYS, agent_load_failure, load_with_retries, old_jvm_failure, path_for_jvm};
 use super::deadline::Sign;
 use super::dump::Forker;
+use super::library::Library;
 use super::process::{Process, unusable_failure};
 use super::protocol::Jvm;
 use super::request::LONGEST_ARGUMENT;
@@ -89,7 +88,7 @@ pub(super) fn request_dump(
 /// Sends a request to the agent, and waits for it. Returns the reason if the agent reports that it failed.
 pub(super) fn request_with(
     jvm: &Jvm<'_>,
-    library: &Path,
+    library: &Library,
     options: &[u8],
     tick: impl FnMut() -> Result<Sign>,
 ) -> Result<Option<Refused>> {

@@ -22,6 +22,7 @@ use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 
 use super::child::Child;
 use super::fork::{self, Refused};
+use super::library::Library;
 use super::process::unusable_failure;
 use super::protocol::Jvm;
 use crate::failure::{Result, system_message};
@@ -47,7 +48,7 @@ pub(super) struct Held {
 
 impl Held {
     /// Makes a child of the JVM send its heap, and receives it.
-    pub(super) fn take(jvm: &Jvm<'_>, library: &Path, wanted: Wanted, name: &Path) -> Result<Self> {
+    pub(super) fn take(jvm: &Jvm<'_>, library: &Library, wanted: Wanted, name: &Path) -> Result<Self> {
         let meter = Meter::new(wanted, name);
         meter.begin_unbounded_phase("dumping");
         let token = token();

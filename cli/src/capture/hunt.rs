@@ -16,7 +16,7 @@ use super::deadline::Deadline;
 use super::dump::{self, DumpPlace, DumpResult, Forker, How};
 use super::flight::Recorder;
 use super::fork;
-use super::library::library;
+use super::library::Library;
 use super::process::Process;
 use super::protocol::Jvm;
 use super::request::{Forking, Hunt, Hunted};
@@ -34,7 +34,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     let agent = match &hunt.agent {
         Some(agent) => {
             let checked = checked::options(agent)?;
-            let library = library(agent.library.as_deref()).map_err(|e| {
+            let library = Library::find(agent.library.as_deref()).map_err(|e| {
                 with_default_hint(e, "add --no-attach for a hunt without allocation sites")
             })?;
             Some((library, agent.options.as_str(), checked))
@@ -95,7 +95,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     let trace = watch.as_ref().map(|watch| watch.trace().to_owned());
     let how = How {
         what: hunt.what,
-        forker: forker.as_deref().map(|library| Forker {
+        forker: forker.as_ref().map(|library| Forker {
             library,
             only: hunt.fork == Forking::Always,
         }),
@@ -157,7 +157,7 @@ fn print_no_recording(why: &str, wanted: Wanted) {
 }
 
 /// The agent's library, its options as the user wrote them, and the same options after a check.
-type CheckedAgent<'a> = (PathBuf, &'a str, Option<Options>);
+type CheckedAgent<'a> = (Library, &'a str, Option<Options>);
 
 /// Loads the agent. If the hunt can end early, returns a watch on the trace that the agent writes.
 fn start_agent(
@@ -207,7 +207,7 @@ fn start_agent(
 /// added to them.
 pub(super) fn load(
     jvm: &Jvm<'_>,
-    library: &Path,
+    library: &Library,
     state: State,
     options: &str,
     wanted: Wanted,

@@ -1,8 +1,9 @@
 //! Finds the agent library: at the path that the user gives, beside this program, or embedded in it.
 //!
 //! An installed or packaged program embeds the library, so the two always have the same version, wherever the program
-//! is copied. The JVM can only load a file, so the library is written to the user's cache folder, or to a private
-//! temporary folder. Such a file is used only if it has exactly the embedded bytes and no other user can change it.
+//! is copied. A released program embeds one library for each C library, since a JVM can load only the library for its
+//! own. The JVM can only load a file, so the library is written to the user's cache folder, or to a private temporary
+//! folder. Such a file is used only if it has exactly the embedded bytes and no other user can change it.
 
 use std::env;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
@@ -15,6 +16,7 @@ use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 use rustix::process::geteuid;
 use twox_hash::XxHash3_64;
 
+use super::c_library::CLibrary;
 use crate::failure::{Failure, Result, system_message};
 use crate::index;
 use crate::interrupt::Unfinished;
@@ -26,75 +28,134 @@ const LIBRARY: &str = "libheapdiff_agent.so";
 /// Part of the file name of the library and of its copies.
 pub(super) const MARK: &str = "heapdiff_agent";
 
-/// The library that is embedded in this program, compressed.
-#[cfg(carries_agent)]
-const CARRIED: Option<&[u8]> = Some(include_bytes!(env!("HEAPDIFF_CARRIED_AGENT")));
-#[cfg(not(carries_agent))]
-const CARRIED: Option<&[u8]> = None;
+/// The libraries that are embedded in this program, compressed.
+#[cfg(carries_glibc_agent)]
+const GLIBC: Option<&[u8]> = Some(include_bytes!(env!("HEAPDIFF_CARRIED_AGENT_GLIBC")));
+#[cfg(not(carries_glibc_agent))]
+const GLIBC: Option<&[u8]> = None;
+#[cfg(carries_musl_agent)]
+const MUSL: Option<&[u8]> = Some(include_bytes!(env!("HEAPDIFF_CARRIED_AGENT_MUSL")));
+#[cfg(not(carries_musl_agent))]
+const MUSL: Option<&[u8]> = None;
 
-/// Finds the agent library. Searches in this order: the value of `--agent`, the environment variable `HEAPDIFF_AGENT`,
-/// the folder of this program, and the program itself.
-///
-/// If the program embeds a library, a different library beside the program is from another version and is ignored.
-pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
-    find_library(told, unpack)
+const fn carried(c_library: CLibrary) -> Option<&'static [u8]> {
+    match c_library {
+        CLibrary::Glibc => GLIBC,
+        CLibrary::Musl => MUSL,
+    }
 }
 
-/// Like [`library`], but writes no file: an embedded library is copied to memory. The path is valid only in this
-/// process.
-pub(super) fn library_without_files(told: Option<&Path>) -> Result<PathBuf> {
-    find_library(told, |content| {
-        in_memory(content).map_err(|e| {
-            Failure::usage(format!(
-                "cannot copy the agent library to memory: {}",
-                system_message(&e)
-            ))
+/// The place of the agent library that a command uses.
+#[derive(Clone, Debug)]
+pub(super) struct Library {
+    /// The library that the user gave; `None` to use a library of this program.
+    given: Option<PathBuf>,
+    program: PathBuf,
+    in_memory: bool,
+}
+
+impl Library {
+    /// Finds the agent library. Searches in this order: the value of `--agent`, the environment variable
+    /// `HEAPDIFF_AGENT`, the folder of this program, and the program itself.
+    ///
+    /// If the program embeds a library, a different library beside the program is from another version and is ignored.
+    pub(super) fn find(told: Option<&Path>) -> Result<Self> {
+        let program = env::current_exe()
+            .and_then(fs::canonicalize)
+            .unwrap_or_default();
+        let found = Self {
+            given: given(told)?,
+            program,
+            in_memory: false,
+        };
+        let has_any = found.given.is_some() || GLIBC.or(MUSL).is_some();
+        if has_any || installed_library(&found.program).is_some() {
+            return Ok(found);
+        }
+        let program = found.program.display();
+        Err(Failure::usage(format!("{LIBRARY} is not next to {program}")).with_hint(
+            "install heapdiff with the library embedded (`cargo xtask install` in its source), or give the path of the library with --agent or HEAPDIFF_AGENT",
+        ))
+    }
+
+    /// Like [`Self::find`], but no file is written: an embedded library is copied to memory.
+    pub(super) fn without_files(told: Option<&Path>) -> Result<Self> {
+        let found = Self::find(told)?;
+        Ok(Self {
+            in_memory: true,
+            ..found
         })
-    })
+    }
+
+    /// Returns the path of a library for this C library; `None` if there is none. If an embedded library is copied to
+    /// memory, the path is valid only in this process.
+    pub(super) fn path_for(&self, wanted: CLibrary) -> Result<Option<PathBuf>> {
+        let other = Some(wanted.other());
+        let fits = |path: &PathBuf| {
+            fs::read(path).is_ok_and(|content| CLibrary::of_library(&content) != other)
+        };
+        if let Some(given) = &self.given {
+            return Ok(Some(given.clone()).filter(fits));
+        }
+        let beside = installed_library(&self.program);
+        let Some(packed) = carried(wanted) else {
+            return Ok(beside.filter(fits));
+        };
+        let content = decompressed(packed)?;
+        match beside.filter(|path| fs::read(path).is_ok_and(|found| found == content)) {
+            Some(path) => Ok(Some(path)),
+            None if self.in_memory => in_memory(&content).map(Some).map_err(|e| {
+                let why = system_message(&e);
+                Failure::usage(format!("cannot copy the agent library to memory: {why}"))
+            }),
+            None => unpack(&content).map(Some),
+        }
+    }
+
+    /// Returns the path of the library that `heapdiff agent` prints.
+    pub(super) fn path(&self, wanted: Option<CLibrary>) -> Result<PathBuf> {
+        if let (Some(given), None) = (&self.given, wanted) {
+            return Ok(given.clone());
+        }
+        let wanted = wanted.unwrap_or_else(CLibrary::of_machine);
+        self.path_for(wanted)?
+            .ok_or_else(|| Failure::usage(self.missing(wanted)))
+    }
+
+    /// Explains that there is no library for this C library, and names the build that has one.
+    pub(super) fn missing(&self, wanted: CLibrary) -> String {
+        let other = wanted.other();
+        match &self.given {
+            Some(given) => format!(
+                "{} was built for {other}; leave out --agent and HEAPDIFF_AGENT, or use the library for {wanted}",
+                given.display()
+            ),
+            None => format!(
+                "this heapdiff has only the agent for {other}; a heapdiff from `cargo xtask dist` also has the agent for {wanted}"
+            ),
+        }
+    }
+}
+
+/// Returns the library that the user gave, with `--agent` or in the environment.
+fn given(told: Option<&Path>) -> Result<Option<PathBuf>> {
+    let from_environment = env::var_os("HEAPDIFF_AGENT")
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from);
+    let (path, by) = match (told, from_environment) {
+        (Some(told), _) => (told.to_owned(), "--agent"),
+        (None, Some(path)) => (path, "HEAPDIFF_AGENT"),
+        (None, None) => return Ok(None),
+    };
+    fs::canonicalize(&path)
+        .and_then(|path| File::open(&path).map(|_| Some(path)))
+        .map_err(|e| Failure::usage(format!("{by}: {}: {}", path.display(), system_message(&e))))
 }
 
 fn in_memory(content: &[u8]) -> io::Result<PathBuf> {
     let mut file = File::from(memfd_create(LIBRARY, MemfdFlags::CLOEXEC)?);
     file.write_all(content)?;
     Ok(format!("/proc/self/fd/{}", file.into_raw_fd()).into())
-}
-
-/// Finds the library. `carried` makes a file from the embedded bytes and returns its path.
-fn find_library(
-    told: Option<&Path>,
-    carried: impl Fn(&[u8]) -> Result<PathBuf>,
-) -> Result<PathBuf> {
-    let from_environment = env::var_os("HEAPDIFF_AGENT")
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from);
-    for (path, by) in [
-        (told.map(Path::to_owned), "--agent"),
-        (from_environment, "HEAPDIFF_AGENT"),
-    ] {
-        if let Some(path) = path {
-            return fs::canonicalize(&path)
-                .and_then(|path| File::open(&path).map(|_| path))
-                .map_err(|e| {
-                    Failure::usage(format!("{by}: {}: {}", path.display(), system_message(&e)))
-                });
-        }
-    }
-    let program = env::current_exe()
-        .and_then(fs::canonicalize)
-        .unwrap_or_default();
-    let beside = installed_library(&program);
-    let Some(packed) = CARRIED else {
-        return beside.ok_or_else(|| {
-            Failure::usage(format!("{LIBRARY} is not next to {}", program.display())).with_hint(
-                "install heapdiff with the library embedded (`cargo xtask install` in its source), or give the path of the library with --agent or HEAPDIFF_AGENT",
-            )
-        });
-    };
-    let content = decompressed(packed)?;
-    match beside.filter(|path| fs::read(path).is_ok_and(|found| found == content)) {
-        Some(path) => Ok(path),
-        None => carried(&content),
-    }
 }
 
 /// Returns the library in the program's folder, or in a folder where packages install it.

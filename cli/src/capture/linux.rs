@@ -10,7 +10,7 @@ use super::agent::{self, Loaded};
 use super::checked;
 use super::deadline::Deadline;
 use super::dump::{self, DumpPlace, Forker, How};
-use super::library::{copy_to, library};
+use super::library::{Library, copy_to};
 use super::process::{Process, unusable_failure};
 use super::protocol::Jvm;
 use super::request::{Agent, AgentCopy, DumpRequest, JvmArgs};
@@ -30,7 +30,7 @@ fn print_done(wanted: Wanted, text: &str) -> Result<Exit> {
 
 /// Prints the path of the agent library, after copying it if requested.
 pub(crate) fn agent(copy: &AgentCopy) -> Result<Exit> {
-    let mut library = library(copy.library.as_deref())?;
+    let mut library = Library::find(copy.library.as_deref())?.path(copy.c_library)?;
     if let Some(output) = &copy.output {
         library = copy_to(&library, output)?;
     }
@@ -42,7 +42,7 @@ pub(crate) fn agent(copy: &AgentCopy) -> Result<Exit> {
 pub(crate) fn attach(jvm: &JvmArgs, agent: &Agent, wanted: Wanted) -> Result<Exit> {
     interrupt::handle();
     let options = checked::options(agent)?;
-    let library = library(agent.library.as_deref())?;
+    let library = Library::find(agent.library.as_deref())?;
     let deadline = Deadline::new(jvm.timeout.0);
     let process = Process::find(&jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
@@ -83,11 +83,11 @@ const STANDARD_OUTPUT: &str = "-";
 pub(crate) fn dump(jvm: &JvmArgs, request: &DumpRequest, wanted: Wanted) -> Result<Exit> {
     interrupt::handle();
     let forker = if request.fork {
-        Some(library(request.library.as_deref())?)
+        Some(Library::find(request.library.as_deref())?)
     } else {
         None
     };
-    let forker = forker.as_deref().map(|library| Forker {
+    let forker = forker.as_ref().map(|library| Forker {
         library,
         only: true,
     });

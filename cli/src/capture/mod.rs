@@ -14,6 +14,14 @@
 
 #[cfg(target_os = "linux")]
 mod agent;
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(
+        dead_code,
+        reason = "all systems parse the argument, but only Linux uses it"
+    )
+)]
+mod c_library;
 #[cfg(target_os = "linux")]
 mod checked;
 #[cfg(target_os = "linux")]

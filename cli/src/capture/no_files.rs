@@ -8,7 +8,7 @@ use super::checked;
 use super::deadline::Deadline;
 use super::held::Held;
 use super::hunt::{load, note_unused, wait};
-use super::library::library_without_files;
+use super::library::Library;
 use super::process::Process;
 use super::protocol::Jvm;
 use super::request::Hunt;
@@ -38,7 +38,7 @@ pub(crate) fn hunt_without_files<F, T>(
                 .with_hint("leave out trace=, or leave out --no-files"),
         );
     }
-    let library = library_without_files(agent.library.as_deref())?;
+    let library = Library::without_files(agent.library.as_deref())?;
     let deadline = Deadline::new(hunt.jvm.timeout.0);
     let process = Process::find(&hunt.jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;

@@ -14,6 +14,7 @@ use rustix::process::{
     test_kill_process,
 };
 
+use super::c_library::CLibrary;
 use super::deadline::Deadline;
 use super::library::MARK;
 use super::list::table;
@@ -190,20 +191,44 @@ impl Process {
         }
     }
 
-    /// Returns the path of a mapped library whose file name contains `part`, as the process sees it.
-    pub(super) fn library(&self, part: &str) -> Option<String> {
-        let mut library = None;
-        let root = self.root();
-        let found = mapped(self.pid, |path| {
-            // A deleted file is valid, too: the kernel only adds a mark to its path. The kernel escapes unusual
-            // characters with a backslash; paths with such characters are skipped.
-            let is_it = file_name(path).contains(part) && !path.contains('\\');
+    /// Returns the path with which the process finds the loaded agent again; `None` if no agent is loaded.
+    ///
+    /// The dynamic linker of glibc recognizes a loaded library by its path. That of musl recognizes it by its inode,
+    /// so there must be a path to the same file, although the file may have been deleted or replaced. Therefore the
+    /// agent keeps its file open in a JVM with musl.
+    pub(super) fn agent(&self) -> Option<String> {
+        let mut agent = None;
+        mapped(self.pid, |path| {
+            // The kernel escapes unusual characters with a backslash; paths with such characters are skipped.
+            let is_it = file_name(path).contains(MARK) && !path.contains('\\');
             if is_it {
-                library = Some(inside(&root, without_mark(path)).to_owned());
+                agent = Some(path.to_owned());
             }
             is_it
-        });
-        found.ok().and(library)
+        })
+        .ok()?;
+        let path = agent?;
+        let open = match self.c_library() {
+            CLibrary::Musl => self.open_as(&path),
+            CLibrary::Glibc => None,
+        };
+        Some(open.unwrap_or_else(|| inside(&self.root(), without_mark(&path)).to_owned()))
+    }
+
+    /// Returns a path, valid in the process, to its open file with this path.
+    fn open_as(&self, path: &str) -> Option<String> {
+        let files = fs::read_dir(format!("/proc/{}/fd", self.pid)).ok()?;
+        let mut files = files.flatten().map(|entry| entry.path());
+        let file = files.find(|file| fs::read_link(file).is_ok_and(|open| open == *path))?;
+        Some(format!("/proc/self/fd/{}", file.file_name()?.to_str()?))
+    }
+
+    /// Returns the C library of the process.
+    pub(super) fn c_library(&self) -> CLibrary {
+        match mapped(self.pid, |path| CLibrary::is_musl(file_name(path))) {
+            Ok(true) => CLibrary::Musl,
+            _ => CLibrary::Glibc,
+        }
     }
 
     /// Returns the folder that is `/` to the process, as a path from our own `/`.

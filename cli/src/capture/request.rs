@@ -9,6 +9,8 @@ use heapdiff_diff::pattern;
 use heapdiff_units::Span;
 use regex::Regex;
 
+use super::c_library::CLibrary;
+
 /// Size of the buffer to which the JVM copies each argument of a command, in bytes.
 pub(crate) const LONGEST_ARGUMENT: usize = 1024;
 
@@ -75,6 +77,9 @@ pub(crate) struct AgentCopy {
     /// Copy the library to this file or folder, for example into a container image
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// C library of the JVM that will load the agent [default: the C library of this machine]
+    #[arg(long = "libc", value_name = "NAME")]
+    pub(crate) c_library: Option<CLibrary>,
     /// Agent library to use instead of the embedded one
     #[arg(long = "agent", value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,

@@ -9,8 +9,8 @@ const HELP: &str = "\
 Examples:
   # start a JVM with the agent
   java -agentpath:$(heapdiff agent)=interval=512k -jar app.jar
-  # copy the library into a container image
-  heapdiff agent -o image/lib
+  # copy the library into a container image, here for Alpine Linux
+  heapdiff agent --libc musl -o image/lib
 
 Prints the absolute path of the library. heapdiff uses the first library that it finds: --agent, the
 environment variable HEAPDIFF_AGENT, a library next to the executable, or the one embedded in it. It

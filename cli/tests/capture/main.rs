@@ -14,6 +14,7 @@ mod hunt;
 mod jhsdb;
 mod kubectl;
 mod list;
+mod musl;
 mod no_files;
 mod recording;
 mod refusals;

@@ -43,8 +43,14 @@ pub(crate) fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("other permissions");
 }
 
+/// Returns the program to test: the one that cargo built, or another one that the environment names.
+pub(crate) fn program() -> PathBuf {
+    let other = std::env::var_os("HEAPDIFF_BIN").map(PathBuf::from);
+    other.unwrap_or_else(|| env!("CARGO_BIN_EXE_heapdiff").into())
+}
+
 pub(crate) fn heapdiff(folder: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_heapdiff"));
+    let mut command = Command::new(program());
     command
         .args(args)
         .current_dir(folder)
@@ -248,7 +254,7 @@ pub(crate) fn lonely(folder: &Path) -> PathBuf {
     // Copy with `cp`. If this process wrote the file, a child that another test starts meanwhile would inherit it open
     // for writing, and then it could not be run.
     let copied = Command::new("cp")
-        .arg(env!("CARGO_BIN_EXE_heapdiff"))
+        .arg(self::program())
         .arg(&program)
         .status();
     assert!(copied.expect("a copy").success());
