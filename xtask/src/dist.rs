@@ -21,7 +21,7 @@ use heapdiff_lab::tools;
 const GLIBC: (u32, u32) = (2, 17);
 /// Two Python packages: the cargo plugin that replaces the linker, and the linker itself. The linker has the symbols of
 /// the oldest glibc.
-const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
+pub(crate) const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
 
 /// Options of `cargo xtask dist`.
 #[derive(Debug, clap::Args)]

@@ -3,12 +3,14 @@
 
 mod browser;
 mod ci;
+mod cross;
 mod dist;
 mod fleet;
 mod fuzz;
 mod install;
 mod junit;
 mod languages;
+mod machines;
 mod metrics;
 mod package;
 mod parquet;
@@ -67,6 +69,8 @@ enum Task {
     Parquet,
     /// Read metrics with Prometheus's Python client, which is installed in the target folder
     Metrics,
+    /// Test the program on other machines: in a root with musl, in an empty root, and emulated on aarch64
+    Machines(machines::Options),
     /// Rank traces of a simulated fleet with a Spark job
     Fleet,
     #[command(flatten)]
@@ -92,6 +96,7 @@ fn main() -> anyhow::Result<()> {
         Task::Browser(options) => browser::browser(&options),
         Task::Parquet => parquet::parquet(),
         Task::Metrics => metrics::metrics(),
+        Task::Machines(options) => machines::machines(&options),
         Task::Fleet => fleet::fleet(),
         Task::Measure(measurement) => measurement.run(),
         Task::Java(options) => junit::junit(&options),

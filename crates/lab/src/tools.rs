@@ -104,6 +104,25 @@ pub fn install(package: &str) -> Result<()> {
         .env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
+/// Downloads a package of the distribution and unpacks it into a folder, without installing it. `architecture` is empty
+/// for that of this machine, or for example `:arm64`.
+pub fn download(folder: &Path, package: &str, architecture: &str) -> Result<()> {
+    let apt = ensure(&["apt-get"], "apt")?;
+    let mut get = Command::new(apt);
+    get.args(["download", "--quiet"]).arg(format!("{package}{architecture}"));
+    // Without root, apt-get cannot change to its own user, and prints a warning.
+    get.args(["-o", "APT::Sandbox::User=root"]);
+    run(get.current_dir(folder))?;
+    for entry in std::fs::read_dir(folder)? {
+        let file = entry?.path();
+        if file.extension().is_some_and(|end| end == "deb") {
+            run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(folder))?;
+            std::fs::remove_file(file)?;
+        }
+    }
+    Ok(())
+}
+
 /// Asks the user. Without a terminal the answer is no.
 fn ask_to_install(package: &str) -> Result<bool> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
