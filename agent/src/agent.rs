@@ -396,7 +396,7 @@ pub(crate) fn stop(env: &Env<'_>) {
             && running.is_some()
         {
             trace.wakeup.stop();
-            let done = || trace.done.load(Relaxed);
+            let done = || trace.done.load(Acquire);
             trace.wakeup.wait_until(done, LAST_TICK);
         }
     }
@@ -595,7 +595,7 @@ impl Agent {
         let _ = sampler.refs.set(env, statics::FORMAT, Static::Int(0));
         if let Some(trace) = &self.trace {
             trace.wakeup.stop();
-            let done = || !trace.begun.load(Acquire) || trace.done.load(Relaxed);
+            let done = || !trace.begun.load(Acquire) || trace.done.load(Acquire);
             trace.wakeup.wait_until(done, LAST_TICK);
         }
         // Stop counting only now, so that the last tick contains all counts.

@@ -25,6 +25,7 @@
 //! | `counting`, `usage` | exact counts of allocations, and of uses of JDK collections |
 //! | `snapshot` | dumps written by a forked child |
 //! | `own_file` | the agent's library file, so that later commands find the agent in a JVM with musl |
+//! | `atomic` | atomics, and the simulated ones of tests |
 //! | `log`, `counters` | messages and counters of the agent |
 //! | `java` | the agent's Java classes: sources and class files |
 //! | `sample_ref` | the class of samples in the JVM |
@@ -71,6 +72,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod agent;
+mod atomic;
 mod collected;
 mod counters;
 mod counting;

@@ -2,12 +2,12 @@
 //! JVM.
 
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use heapdiff_sites::CHUNK;
 use heapdiff_trace::Sample;
 
+use crate::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::atomic::{AtomicU32, AtomicU64};
 use crate::ledger::Booking;
 
 /// The sample or class definition in a slot.
@@ -49,6 +49,44 @@ struct AtomicRecord {
     time: AtomicU32,
 }
 
+impl AtomicRecord {
+    fn set(&self, record: SlotRecord) {
+        // Use `Release`. If a thread reads one of these new values, it then also sees that the uid of the slot's
+        // previous sample was cleared.
+        self.size.store(record.size, Release);
+        self.set_booking(record.booking);
+        self.thread.store(record.thread, Release);
+        self.time.store(record.time, Release);
+        self.uid.store(record.uid, Release);
+    }
+
+    fn clear(&self) {
+        self.uid.store(0, Relaxed);
+    }
+
+    fn set_booking(&self, booking: Booking) {
+        self.booking.store(booking.bits(), Release);
+    }
+
+    fn uid(&self) -> u64 {
+        self.uid.load(Relaxed)
+    }
+
+    fn read(&self, slot: u32) -> Option<SlotRecord> {
+        let uid = self.uid.load(Acquire);
+        let record = SlotRecord {
+            slot,
+            uid,
+            size: self.size.load(Acquire),
+            booking: Booking::from_bits(self.booking.load(Acquire)),
+            thread: self.thread.load(Acquire),
+            time: self.time.load(Acquire),
+        };
+        // No uid is used twice. So if the uid is unchanged, all values belong to it.
+        (uid != 0 && self.uid() == uid).then_some(record)
+    }
+}
+
 /// The records of all slots, in chunks that are created as they fill.
 ///
 /// The thread that reserved a slot writes its record, and later clears it. Other threads read records at any time,
@@ -73,50 +111,32 @@ impl SlotRecords {
             return;
         };
         let records = chunk.get_or_init(|| (0..CHUNK).map(|_| AtomicRecord::default()).collect());
-        let atomic = &records[slot % CHUNK];
-        // Use `Release`. If a thread reads one of these new values, it then also sees that the uid of the slot's
-        // previous sample was cleared.
-        atomic.size.store(record.size, Release);
-        atomic.booking.store(record.booking.bits(), Release);
-        atomic.thread.store(record.thread, Release);
-        atomic.time.store(record.time, Release);
-        atomic.uid.store(record.uid, Release);
+        records[slot % CHUNK].set(record);
     }
 
     /// Clears a slot's record.
     pub(crate) fn clear(&self, slot: u32) {
         if let Some(atomic) = self.get(slot) {
-            atomic.uid.store(0, Relaxed);
+            atomic.clear();
         }
     }
 
     /// Replaces the reference from a slot's sample to its account. The trace needs the account.
     pub(crate) fn set_booking(&self, slot: u32, booking: Booking) {
         if let Some(atomic) = self.get(slot) {
-            atomic.booking.store(booking.bits(), Relaxed);
+            atomic.set_booking(booking);
         }
     }
 
     /// Returns the record of a slot. Returns `None` if the slot is empty, or if another thread changes it during the
     /// call.
     pub(crate) fn at(&self, slot: u32) -> Option<SlotRecord> {
-        let atomic = self.get(slot)?;
-        let uid = atomic.uid.load(Acquire);
-        let record = SlotRecord {
-            slot,
-            uid,
-            size: atomic.size.load(Acquire),
-            booking: Booking::from_bits(atomic.booking.load(Acquire)),
-            thread: atomic.thread.load(Acquire),
-            time: atomic.time.load(Acquire),
-        };
-        // No uid is used twice. So if the uid is unchanged, all values belong to it.
-        (uid != 0 && atomic.uid.load(Relaxed) == uid).then_some(record)
+        self.get(slot)?.read(slot)
     }
 
     /// Returns the uid of a slot's content, or 0 if it is empty.
     pub(crate) fn uid(&self, slot: u32) -> u64 {
-        self.get(slot).map_or(0, |atomic| atomic.uid.load(Relaxed))
+        self.get(slot).map_or(0, AtomicRecord::uid)
     }
 }
 
@@ -180,5 +200,52 @@ mod tests {
             stop.store(true, Relaxed);
         });
         assert!(seen.into_inner() > 0);
+    }
+}
+
+/// Runs all interleavings, and all values that a processor with a weak memory order may read.
+#[cfg(all(test, loom))]
+mod weak_memory {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    fn record(uid: u64) -> SlotRecord {
+        let low = u32::try_from(uid).unwrap();
+        SlotRecord {
+            slot: 0,
+            uid,
+            size: uid,
+            booking: Booking::from_bits(low),
+            thread: low,
+            time: low,
+        }
+    }
+
+    /// A reader gets the values of one sample only, while the slot is emptied and used again. The booking of a sample
+    /// may change.
+    #[test]
+    fn a_read_never_mixes_two_samples() {
+        loom::model(|| {
+            let slot = Arc::new(AtomicRecord::default());
+            slot.set(record(1));
+            let writer = {
+                let slot = Arc::clone(&slot);
+                thread::spawn(move || {
+                    slot.clear();
+                    slot.set(record(2));
+                    slot.set_booking(Booking::from_bits(3));
+                })
+            };
+            if let Some(found) = slot.read(0) {
+                let uid = found.uid;
+                let low = u32::try_from(uid).unwrap();
+                assert_eq!((found.size, found.thread, found.time), (uid, low, low));
+                let booking = found.booking.bits();
+                assert!(booking == low || (uid, booking) == (2, 3), "{found:?}");
+            }
+            writer.join().unwrap();
+        });
     }
 }

@@ -1,10 +1,11 @@
 //! Counters with a copy in the Java heap. Each id (of a site or class, for example) has its own counters.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use heapdiff_sites::TOTALS_CHUNK;
 
+use crate::atomic::Changed;
 use crate::heap::{Fields, LongChunks};
 use crate::jvmti::calls::{Env, Result};
 
@@ -13,7 +14,7 @@ type Chunk = Box<[AtomicU64]>;
 /// A group of `N` counters for each id below a limit.
 pub(crate) struct Totals<const N: usize> {
     chunks: Box<[OnceLock<Chunk>]>,
-    dirty: Box<[AtomicBool]>,
+    dirty: Box<[Changed]>,
     heap: LongChunks,
 }
 
@@ -31,7 +32,7 @@ impl<const N: usize> Totals<N> {
         let count = limit.div_ceil(TOTALS_CHUNK);
         let totals = Self {
             chunks: (0..count).map(|_| OnceLock::new()).collect(),
-            dirty: (0..count).map(|_| AtomicBool::new(false)).collect(),
+            dirty: (0..count).map(|_| Changed::new()).collect(),
             heap: LongChunks::create(env, fields, name, count)?,
         };
         totals.heap.at(env, 0, N * TOTALS_CHUNK);
@@ -45,7 +46,7 @@ impl<const N: usize> Totals<N> {
             return [0; N];
         };
         let before = std::array::from_fn(|i| counters[place + i].fetch_add(amounts[i], Relaxed));
-        self.dirty[chunk].store(true, Relaxed);
+        self.dirty[chunk].mark();
         before
     }
 
@@ -55,7 +56,7 @@ impl<const N: usize> Totals<N> {
         if let Some(counters) = self.chunk(chunk) {
             (counters[place..].iter().zip(figures))
                 .for_each(|(c, figure)| c.store(figure, Relaxed));
-            self.dirty[chunk].store(true, Relaxed);
+            self.dirty[chunk].mark();
         }
     }
 
@@ -125,7 +126,7 @@ impl<const N: usize> Totals<N> {
     /// Copies changed chunks to the heap.
     pub(crate) fn flush(&self, env: &Env<'_>) {
         for (chunk, dirty) in self.dirty.iter().enumerate() {
-            if !dirty.swap(false, Relaxed) {
+            if !dirty.take() {
                 continue;
             }
             let pairs = self.chunks[chunk].get();
@@ -139,7 +140,7 @@ impl<const N: usize> Totals<N> {
                 .at(env, chunk, N * TOTALS_CHUNK)
                 .is_some_and(|array| array.get().put(env, 0, &values).is_ok());
             if !copied {
-                dirty.store(true, Relaxed);
+                dirty.mark();
             }
         }
     }

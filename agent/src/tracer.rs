@@ -6,7 +6,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Release};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{Counter, Strategy};
@@ -147,7 +147,7 @@ impl Tracing<'_> {
             };
             print_line(format_args!("the trace stopped: {why}{rest}"));
         }
-        self.done.store(true, Relaxed);
+        self.done.store(true, Release);
         self.wakeup.notify();
     }
 

@@ -40,6 +40,11 @@ mod write;
 
 use std::process::ExitCode;
 
+/// The allocator of musl is slow if many threads allocate.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     inputs::watch();
     let exit = command_line::parse(std::env::args_os())

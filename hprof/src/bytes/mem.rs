@@ -90,7 +90,16 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(index).cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above. The instruction changes neither memory nor flags.
+    unsafe {
+        std::arch::asm!(
+            "prfm pldl1keep, [{0}]",
+            in(reg) slice.as_ptr().wrapping_add(index),
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = (slice, index);
 }
 

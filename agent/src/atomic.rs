@@ -1,0 +1,64 @@
+//! The atomics of data that threads share without a lock. The tests with loom replace them with simulated ones.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p heapdiff-agent --lib --release weak_memory` runs these tests.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// A mark that data was changed, for a thread that copies the data.
+#[derive(Debug)]
+pub(crate) struct Changed(AtomicBool);
+
+impl Changed {
+    pub(crate) fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    /// Sets the mark, after the change.
+    pub(crate) fn mark(&self) {
+        // A plain store would hide the mark of another thread, and with it the change of that thread.
+        self.0.swap(true, Ordering::Release);
+    }
+
+    /// Clears the mark, before the data is copied. Returns true if it was set. Then the caller sees the change.
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Acquire)
+    }
+}
+
+#[cfg(all(test, loom))]
+mod weak_memory {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    /// If the mark is clear after the last change, a copy contains the change.
+    #[test]
+    fn no_change_is_lost() {
+        loom::model(|| {
+            let shared = Arc::new((AtomicU64::new(0), Changed::new()));
+            let changing = [(); 2].map(|()| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    shared.0.fetch_add(1, Ordering::Relaxed);
+                    shared.1.mark();
+                })
+            });
+            let mut copy = 0;
+            for _ in 0..2 {
+                if shared.1.take() {
+                    copy = shared.0.load(Ordering::Relaxed);
+                }
+            }
+            for thread in changing {
+                thread.join().unwrap();
+            }
+            if !shared.1.take() {
+                assert_eq!(copy, 2);
+            }
+        });
+    }
+}
