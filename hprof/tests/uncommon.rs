@@ -104,7 +104,7 @@ fn the_first_of_two_dumps_in_a_file_is_read_and_the_other_named() {
 
 #[test]
 fn files_that_are_no_dump_are_named() {
-    let cases: [(&[u8], &str); 4] = [
+    let cases: [(&[u8], &str); 5] = [
         (b"\0\x12portable heap dump\0\0\0\x06", "a PHD dump"),
         (
             b"// Version: J2RE 11 IBM J9 VM\n",
