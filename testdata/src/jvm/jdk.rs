@@ -67,8 +67,11 @@ impl Jdk {
         if !tool(&home, "java").is_file() || !tool(&home, "jcmd").is_file() {
             return Err(not_a_jdk());
         }
-        let release = fs::read_to_string(home.join("release")).map_err(|_| not_a_jdk())?;
-        let version = version_in(&release).ok_or_else(not_a_jdk)?.to_owned();
+        let version = match fs::read_to_string(home.join("release")) {
+            Ok(release) => version_in(&release).map(str::to_owned),
+            Err(_) => printed_version(&tool(&home, "java")),
+        };
+        let version = version.ok_or_else(not_a_jdk)?;
         let major = major_of(&version).ok_or_else(not_a_jdk)?;
         Ok(Jdk {
             home,
@@ -288,6 +291,14 @@ fn children(folder: &Path) -> Vec<PathBuf> {
         .flatten()
         .map(|entry| entry.path())
         .collect()
+}
+
+/// Returns the version that `java -version` prints: `openjdk version "1.8.0_452"`. Debian's JDK 8 has no `release` file.
+fn printed_version(java: &Path) -> Option<String> {
+    let printed = Command::new(java).arg("-version").output().ok()?;
+    let text = String::from_utf8_lossy(&printed.stderr);
+    let line = text.lines().find(|line| line.contains(" version \""))?;
+    line.split('"').nth(1).map(str::to_owned)
 }
 
 /// Returns the version in a JDK's `release` file, from a line such as `JAVA_VERSION="17.0.15"`.
