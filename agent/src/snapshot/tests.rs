@@ -9,6 +9,7 @@ use hprof::{ObjectId, Options, Silent, Snapshot, Source};
 
 use super::image::{ClassInfo, FieldInfo, FrameInfo, Gathered, Image, ThreadInfo, kind_of};
 use super::target::{Output, Target};
+use super::values::ValueObject;
 use super::watch::Ended;
 use super::writer::{Kind, Reference, Tally, Writer};
 use super::{Progress, first_unlocked};
@@ -132,6 +133,33 @@ impl Walk {
         id
     }
 
+    /// Reports a reference to a value object, or from one. Value objects have no tags.
+    fn add_value(
+        &mut self,
+        kind: Kind,
+        (from, of_value): (u64, Option<ValueObject>),
+        index: u32,
+        (to, value): (&To, Option<ValueObject>),
+    ) {
+        let mut id = to.id;
+        let reference = Reference {
+            kind,
+            index,
+            thread: 0,
+            depth: 0,
+            method: 0,
+            location: -1,
+            class: BASE + 64 * to.class,
+            size: to.size,
+            length: to.length,
+            from,
+            value,
+            of_value,
+        };
+        self.writer.reference(&reference, &mut id).unwrap();
+        assert_eq!(id, to.id, "no tag is set");
+    }
+
     /// Reports that the object is visited.
     fn visit(&mut self, object: u64, class: u64) {
         self.add_reference(Kind::Class, object, 0, &To::class(class));
@@ -244,6 +272,54 @@ fn a_written_heap_is_read_back() {
     let threads = snapshot.threads();
     assert_eq!(threads.len(), 1);
     assert!(threads[0].frames[0].frame.to_string().contains("run"));
+}
+
+#[test]
+fn value_objects_are_identified_by_their_place() {
+    let mut walk = Walk::new();
+    let array = walk.add_reference(Kind::JniGlobal, 0, 0, &To::new(2, 40, Some(3)));
+    walk.visit(array, 2);
+    let place = |address, offset| {
+        Some(ValueObject {
+            address,
+            offset,
+            class: 0x900,
+        })
+    };
+    // Two flattened values in the array, and a value object to which two elements refer.
+    let (first, second, buffered) = (place(0x7000, 16), place(0x7000, 24), place(0x8000, 0));
+    let leaf = To::new(6, 32, None);
+    for (index, value) in (0..).zip([first, buffered, buffered]) {
+        walk.add_value(Kind::Element, (array, None), index, (&leaf, value));
+    }
+    for (value, next) in [(first, second), (buffered, buffered), (second, None)] {
+        let class = To::class(6);
+        walk.add_value(Kind::Class, (0, value), 0, (&class, None));
+        if next.is_some() {
+            walk.add_value(Kind::Field, (0, value), 4, (&leaf, next));
+        }
+    }
+    walk.add_reference(Kind::Known, BASE + 64 * 6, 0, &To::class(2));
+    let tally = walk.writer.tally();
+    assert_eq!(tally.seen, tally.visited);
+    walk.writer.finish().unwrap();
+    let bytes = walk.file.0.borrow().clone();
+    let snapshot = Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap();
+    let object = |id| snapshot.find(ObjectId(id)).unwrap();
+    let buffered = array + 40;
+    let Content::Array(parts) = snapshot.read(object(array)).unwrap().content else {
+        panic!("no array");
+    };
+    let parts: Vec<_> = parts.elements(0..parts.len).map(Value::object).collect();
+    assert_eq!(parts, [1, buffered, buffered].map(|id| Some(object(id))));
+    for (from, to) in [(1, Some(2)), (buffered, Some(buffered)), (2, None)] {
+        let Content::Instance(values) = snapshot.read(object(from)).unwrap().content else {
+            panic!("no instance");
+        };
+        let next = values.iter().find(|v| v.name == "next").unwrap();
+        assert_eq!(next.value.unwrap().object(), to.map(object), "{from}");
+    }
+    assert_eq!(snapshot.shallow_bytes(object(1)), 0);
 }
 
 #[test]

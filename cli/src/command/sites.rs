@@ -620,7 +620,7 @@ const fn name(counter: Counter) -> &'static str {
         Counter::DroppedBytes => "dropped_bytes",
         Counter::FromStart => "from_start",
         Counter::FewFollowed => "few_followed",
-        Counter::Values => "values",
+        Counter::Values => "value_objects",
     }
 }
 

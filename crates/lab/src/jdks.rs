@@ -65,13 +65,14 @@ impl Options {
     }
 
     fn rounds(&self) -> u32 {
-        self.rounds.unwrap_or(if self.short { 5 } else { 50 })
+        self.rounds.unwrap_or(if self.short { 3 } else { 50 })
     }
 
     /// Returns the number of classes that are unloaded. JDK 26 and later free method ids.
     fn classes(&self, major: u32) -> u32 {
         let usual = match major {
             26.. if !self.short => 100_000,
+            _ if self.short => 2_000,
             _ => 5_000,
         };
         self.classes.unwrap_or(usual)
