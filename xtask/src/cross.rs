@@ -6,18 +6,21 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::dist::LINKER;
+use crate::dist::{GLIBC, LINKER};
 use crate::install::{EMBED, compressed};
 use crate::tryout::output;
-use heapdiff_lab::run::{self, DIST};
+use heapdiff_lab::run;
 use heapdiff_lab::tools;
 
-/// The targets with glibc and musl for one kind of processor, and the oldest glibc.
-pub(crate) fn targets(arch: &str) -> [(&'static str, String); 2] {
-    [
-        ("GLIBC", format!("{arch}-unknown-linux-gnu.2.17")),
-        ("MUSL", format!("{arch}-unknown-linux-musl")),
-    ]
+/// Returns the target with glibc, with the oldest version that the program supports.
+pub(crate) fn glibc(arch: &str) -> String {
+    let (major, minor) = GLIBC;
+    format!("{arch}-unknown-linux-gnu.{major}.{minor}")
+}
+
+/// Returns the target with musl.
+pub(crate) fn musl(arch: &str) -> String {
+    format!("{arch}-unknown-linux-musl")
 }
 
 /// Tools that build for other targets.
@@ -25,11 +28,12 @@ pub(crate) struct Cross {
     /// The virtual environment with the tools.
     bin: PathBuf,
     path: OsString,
+    profile: &'static str,
 }
 
 impl Cross {
     /// Finds the tools, or installs them into the target folder.
-    pub(crate) fn ensure() -> Result<Self> {
+    pub(crate) fn ensure(profile: &'static str) -> Result<Self> {
         let python = tools::ensure_python(&run::target_dir().join("zig"), &LINKER)?;
         let bin = std::path::absolute(python.parent().context("a folder")?)?;
         let mut path = vec![bin.clone()];
@@ -37,7 +41,7 @@ impl Cross {
             &std::env::var_os("PATH").unwrap_or_default(),
         ));
         let path = std::env::join_paths(path)?;
-        Ok(Self { bin, path })
+        Ok(Self { bin, path, profile })
     }
 
     /// Returns the path of Python in the virtual environment.
@@ -51,26 +55,27 @@ impl Cross {
             let library = self.agent(&target)?;
             Ok((format!("{EMBED}_{c_library}"), compressed(&library)?))
         };
-        targets(arch).into_iter().map(embed).collect()
+        let targets = [("GLIBC", glibc(arch)), ("MUSL", musl(arch))];
+        targets.into_iter().map(embed).collect()
     }
 
     /// Builds the agent, and returns its path. `target` may end with a version of glibc.
     pub(crate) fn agent(&self, target: &str) -> Result<PathBuf> {
         let mut cargo = self.cargo();
-        let cargo = run::agent_alone(&mut cargo, DIST);
+        let cargo = run::agent_alone(&mut cargo, self.profile);
         dynamic(for_target(cargo, target)?, target);
         run::run(cargo)?;
-        Ok(folder(target)?.join(run::AGENT))
+        Ok(self.folder(target)?.join(run::AGENT))
     }
 
     /// Builds the program with these agents, and returns its path.
     pub(crate) fn program(&self, target: &str, agents: &[(String, PathBuf)]) -> Result<PathBuf> {
         let mut cargo = self.cargo();
-        cargo.args(["build", "--profile", DIST, "--locked"]);
+        cargo.args(["build", "--profile", self.profile, "--locked"]);
         cargo.args(["--package", "heapdiff"]);
         cargo.envs(agents.iter().map(|(name, path)| (name, path)));
         run::run(for_target(&mut cargo, target)?)?;
-        Ok(folder(target)?.join("heapdiff"))
+        Ok(self.folder(target)?.join("heapdiff"))
     }
 
     /// Builds the dynamic library of a package that is not part of this workspace.
@@ -81,7 +86,15 @@ impl Cross {
         cargo.arg("--target-dir").arg(target_dir()?);
         dynamic(for_target(&mut cargo, target)?, target);
         run::run(&mut cargo)?;
-        Ok(target_dir()?.join(triple(target)).join("release").join(name))
+        Ok(target_dir()?
+            .join(triple(target))
+            .join("release")
+            .join(name))
+    }
+
+    /// Returns the folder in which cargo puts the products.
+    fn folder(&self, target: &str) -> Result<PathBuf> {
+        Ok(target_dir()?.join(triple(target)).join(self.profile))
     }
 
     fn cargo(&self) -> Command {
@@ -93,11 +106,6 @@ impl Cross {
 
 fn target_dir() -> Result<PathBuf> {
     Ok(std::path::absolute(run::target_dir())?)
-}
-
-/// Returns the folder in which cargo puts the products.
-fn folder(target: &str) -> Result<PathBuf> {
-    Ok(target_dir()?.join(triple(target)).join(DIST))
 }
 
 /// Returns a target without the version of glibc.
@@ -117,7 +125,8 @@ fn dynamic(cargo: &mut Command, target: &str) {
 /// Adds the target, and how to get its standard library: the installed one, or one that is built from the installed
 /// source.
 fn for_target<'c>(cargo: &'c mut Command, target: &str) -> Result<&'c mut Command> {
-    let rustc = |what| output(Command::new("rustc").args(["--print", what, "--target", triple(target)]));
+    let rustc =
+        |what| output(Command::new("rustc").args(["--print", what, "--target", triple(target)]));
     let has_std = Path::new(rustc("target-libdir")?.trim_end()).is_dir();
     if !has_std {
         let source = Path::new(rustc("sysroot")?.trim_end()).join("lib/rustlib/src/rust/library");

@@ -18,7 +18,7 @@ use heapdiff_lab::run::{self, DIST};
 use heapdiff_lab::tools;
 
 /// The oldest glibc that the program runs with. It is the glibc of RHEL 7. All supported systems have a later one.
-const GLIBC: (u32, u32) = (2, 17);
+pub(crate) const GLIBC: (u32, u32) = (2, 17);
 /// Two Python packages: the cargo plugin that replaces the linker, and the linker itself. The linker has the symbols of
 /// the oldest glibc.
 pub(crate) const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];

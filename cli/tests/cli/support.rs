@@ -92,9 +92,15 @@ pub(crate) fn prepare(folder: &Path) {
     fs::copy(testdata().join("before.hprof.gz"), folder.join("histo")).expect("a copied dump");
 }
 
+/// Returns the program to test: the one that cargo built, or another one that the environment names.
+pub(crate) fn program() -> PathBuf {
+    let other = std::env::var_os("HEAPDIFF_BIN").map(PathBuf::from);
+    other.unwrap_or_else(|| env!("CARGO_BIN_EXE_heapdiff").into())
+}
+
 /// Returns a command of the program with `folder` as its working directory.
 pub(crate) fn heapdiff(folder: &Path, args: &[&str]) -> std::process::Command {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_heapdiff"));
+    let mut command = std::process::Command::new(program());
     command.args(args).current_dir(folder);
     command
 }

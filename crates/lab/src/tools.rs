@@ -1,6 +1,7 @@
 //! Programs that tests and tasks need in addition to cargo and a JDK. They are found, or installed if possible.
 
 use std::env;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -104,23 +105,37 @@ pub fn install(package: &str) -> Result<()> {
         .env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
-/// Downloads a package of the distribution and unpacks it into a folder, without installing it. `architecture` is empty
-/// for that of this machine, or for example `:arm64`.
-pub fn download(folder: &Path, package: &str, architecture: &str) -> Result<()> {
+/// Downloads packages of the distribution for a processor architecture, such as `arm64`, and unpacks them into a folder.
+/// Installs nothing, and changes no setting of apt-get.
+pub fn download(folder: &Path, packages: &[&str], architecture: &str) -> Result<()> {
     let apt = ensure(&["apt-get"], "apt")?;
-    let mut get = Command::new(apt);
-    get.args(["download", "--quiet"]).arg(format!("{package}{architecture}"));
-    // Without root, apt-get cannot change to its own user, and prints a warning.
-    get.args(["-o", "APT::Sandbox::User=root"]);
-    run(get.current_dir(folder))?;
-    for entry in std::fs::read_dir(folder)? {
-        let file = entry?.path();
-        if file.extension().is_some_and(|end| end == "deb") {
-            run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(folder))?;
-            std::fs::remove_file(file)?;
-        }
+    let scratch = std::path::absolute(folder.join("apt"))?;
+    for below in ["state/lists/partial", "cache/archives/partial", "packages"] {
+        fs::create_dir_all(scratch.join(below))?;
     }
-    Ok(())
+    let get = |task: &[&str]| {
+        let mut get = Command::new(&apt);
+        get.current_dir(scratch.join("packages")).arg("--quiet");
+        for option in [
+            format!("APT::Architecture={architecture}"),
+            format!("APT::Architectures={architecture}"),
+            format!("Dir::State={}", scratch.join("state").display()),
+            format!("Dir::Cache={}", scratch.join("cache").display()),
+            "Dir::State::status=/dev/null".to_owned(),
+            // The user of apt-get may have no access to the folder.
+            "APT::Sandbox::User=root".to_owned(),
+        ] {
+            get.args(["-o", &option]);
+        }
+        run(get.args(task))
+    };
+    get(&["update"])?;
+    get(&[&["download"], packages].concat())?;
+    for package in fs::read_dir(scratch.join("packages"))? {
+        let package = package?.path();
+        run(Command::new("dpkg-deb").arg("-x").arg(package).arg(folder))?;
+    }
+    Ok(fs::remove_dir_all(scratch)?)
 }
 
 /// Asks the user. Without a terminal the answer is no.
@@ -133,6 +148,12 @@ fn ask_to_install(package: &str) -> Result<bool> {
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Returns a program on the `PATH`. If it is missing, the error has the package to install.
+pub fn find(program: &str, package: &str) -> Result<PathBuf> {
+    on_path(program)
+        .with_context(|| format!("{program} is missing; run `apt-get install {package}`"))
 }
 
 fn on_path(program: &str) -> Option<PathBuf> {
