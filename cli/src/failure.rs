@@ -1,6 +1,7 @@
 //! How a run ends: exit codes, and error messages on standard error.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use heapdiff_report::printable;
@@ -18,6 +19,12 @@ pub(crate) enum Exit {
     /// An input cannot be read, is damaged under `--strict`, or lacks data that a requested gate needs.
     Input = 3,
 }
+
+const MORE_MEMORY: &str = if cfg!(windows) {
+    "set TMP to a folder on a larger disk, or limit the memory with --max-memory SIZE"
+} else {
+    "set TMPDIR to a folder on a larger disk, or limit the memory with --max-memory SIZE"
+};
 
 /// The reason why there is no report.
 #[derive(Debug)]
@@ -64,12 +71,9 @@ impl Failure {
                     "take a dump with: jcmd PID GC.heap_dump FILE"
                 }),
             ),
-            hprof::Error::Memory { .. } => (
-                format!("{}: {error}", path.display()),
-                Some(
-                    "set TMPDIR to a folder on a larger disk, or limit the memory with --max-memory SIZE",
-                ),
-            ),
+            hprof::Error::Memory { .. } => {
+                (format!("{}: {error}", path.display()), Some(MORE_MEMORY))
+            }
             hprof::Error::Changed { .. } => return Self::changed(error),
             hprof::Error::NoHeap { .. } => (
                 format!("{}: {error}", path.display()),
@@ -177,11 +181,30 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Returns the system's message for an error, without the suffix " (os error 2)" that Rust adds.
 pub(crate) fn system_message(error: &std::io::Error) -> String {
+    if let Some(text) = common_message(error) {
+        return text.to_owned();
+    }
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(at) => text[..at].to_owned(),
         None => text,
     }
+}
+
+/// Returns the Unix text of a common error of Windows, so that reports and messages are the same on every system.
+fn common_message(error: &std::io::Error) -> Option<&'static str> {
+    error.raw_os_error().filter(|_| cfg!(windows))?;
+    Some(match error.kind() {
+        ErrorKind::NotFound => "No such file or directory",
+        ErrorKind::PermissionDenied => "Permission denied",
+        ErrorKind::AlreadyExists => "File exists",
+        ErrorKind::NotADirectory => "Not a directory",
+        ErrorKind::IsADirectory => "Is a directory",
+        ErrorKind::DirectoryNotEmpty => "Directory not empty",
+        ErrorKind::StorageFull => "No space left on device",
+        ErrorKind::ConnectionRefused => "Connection refused",
+        _ => return None,
+    })
 }
 
 impl fmt::Display for Failure {

@@ -100,7 +100,12 @@ fn note(wanted: Wanted, usual: bool, index: &Path, what: &str) {
 
 /// Returns the possible paths of an index or summary, the one beside the dump first. Links to a dump share its index.
 fn places(dump: &Path, refs: Refs, extension: &str) -> Vec<PathBuf> {
-    let Ok(dump) = fs::canonicalize(dump) else {
+    // On Windows, the standard library's function returns a path that begins with `\\?\`, which few people know.
+    #[cfg(windows)]
+    use dunce::canonicalize;
+    #[cfg(not(windows))]
+    use fs::canonicalize;
+    let Ok(dump) = canonicalize(dump) else {
         return Vec::new();
     };
     let beside = cache_file_name(dump.clone().into_os_string(), refs, extension);
@@ -128,13 +133,19 @@ fn cache_file_name(mut dump: OsString, refs: Refs, extension: &str) -> OsString 
 /// Returns the user's cache folder. It contains files that can be created again: indexes and summaries that cannot be
 /// written beside their dumps, and the agent library.
 pub(crate) fn cache() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).map(PathBuf::from);
-    let absolute = |path: &PathBuf| path.is_absolute();
-    let cache = set("XDG_CACHE_HOME").filter(absolute);
-    let cache = cache.or_else(|| {
-        let home = set("HOME").or_else(|| set("LOCALAPPDATA"));
-        home.filter(absolute).map(|home| home.join(".cache"))
-    });
+    // The variable and the folder in it that the system has for such files.
+    let (home, below) = if cfg!(windows) {
+        ("LOCALAPPDATA", "")
+    } else if cfg!(target_os = "macos") {
+        ("HOME", "Library/Caches")
+    } else {
+        ("HOME", ".cache")
+    };
+    let set = |name| {
+        let path = std::env::var_os(name).map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    };
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set(home)?.join(below)));
     Some(cache?.join("heapdiff"))
 }
 

@@ -77,14 +77,19 @@ fn ignored_signals() -> u64 {
         .unwrap_or(1 << (signal_hook::consts::SIGHUP - 1))
 }
 
-/// Installs the handler. Ctrl-C ends a wait. Without a wait it removes unfinished files and ends the run.
+/// The exit code that Windows gives to a program that Ctrl-C ends (`STATUS_CONTROL_C_EXIT`).
+#[cfg(not(unix))]
+const CONTROL_C_EXIT: i32 = 0xC000_013A_u32.cast_signed();
+
+/// Installs the handler. Ctrl-C ends a wait. Without a wait it removes unfinished files and ends the run. So do
+/// Ctrl-Break, the end of the session and a console window that closes.
 #[cfg(not(unix))]
 pub(crate) fn handle() {
     // If the handler cannot be installed, Ctrl-C ends the process at once, which is the default action.
     let _ = ctrlc::set_handler(|| {
         if !end_wait() {
             let _state = remove_unfinished();
-            std::process::exit(130);
+            std::process::exit(CONTROL_C_EXIT);
         }
     });
 }

@@ -15,6 +15,14 @@ pub(crate) enum When {
     Never,
 }
 
+/// True if terminals of this system can show colours. Consoles of Windows show them only if the program asks for it.
+fn can_show_colours() -> bool {
+    #[cfg(windows)]
+    return anstyle_query::windows::enable_ansi_colors().unwrap_or(true);
+    #[cfg(not(windows))]
+    true
+}
+
 impl When {
     /// Returns the style of text for a stream. `Auto` means colours on a terminal that can show them, unless `NO_COLOR`
     /// is set.
@@ -27,6 +35,7 @@ impl When {
                     std::env::var_os(name).is_some_and(|value| bad(&value))
                 };
                 stream.is_terminal()
+                    && can_show_colours()
                     && !refused("NO_COLOR", |value| !value.is_empty())
                     && !refused("TERM", |value| value == "dumb")
             }

@@ -1,142 +1,271 @@
-//! Builds the program and its agents for another C library or processor, with zig as the linker.
+//! Builds for other systems with cargo-zigbuild, whose linker has the symbols of old versions of glibc, of musl and of
+//! Windows.
 
+use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::dist::{GLIBC, LINKER};
-use crate::install::{EMBED, compressed};
 use crate::tryout::output;
-use heapdiff_lab::run;
-use heapdiff_lab::tools;
+use heapdiff_lab::{run, tools};
 
-/// Returns the target with glibc, with the oldest version that the program supports.
-pub(crate) fn glibc(arch: &str) -> String {
-    let (major, minor) = GLIBC;
-    format!("{arch}-unknown-linux-gnu.{major}.{minor}")
+/// The oldest glibc that the agent runs with. It is the glibc of RHEL 7. All supported systems have a later one.
+pub(crate) const GLIBC: (u32, u32) = (2, 17);
+/// Two Python packages: the cargo plugin that replaces the linker, and the linker itself.
+const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
+
+/// A system for which files are built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Target {
+    #[value(name = "x86_64-unknown-linux-musl")]
+    LinuxX86,
+    #[value(name = "aarch64-unknown-linux-musl")]
+    LinuxArm,
+    #[value(name = "x86_64-pc-windows-gnu")]
+    Windows,
+    #[value(name = "x86_64-apple-darwin")]
+    MacX86,
+    #[value(name = "aarch64-apple-darwin")]
+    MacArm,
 }
 
-/// Returns the target with musl.
-pub(crate) fn musl(arch: &str) -> String {
-    format!("{arch}-unknown-linux-musl")
+impl Target {
+    /// Returns the targets that this system can build.
+    pub(crate) const fn of_this_system() -> &'static [Self] {
+        if cfg!(target_os = "macos") {
+            &[Self::MacX86, Self::MacArm]
+        } else {
+            &[Self::LinuxX86, Self::LinuxArm, Self::Windows]
+        }
+    }
+
+    /// Returns the name that rustc has for the target.
+    pub(crate) const fn triple(self) -> &'static str {
+        match self {
+            Self::LinuxX86 => "x86_64-unknown-linux-musl",
+            Self::LinuxArm => "aarch64-unknown-linux-musl",
+            Self::Windows => "x86_64-pc-windows-gnu",
+            Self::MacX86 => "x86_64-apple-darwin",
+            Self::MacArm => "aarch64-apple-darwin",
+        }
+    }
+
+    /// Returns the processor, as in the names of released files.
+    pub(crate) const fn processor(self) -> &'static str {
+        match self {
+            Self::LinuxX86 | Self::Windows | Self::MacX86 => "x86_64",
+            Self::LinuxArm | Self::MacArm => "aarch64",
+        }
+    }
+
+    /// Returns the system, as in the names of released files.
+    pub(crate) const fn system(self) -> &'static str {
+        match self {
+            Self::LinuxX86 | Self::LinuxArm => "linux",
+            Self::Windows => "windows",
+            Self::MacX86 | Self::MacArm => "macos",
+        }
+    }
+
+    /// Returns the file name of the program.
+    pub(crate) const fn program(self) -> &'static str {
+        match self {
+            Self::Windows => "heapdiff.exe",
+            _ => "heapdiff",
+        }
+    }
+
+    /// True if this machine runs programs for the target.
+    pub(crate) fn is_native(self) -> bool {
+        self.processor() == env::consts::ARCH && self.system() == env::consts::OS
+    }
+
+    /// Returns the program that runs programs for the target, and the Debian package that has it; `None` if there is
+    /// no such program.
+    pub(crate) const fn runner(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::LinuxX86 => Some(("qemu-x86_64", "qemu-user")),
+            Self::LinuxArm => Some(("qemu-aarch64", "qemu-user")),
+            Self::Windows => Some(("wine", "wine wine64")),
+            Self::MacX86 | Self::MacArm => None,
+        }
+    }
 }
 
-/// Tools that build for other targets.
-pub(crate) struct Cross {
-    /// The virtual environment with the tools.
-    bin: PathBuf,
-    path: OsString,
+/// Builds a checkout for other systems.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    source: PathBuf,
+    target_dir: PathBuf,
+    /// The folder of cargo-zigbuild, which is put before the search path; `None` if it is on the search path.
+    plugin: Option<PathBuf>,
     profile: &'static str,
+    /// True if paths of this machine must not get into the files, and into their bytes.
+    is_reproducible: bool,
 }
 
-impl Cross {
-    /// Finds the tools, or installs them into the target folder.
-    pub(crate) fn ensure(profile: &'static str) -> Result<Self> {
-        let python = tools::ensure_python(&run::target_dir().join("zig"), &LINKER)?;
-        let bin = std::path::absolute(python.parent().context("a folder")?)?;
-        let mut path = vec![bin.clone()];
-        path.extend(std::env::split_paths(
-            &std::env::var_os("PATH").unwrap_or_default(),
-        ));
-        let path = std::env::join_paths(path)?;
-        Ok(Self { bin, path, profile })
-    }
-
-    /// Returns the path of Python in the virtual environment.
-    pub(crate) fn python(&self) -> PathBuf {
-        self.bin.join("python")
-    }
-
-    /// Builds the agents for both C libraries. Returns the environment variables with which the program embeds them.
-    pub(crate) fn agents(&self, arch: &str) -> Result<Vec<(String, PathBuf)>> {
-        let embed = |(c_library, target): (&str, String)| {
-            let library = self.agent(&target)?;
-            Ok((format!("{EMBED}_{c_library}"), compressed(&library)?))
+impl Builder {
+    /// Prepares builds of the checkout in `source`. Installs cargo-zigbuild if it is not on the search path.
+    pub(crate) fn new(source: &Path, target_dir: &Path, profile: &'static str) -> Result<Self> {
+        let plugin = if tools::on_path("cargo-zigbuild").is_some() || cfg!(target_os = "macos") {
+            None
+        } else {
+            let python = tools::ensure_python(&run::target_dir().join("zig"), &LINKER)?;
+            Some(std::path::absolute(python.parent().context("a folder")?)?)
         };
-        let targets = [("GLIBC", glibc(arch)), ("MUSL", musl(arch))];
-        targets.into_iter().map(embed).collect()
+        Ok(Self {
+            source: std::path::absolute(source)?,
+            target_dir: std::path::absolute(target_dir)?,
+            plugin,
+            profile,
+            is_reproducible: false,
+        })
     }
 
-    /// Builds the agent, and returns its path. `target` may end with a version of glibc.
-    pub(crate) fn agent(&self, target: &str) -> Result<PathBuf> {
-        let mut cargo = self.cargo();
-        let cargo = run::agent_alone(&mut cargo, self.profile);
-        dynamic(for_target(cargo, target)?, target);
-        run::run(cargo)?;
-        Ok(self.folder(target)?.join(run::AGENT))
+    /// Makes the files independent of the folders of this machine.
+    pub(crate) fn reproducible(self) -> Self {
+        Self {
+            is_reproducible: true,
+            ..self
+        }
     }
 
-    /// Builds the program with these agents, and returns its path.
-    pub(crate) fn program(&self, target: &str, agents: &[(String, PathBuf)]) -> Result<PathBuf> {
-        let mut cargo = self.cargo();
-        cargo.args(["build", "--profile", self.profile, "--locked"]);
-        cargo.args(["--package", "heapdiff"]);
-        cargo.envs(agents.iter().map(|(name, path)| (name, path)));
-        run::run(for_target(&mut cargo, target)?)?;
-        Ok(self.folder(target)?.join("heapdiff"))
+    /// Returns a cargo command for a target, with the options that choose target and profile. `verb` is `build` or
+    /// `rustc`. `flags` are added to the flags of rustc.
+    fn cargo(&self, verb: &str, triple: &str, flags: &[&str]) -> Result<Command> {
+        let mut command = self.cargo_in(&self.source, verb, triple, flags)?;
+        command.args(["--locked", "--profile", self.profile]);
+        Ok(command)
     }
 
-    /// Builds the dynamic library of a package that is not part of this workspace.
-    pub(crate) fn library(&self, package: &Path, target: &str, name: &str) -> Result<PathBuf> {
-        let mut cargo = self.cargo();
-        cargo.args(["build", "--profile", "release"]);
-        cargo.current_dir(package);
-        cargo.arg("--target-dir").arg(target_dir()?);
-        dynamic(for_target(&mut cargo, target)?, target);
-        run::run(&mut cargo)?;
-        Ok(target_dir()?
-            .join(triple(target))
-            .join("release")
-            .join(name))
-    }
-
-    /// Returns the folder in which cargo puts the products.
-    fn folder(&self, target: &str) -> Result<PathBuf> {
-        Ok(target_dir()?.join(triple(target)).join(self.profile))
-    }
-
-    fn cargo(&self) -> Command {
-        let mut command = Command::new(self.bin.join("cargo-zigbuild"));
-        command.current_dir(run::root()).env("PATH", &self.path);
+    fn cargo_in(&self, source: &Path, verb: &str, triple: &str, flags: &[&str]) -> Result<Command> {
+        let mut command = if triple.ends_with("-apple-darwin") && cfg!(target_os = "macos") {
+            Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        } else {
+            self.zigbuild()?
+        };
+        command.current_dir(source).arg(verb);
+        let glibc = if triple.ends_with("-gnu") && triple.contains("linux") {
+            format!(".{}.{}", GLIBC.0, GLIBC.1)
+        } else {
+            String::new()
+        };
         command
+            .arg("--target")
+            .arg(format!("{triple}{glibc}"))
+            .arg("--target-dir")
+            .arg(&self.target_dir)
+            .env_remove("RUSTFLAGS");
+        let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+        let sysroot = Path::new(sysroot.trim_end());
+        if !sysroot
+            .join("lib/rustlib")
+            .join(triple)
+            .join("lib")
+            .is_dir()
+        {
+            ensure!(
+                sysroot.join("lib/rustlib/src/rust/library").is_dir(),
+                "the Rust library for {triple} is missing; run `rustup target add {triple}`"
+            );
+            command
+                .arg("-Zbuild-std=std,panic_unwind")
+                .env("RUSTC_BOOTSTRAP", "1");
+        }
+        let mut flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
+        if self.is_reproducible {
+            flags.extend(self.remapped(sysroot)?);
+        }
+        if !flags.is_empty() {
+            // These flags are added to those in .cargo/config.toml. The variable RUSTFLAGS would replace them.
+            let list = serde_json::to_string(&flags)?;
+            command
+                .arg("--config")
+                .arg(format!("target.'cfg(all())'.rustflags={list}"));
+        }
+        Ok(command)
+    }
+
+    fn zigbuild(&self) -> Result<Command> {
+        let name = "cargo-zigbuild";
+        let Some(folder) = &self.plugin else {
+            return Ok(Command::new(name));
+        };
+        let mut command = Command::new(folder.join(name));
+        command.env("PATH", path_with(folder)?);
+        Ok(command)
+    }
+
+    /// Returns a command of the C compiler for a target, as zig calls it.
+    pub(crate) fn c_compiler(&self, target: &str) -> Result<Command> {
+        let mut command = self.zigbuild()?;
+        command.args(["zig", "cc", "--", "-target", target]);
+        Ok(command)
+    }
+
+    /// Returns flags of rustc that replace the folders of this machine in messages and debug information. The last flag
+    /// that fits a path is the one that rustc uses.
+    fn remapped(&self, sysroot: &Path) -> Result<Vec<String>> {
+        let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
+        let cargo_home = match cargo_home {
+            Some(home) => home,
+            None => env::home_dir().context("a home folder")?.join(".cargo"),
+        };
+        let folders = [
+            (self.source.as_path(), "/heapdiff"),
+            (&self.target_dir, "/heapdiff/target"),
+            (&cargo_home, "/cargo"),
+            (&sysroot.join("lib/rustlib/src/rust"), "/rust"),
+        ];
+        Ok(folders
+            .iter()
+            .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()))
+            .collect())
+    }
+
+    /// Builds the program for a target. `agents` are environment variables for the build script, with the agents to
+    /// embed.
+    pub(crate) fn program(&self, target: Target, agents: &[(&str, PathBuf)]) -> Result<PathBuf> {
+        let mut command = self.cargo("build", target.triple(), &[])?;
+        command.args(["--package", "heapdiff", "--bin", "heapdiff"]);
+        run::run(command.envs(agents.iter().map(|(name, path)| (name, path))))?;
+        Ok(self.built(target.triple()).join(target.program()))
+    }
+
+    /// Builds the agent for a target of rustc.
+    pub(crate) fn agent(&self, triple: &str) -> Result<PathBuf> {
+        let mut command = self.cargo("rustc", triple, library_flags(triple))?;
+        // If cargo also built the Rust library that tests link to, it could not optimise across crates.
+        command.args(["--package", "heapdiff-agent", "--lib"]);
+        run::run(command.args(["--crate-type", "cdylib"]))?;
+        Ok(self.built(triple).join(run::AGENT))
+    }
+
+    /// Builds the dynamic library of a package that is not part of the checkout.
+    pub(crate) fn library(&self, package: &Path, triple: &str, name: &str) -> Result<PathBuf> {
+        let mut command = self.cargo_in(package, "build", triple, library_flags(triple))?;
+        run::run(command.arg("--release"))?;
+        Ok(self.target_dir.join(triple).join("release").join(name))
+    }
+
+    fn built(&self, triple: &str) -> PathBuf {
+        self.target_dir.join(triple).join(self.profile)
     }
 }
 
-fn target_dir() -> Result<PathBuf> {
-    Ok(std::path::absolute(run::target_dir())?)
-}
-
-/// Returns a target without the version of glibc.
-fn triple(target: &str) -> &str {
-    target.split('.').next().unwrap_or(target)
-}
-
-/// Programs for musl are linked statically. A library that a JVM loads must use the C library of the JVM.
-fn dynamic(cargo: &mut Command, target: &str) {
-    if target.ends_with("musl") {
-        let name = triple(target).to_uppercase().replace('-', "_");
-        let name = format!("CARGO_TARGET_{name}_RUSTFLAGS");
-        cargo.env(name, "-Ctarget-feature=-crt-static");
+/// Returns flags of rustc for a library that a JVM loads. It must use the C library of the JVM.
+fn library_flags(triple: &str) -> &'static [&'static str] {
+    if triple.ends_with("-musl") {
+        &["-Ctarget-feature=-crt-static"]
+    } else {
+        &[]
     }
 }
 
-/// Adds the target, and how to get its standard library: the installed one, or one that is built from the installed
-/// source.
-fn for_target<'c>(cargo: &'c mut Command, target: &str) -> Result<&'c mut Command> {
-    let rustc =
-        |what| output(Command::new("rustc").args(["--print", what, "--target", triple(target)]));
-    let has_std = Path::new(rustc("target-libdir")?.trim_end()).is_dir();
-    if !has_std {
-        let source = Path::new(rustc("sysroot")?.trim_end()).join("lib/rustlib/src/rust/library");
-        ensure!(
-            source.is_dir(),
-            "the standard library for {0} is missing; run `rustup target add {0}`",
-            triple(target)
-        );
-        cargo.arg("-Zbuild-std=std,panic_abort");
-        cargo.env("RUSTC_BOOTSTRAP", "1");
-    }
-    Ok(cargo.args(["--target", target]))
+fn path_with(folder: &Path) -> Result<OsString> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_owned()).chain(env::split_paths(&path));
+    Ok(env::join_paths(folders)?)
 }

@@ -1,116 +1,217 @@
-//! `cargo xtask dist`: builds the files that users download, for systems with glibc 2.17 or later, and tests them.
+//! `cargo xtask dist`: builds the files that users download, and tests them. One Linux machine builds the files for
+//! Linux and Windows, and a Mac builds those for macOS.
 
 mod archive;
-mod glibc;
+pub(crate) mod elf;
 mod licences;
+mod sbom;
 
-use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
+use sha2::{Digest, Sha256};
 
-use self::archive::Tree;
+use self::archive::{Documents, Tree};
+use crate::cross::{Builder, GLIBC, Target};
 use crate::install;
 use crate::tryout::{self, output, size};
 use heapdiff_lab::run::{self, DIST};
 use heapdiff_lab::tools;
 
-/// The oldest glibc that the program runs with. It is the glibc of RHEL 7. All supported systems have a later one.
-pub(crate) const GLIBC: (u32, u32) = (2, 17);
-/// Two Python packages: the cargo plugin that replaces the linker, and the linker itself. The linker has the symbols of
-/// the oldest glibc.
-pub(crate) const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
+const SUMS: &str = "SHA256SUMS";
 
 /// Options of `cargo xtask dist`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Folder for the files [default: dist, in the target folder]
+    /// Folder for the files [default: dist-files, in the target folder]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// The system to build for; may be repeated [default: all that this machine can build for]
+    #[arg(long, value_name = "TRIPLE")]
+    target: Vec<Target>,
+    /// Build everything again from a copy of the sources in another folder, and compare the bytes
+    #[arg(long)]
+    check: bool,
 }
 
 /// Builds and packs the files, and tests the packed files.
 pub(crate) fn dist(options: &Options) -> Result<()> {
+    let target_dir = std::path::absolute(run::target_dir())?;
     let folder = match &options.output {
         Some(folder) => std::path::absolute(folder)?,
-        None => std::path::absolute(run::target_dir())?.join("dist-files"),
+        None => target_dir.join("dist-files"),
     };
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let targets = match &options.target[..] {
+        [] => Target::of_this_system(),
+        chosen => chosen,
+    };
     println!(
         "Building heapdiff and its agent with full optimisation; the first build takes some minutes."
     );
-    let (program, agent) = build()?;
-    for file in [&program, &agent] {
-        glibc::check(file, GLIBC)?;
+    let builder = Builder::new(&run::root(), &target_dir, DIST)?.reproducible();
+    let files = build(&builder, targets, &folder)?;
+    for file in &files {
+        println!("{:>12} bytes  {}", size(file)?, file.display());
     }
-    let version = env!("CARGO_PKG_VERSION");
-    let scratch = tempfile::tempdir()?;
-    let tree = Tree::lay_out(&scratch.path().join("tree"), &program, &agent)?;
-    let tarball = tree.tarball(&folder, version)?;
-    let package = tree.deb(&folder, version)?;
-    for (what, file) in [
-        ("program", &program),
-        ("agent", &agent),
-        ("tar.gz", &tarball),
-        (".deb", &package),
-    ] {
-        println!("{:>12} bytes  {what}", size(file)?);
+    for (&target, file) in targets.iter().zip(&files) {
+        test(target, file)?;
     }
-    let unpacked = scratch.path().join("unpacked");
-    try_out(&archive::unpack_tarball(&tarball, &unpacked.join("tar"))?.join("bin/heapdiff"))?;
-    try_out(&archive::unpack_deb(&package, &unpacked.join("deb"))?.join("usr/bin/heapdiff"))?;
-    // Tests the program alone, without the library beside it.
-    let alone = scratch.path().join("heapdiff");
-    fs::copy(&program, &alone)?;
-    try_out(&alone)?;
-    println!("{}\n{}", tarball.display(), package.display());
+    if options.check {
+        check(targets, &folder)?;
+    }
     Ok(())
 }
 
-/// Builds the agent, and then the program with the embedded agent, both linked to the symbols of the oldest glibc.
-fn build() -> Result<(PathBuf, PathBuf)> {
-    let target = match ARCH {
-        "x86_64" | "aarch64" => format!("{ARCH}-unknown-linux-gnu"),
-        other => bail!("packages can be built only on x86_64 and aarch64; this machine is {other}"),
-    };
-    let folder = run::target_dir().join("zig");
-    let python = tools::ensure_python(&folder, &LINKER)?;
-    let bin = python.parent().context("a folder")?;
-    let mut path = vec![std::path::absolute(bin)?];
-    path.extend(std::env::split_paths(
-        &std::env::var_os("PATH").unwrap_or_default(),
-    ));
-    let path = std::env::join_paths(path)?;
-    let (major, minor) = GLIBC;
-    let for_target = ["--target".to_owned(), format!("{target}.{major}.{minor}")];
-    let zigbuild = || {
-        let mut command = Command::new(bin.join("cargo-zigbuild"));
-        command.current_dir(run::root()).env("PATH", &path);
-        command
-    };
-    run::run(run::agent_alone(&mut zigbuild(), DIST).args(&for_target))?;
-    let built = run::target_dir().join(target).join(DIST);
-    let agent = built.join(run::AGENT);
-    let carried = install::compressed(&agent)?;
-    run::run(
-        zigbuild()
-            .args([
-                "build",
-                "--profile",
-                DIST,
-                "--locked",
-                "--package",
-                "heapdiff",
-            ])
-            .args(&for_target)
-            .env(install::EMBED, carried),
-    )?;
-    Ok((built.join("heapdiff"), agent))
+/// Builds the files of all targets. Returns their archives, in the order of the targets, and then the other files.
+fn build(builder: &Builder, targets: &[Target], folder: &Path) -> Result<Vec<PathBuf>> {
+    let version = env!("CARGO_PKG_VERSION");
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut built = Vec::new();
+    for &target in targets {
+        built.push(Product::build(builder, target)?);
+    }
+    let scratch = tempfile::tempdir()?;
+    let documents = Documents::new(&runnable(&built, scratch.path())?)?;
+    let (mut archives, mut others) = (Vec::new(), Vec::new());
+    for product in &built {
+        let target = product.target;
+        let tree = Tree::lay_out(
+            &scratch.path().join(target.triple()),
+            target,
+            version,
+            &product.program,
+            product.agent.as_deref(),
+            &documents,
+        )?;
+        archives.push(tree.archive(folder)?);
+        if target.system() == "linux" && cfg!(target_os = "linux") {
+            others.push(tree.deb(folder)?);
+        }
+        let list = format!("{}.cdx.json", archive::file_name(target, version));
+        let list = folder.join(list);
+        sbom::write(target, &list)?;
+        others.push(list);
+    }
+    archives.append(&mut others);
+    let mut sums = Vec::new();
+    for file in &archives {
+        let name = file.file_name().context("a name")?.to_string_lossy();
+        let digest = Sha256::digest(fs::read(file)?);
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        sums.push(format!("{digest}  {name}\n"));
+    }
+    sums.sort_by(|a, b| a.get(64..).cmp(&b.get(64..)));
+    fs::write(folder.join(SUMS), sums.concat())?;
+    Ok(archives)
 }
 
-fn try_out(program: &Path) -> Result<()> {
+/// The program for a system, and the agent that is packed beside it.
+struct Product {
+    target: Target,
+    program: PathBuf,
+    agent: Option<PathBuf>,
+}
+
+impl Product {
+    /// Builds the program. On Linux, the program is static and contains an agent for JVMs that are linked to glibc, and
+    /// one for JVMs that are linked to musl.
+    fn build(builder: &Builder, target: Target) -> Result<Self> {
+        if target.system() != "linux" {
+            let program = builder.program(target, &[])?;
+            return Ok(Self {
+                target,
+                program,
+                agent: None,
+            });
+        }
+        let glibc = builder.agent(&target.triple().replace("-musl", "-gnu"))?;
+        elf::check_glibc(&glibc, GLIBC)?;
+        let musl = builder.agent(target.triple())?;
+        elf::check_musl(&musl)?;
+        let program = builder.program(target, &install::embedded(&glibc, &musl)?)?;
+        elf::check_static(&program)?;
+        Ok(Self {
+            target,
+            program,
+            agent: Some(glibc),
+        })
+    }
+}
+
+/// Returns a program that this machine runs: one of the products, or one that is built for this machine.
+fn runnable(products: &[Product], scratch: &Path) -> Result<PathBuf> {
+    let native = products.iter().find(|product| product.target.is_native());
+    if let Some(native) = native {
+        return Ok(native.program.clone());
+    }
+    for product in products {
+        if let Some(program) = emulated(product.target, &product.program, scratch)? {
+            return Ok(program);
+        }
+    }
+    Ok(run::Products::build()?.heapdiff())
+}
+
+/// Returns a script that runs a program with an emulator; `None` if this machine has no emulator for the target.
+fn emulated(target: Target, program: &Path, scratch: &Path) -> Result<Option<PathBuf>> {
+    let Some((runner, package)) = target.runner() else {
+        return Ok(None);
+    };
+    let Some(runner) = tools::on_path(runner) else {
+        println!("{runner} is missing; run `sudo apt-get install {package}`");
+        return Ok(None);
+    };
+    tryout::script(&runner, program, &scratch.join("emulated")).map(Some)
+}
+
+/// Tests a packed program, if this machine can run it.
+fn test(target: Target, archive: &Path) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let unpacked = archive::unpack(archive, &scratch.path().join("unpacked"))?;
+    let program = match target.system() {
+        "windows" => unpacked.join(target.program()),
+        _ => unpacked.join("bin").join(target.program()),
+    };
+    if !target.is_native() {
+        return match emulated(target, &program, scratch.path())? {
+            Some(program) => try_out(&program, false),
+            None => {
+                println!("{} was not tested", archive.display());
+                Ok(())
+            }
+        };
+    }
+    let has_agent = target.system() == "linux";
+    try_out(&program, has_agent)?;
+    if !has_agent {
+        return Ok(());
+    }
+    // Tests the program alone, without the library beside it.
+    let alone = scratch.path().join("heapdiff");
+    fs::copy(&program, &alone)?;
+    try_out(&alone, true)?;
+    let folder = archive.parent().context("a folder")?;
+    for entry in fs::read_dir(folder)? {
+        let package = entry?.path();
+        let name = package.file_name().unwrap_or_default().to_string_lossy();
+        let architecture = match target {
+            Target::LinuxX86 => "_amd64.deb",
+            _ => "_arm64.deb",
+        };
+        if name.ends_with(architecture) {
+            let unpacked = archive::unpack_deb(&package, &scratch.path().join("deb"))?;
+            try_out(&unpacked.join("usr/bin/heapdiff"), true)?;
+        }
+    }
+    Ok(())
+}
+
+fn try_out(program: &Path, has_agent: bool) -> Result<()> {
     let home = tempfile::tempdir()?;
     let version = output(tryout::alone(program, home.path()).arg("--version"))?;
     println!(
@@ -119,5 +220,48 @@ fn try_out(program: &Path) -> Result<()> {
         version.trim_end()
     );
     tryout::compare(program)?;
-    tryout::attach(program)
+    if has_agent {
+        tryout::attach(program)?;
+    }
+    Ok(())
+}
+
+/// Builds the files again from a copy of the sources, and fails unless they have the same bytes.
+fn check(targets: &[Target], folder: &Path) -> Result<()> {
+    let copy = tempfile::tempdir_in(run::target_dir())?;
+    let source = copy.path().join("elsewhere");
+    let listed = output(Command::new("git").current_dir(run::root()).args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]))?;
+    for name in listed.split_terminator('\0') {
+        let (from, to) = (run::root().join(name), source.join(name));
+        // A file that was deleted is still listed.
+        if from.is_file() {
+            fs::create_dir_all(to.parent().context("a folder")?)?;
+            fs::copy(&from, &to).with_context(|| from.display().to_string())?;
+        }
+    }
+    let builder = Builder::new(&source, &copy.path().join("built"), DIST)?.reproducible();
+    let again = copy.path().join("files");
+    build(&builder, targets, &again)?;
+    let mut differing = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        if fs::read(folder.join(&name))? != fs::read(again.join(&name))? {
+            differing.push(name.to_string_lossy().into_owned());
+        }
+    }
+    differing.sort();
+    ensure!(
+        differing.is_empty(),
+        "a build in another folder gave other bytes: {}; its files are in {}",
+        differing.join(", "),
+        copy.keep().display()
+    );
+    println!("a build in another folder gave the same bytes");
+    Ok(())
 }

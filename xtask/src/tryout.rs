@@ -2,7 +2,7 @@
 //! dump.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -72,6 +72,18 @@ fn live_samples(program: &Path, home: &Path, pid: &str) -> Result<u64> {
     let sites: Value = serde_json::from_str(&sites)?;
     let samples = sites["snapshot"]["agent"]["live_samples"].as_u64();
     samples.context("the dump has no data of the agent")
+}
+
+/// Writes a script that runs a program with `runner`, such as an emulator. Returns its path.
+pub(crate) fn script(runner: &Path, program: &Path, script: &Path) -> Result<PathBuf> {
+    let line = format!(
+        "#!/bin/sh\nexec '{}' '{}' \"$@\"\n",
+        runner.display(),
+        program.display()
+    );
+    fs::write(script, line).with_context(|| script.display().to_string())?;
+    run::run(Command::new("chmod").arg("+x").arg(script))?;
+    Ok(script.to_owned())
 }
 
 /// Returns the standard output of a command that succeeds.

@@ -72,8 +72,8 @@ impl<T: Args + Task + 'static, S: SetupArgs> Reported<T, S> {
 /// Parses an argument that names a dump: `-` is standard input, and a segment means the whole dump.
 pub(crate) fn input() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| {
-        if path.as_os_str() == "-" && cfg!(unix) {
-            PathBuf::from("/dev/stdin")
+        if path.as_os_str() == "-" {
+            PathBuf::from(hprof::bytes::STDIN)
         } else {
             hprof::bytes::dump_of(&path)
         }

@@ -81,7 +81,7 @@ fn paths(arg: &Arg, value: &OsStr) -> Vec<PathBuf> {
             let named = text.split_once('=');
             named.map(|(_, dump)| dump.into()).into_iter().collect()
         }
-        (_, Some("-")) if is_path => vec![PathBuf::from("/dev/stdin")],
+        (_, Some("-")) if is_path => vec![PathBuf::from(hprof::bytes::STDIN)],
         _ if is_path => vec![PathBuf::from(value)],
         _ => Vec::new(),
     }

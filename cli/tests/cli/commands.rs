@@ -1,6 +1,11 @@
 //! Tests commands and their output: every file in `tests/cmd`, and the examples in README and docs.
 //!
 //! `TRYCMD=overwrite cargo test -p heapdiff --test cli` writes the actual output into the files.
+//!
+//! The environment variable `HEAPDIFF_BIN` names another program to test, such as one for another system, and
+//! `HEAPDIFF_RUNNER` a program that runs it, such as `wine64`.
+
+use std::path::{Path, PathBuf};
 
 #[test]
 fn commands_answer_as_recorded() {
@@ -10,7 +15,7 @@ fn commands_answer_as_recorded() {
     std::env::set_current_dir(folder.path()).expect("the folder");
     let here = env!("CARGO_MANIFEST_DIR");
     trycmd::TestCases::new()
-        .register_bin("heapdiff", crate::support::program())
+        .register_bin("heapdiff", program(folder.path()))
         .case(format!("{here}/tests/cmd/*.trycmd"))
         .case(format!("{here}/../README.md"))
         .case(format!("{here}/../docs/*.md"))
@@ -18,4 +23,25 @@ fn commands_answer_as_recorded() {
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
         .run();
+}
+
+/// Returns the program to test. If it needs a runner, returns a script that calls the runner.
+fn program(folder: &Path) -> PathBuf {
+    let program = crate::support::program();
+    let Some(runner) = std::env::var_os("HEAPDIFF_RUNNER").map(PathBuf::from) else {
+        return program;
+    };
+    let script = folder.join("run-heapdiff");
+    let line = format!(
+        "#!/bin/sh\nexec {} {} \"$@\"\n",
+        runner.display(),
+        program.display()
+    );
+    std::fs::write(&script, line).expect("a written script");
+    #[cfg(unix)]
+    {
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&script, executable).expect("an executable script");
+    }
+    script
 }

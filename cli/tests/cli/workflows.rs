@@ -62,14 +62,17 @@ fn pairs(of: &Yaml) -> impl Iterator<Item = (&str, &str)> {
 /// A CI server with a checked-out project whose build writes these two dumps.
 struct Server {
     home: tempfile::TempDir,
+    /// System and processor, as GitHub names them.
+    runner: (&'static str, &'static str),
 }
 
 impl Server {
     fn new(dumps: [&str; 2]) -> Self {
         let server = Self {
             home: tempfile::tempdir().expect("a folder"),
+            runner: ("Linux", "X64"),
         };
-        for folder in ["project/ci", "bin", "temp", "release/heapdiff-0.1.0/bin"] {
+        for folder in ["project/ci", "bin", "temp", "release/heapdiff-0.2.0/bin"] {
             fs::create_dir_all(server.at(folder)).expect("a folder");
         }
         let [before, after] = dumps.map(|name| testdata().join(name).display().to_string());
@@ -82,19 +85,29 @@ impl Server {
             "#!/bin/sh\nexec '{}' \"$@\"\n",
             env!("CARGO_BIN_EXE_heapdiff")
         );
-        server.script("release/heapdiff-0.1.0/bin/heapdiff", &program);
+        server.script("release/heapdiff-0.2.0/bin/heapdiff", &program);
         server.sh(
-            "cd release && tar -czf heapdiff-x86_64-linux.tar.gz heapdiff-0.1.0 &&
-             { [ -e heapdiff-$(uname -m)-linux.tar.gz ] || cp *.gz heapdiff-$(uname -m)-linux.tar.gz; } &&
-             sha256sum *.gz > SHA256SUMS",
+            "cd release && tar -czf heapdiff-x86_64-linux.tar.gz heapdiff-0.2.0 &&
+             for name in aarch64-linux x86_64-macos aarch64-macos; do
+                 cp heapdiff-x86_64-linux.tar.gz heapdiff-$name.tar.gz
+             done",
         );
+        // The archive for Windows has the program in its folder.
+        let zip = fs::File::create(server.at("release/heapdiff-x86_64-windows.zip"));
+        let mut zip = zip::ZipWriter::new(zip.expect("a file"));
+        let name = "heapdiff-0.2.0-x86_64-windows/heapdiff.exe";
+        let options = zip::write::SimpleFileOptions::default().unix_permissions(0o755);
+        zip.start_file(name, options).expect("an entry");
+        std::io::Write::write_all(&mut zip, program.as_bytes()).expect("a written entry");
+        zip.finish().expect("an archive");
+        server.sh("cd release && sha256sum *.gz *.zip > SHA256SUMS");
         let curl = r#"#!/bin/sh
             out=/dev/stdout
             while [ $# -gt 0 ]; do
                 case "$1" in
                     -o) out=$2; shift ;;
                     --retry) shift ;;
-                    https://github.com/heapdiff/heapdiff/releases/*) name=${1##*/} ;;
+                    https://github.com/heapdiff/heapdiff/releases/*) name=${1##*/}; echo "$1" >> "$RELEASE/asked" ;;
                 esac
                 shift
             done
@@ -182,6 +195,8 @@ impl Server {
             .env("PATH", env::join_paths(path).expect("a path"))
             .env("RELEASE", self.at("release"))
             .env("RUNNER_TEMP", self.at("temp"))
+            .env("RUNNER_OS", self.runner.0)
+            .env("RUNNER_ARCH", self.runner.1)
             .env("GITHUB_PATH", self.at("path"))
             .env("GITHUB_STEP_SUMMARY", self.at("summary.md"))
             .env_remove("HEAPDIFF_AGENT");
@@ -287,4 +302,94 @@ fn the_action_can_install_without_comparing() {
     assert!(installed.join("heapdiff").is_file());
     let path = fs::read_to_string(server.at("path")).expect("what is added to the path");
     assert_eq!(Path::new(path.trim_end()), installed);
+}
+
+#[test]
+fn the_action_installs_the_file_for_its_runner() {
+    for (system, processor, archive) in [
+        ("Linux", "X64", "heapdiff-x86_64-linux.tar.gz"),
+        ("Linux", "ARM64", "heapdiff-aarch64-linux.tar.gz"),
+        ("macOS", "X64", "heapdiff-x86_64-macos.tar.gz"),
+        ("macOS", "ARM64", "heapdiff-aarch64-macos.tar.gz"),
+        ("Windows", "X64", "heapdiff-x86_64-windows.zip"),
+        ("Windows", "ARM64", "heapdiff-x86_64-windows.zip"),
+    ] {
+        let mut server = Server::new(["before.hprof.gz", "after.hprof.gz"]);
+        server.runner = (system, processor);
+        assert_eq!(server.act(&parse("inputs", "version: 0.2.0")), Ok(()));
+        let asked = fs::read_to_string(server.at("release/asked")).expect("downloads");
+        let releases = "https://github.com/heapdiff/heapdiff/releases/download/v0.2.0";
+        assert_eq!(
+            asked,
+            format!("{releases}/{archive}\n{releases}/SHA256SUMS\n")
+        );
+        let end = if system == "Windows" { ".exe" } else { "" };
+        let program = server.at(&format!("temp/heapdiff/bin/heapdiff{end}"));
+        assert!(program.is_file(), "{}", program.display());
+    }
+}
+
+/// Runs the scripts of the job that publishes a release, with a `gh` that writes down its arguments.
+#[test]
+fn tags_make_releases_and_pre_releases() {
+    for (tag, kind, deb) in [
+        ("v0.2.0", "--latest", "heapdiff_0.2.0_amd64.deb"),
+        (
+            "v0.2.0-rc.1",
+            "--prerelease",
+            "heapdiff_0.2.0~rc.1_amd64.deb",
+        ),
+    ] {
+        let server = Server::new(["before.hprof.gz", "after.hprof.gz"]);
+        fs::create_dir_all(server.at("project/packages")).expect("a folder");
+        let version = tag.trim_start_matches('v');
+        let ends = [
+            "x86_64-linux.tar.gz",
+            "aarch64-macos.tar.gz",
+            "x86_64-windows.zip",
+        ];
+        let named = ends.map(|end| format!("heapdiff-{version}-{end}"));
+        for name in named.iter().map(String::as_str).chain([deb, "SHA256SUMS"]) {
+            fs::write(server.at("project/packages").join(name), name).expect("a file");
+        }
+        server.script("bin/gh", "#!/bin/sh\necho \"$@\" > ../gh\n");
+        let workflow = parse("release.yml", &text(".github/workflows/release.yml"));
+        for step in steps(&workflow["jobs"]["release"]) {
+            let Some(script) = step["run"].as_str() else {
+                continue;
+            };
+            let folder = step["working-directory"].as_str().unwrap_or(".");
+            let script = format!("export TAG={tag} GITHUB_REPOSITORY=a/b; cd {folder}\n{script}");
+            let step = parse(
+                "step",
+                &format!("name: {}", step["name"].as_str().expect("a name")),
+            );
+            assert_eq!(server.execute(&step, &script, &HashMap::new()), Ok(()));
+        }
+        let arguments = fs::read_to_string(server.at("gh")).expect("arguments");
+        assert!(
+            arguments.contains(&format!("release create {tag} ")),
+            "{arguments}"
+        );
+        let other = ["--latest", "--prerelease"]
+            .into_iter()
+            .filter(|&other| other != kind);
+        assert!(arguments.contains(kind), "{arguments}");
+        assert!(
+            other.into_iter().all(|other| !arguments.contains(other)),
+            "{arguments}"
+        );
+        let sums = fs::read_to_string(server.at("project/packages/SHA256SUMS")).expect("sums");
+        let listed: Vec<&str> = sums
+            .lines()
+            .filter_map(|line| line.split("  ").nth(1))
+            .collect();
+        let mut expected: Vec<String> = ends.iter().map(|end| format!("heapdiff-{end}")).collect();
+        expected.extend(named.into_iter().chain([deb.to_owned()]));
+        expected.sort();
+        assert_eq!(listed.len(), expected.len(), "{sums}");
+        for name in expected {
+            assert!(listed.contains(&&*name), "{name}: {sums}");
+        }
+    }
 }

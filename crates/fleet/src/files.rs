@@ -114,11 +114,15 @@ impl Table {
             }
             std::fs::create_dir_all(&folder)?;
             // Engines ignore files whose name begins with a dot.
-            let file = tempfile::Builder::new()
-                .prefix(".heapdiff-")
-                .suffix(".parquet.tmp")
-                .permissions(permissions())
-                .tempfile_in(&folder)?;
+            let mut temporary = tempfile::Builder::new();
+            temporary.prefix(".heapdiff-").suffix(".parquet.tmp");
+            // An ordinary new file gets these permissions. A temporary file has fewer permissions.
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                temporary.permissions(std::fs::Permissions::from_mode(0o666));
+            }
+            let file = temporary.tempfile_in(&folder)?;
             let options = ParquetOptions {
                 created_by: concat!("heapdiff version ", env!("CARGO_PKG_VERSION")).to_owned(),
                 ..ParquetOptions::default()
@@ -171,12 +175,6 @@ fn is_foreign(place: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(place).and_then(|file| file.take(4).read_to_end(&mut start));
     read.is_ok() && start != *b"PAR1"
-}
-
-/// Returns the permissions that an ordinary new file gets. A temporary file has fewer permissions.
-fn permissions() -> std::fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::Permissions::from_mode(0o666)
 }
 
 #[cfg(test)]

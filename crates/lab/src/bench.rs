@@ -316,11 +316,14 @@ fn warm_up(file: &Path) -> Result<()> {
 fn drop_from_page_cache(file: &Path) -> Result<()> {
     let open = fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     open.sync_all()?;
-    nix::fcntl::posix_fadvise(
+    #[cfg(target_os = "linux")]
+    return nix::fcntl::posix_fadvise(
         &open,
         0,
         0,
         nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED,
     )
-    .with_context(|| format!("cannot remove {} from the page cache", file.display()))
+    .with_context(|| format!("cannot remove {} from the page cache", file.display()));
+    #[cfg(not(target_os = "linux"))]
+    anyhow::bail!("a cold page cache can be measured only on Linux");
 }

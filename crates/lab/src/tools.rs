@@ -156,7 +156,8 @@ pub fn find(program: &str, package: &str) -> Result<PathBuf> {
         .with_context(|| format!("{program} is missing; run `apt-get install {package}`"))
 }
 
-fn on_path(program: &str) -> Option<PathBuf> {
+/// Returns the file of a program that is on the `PATH`.
+pub fn on_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
         .map(|folder| folder.join(program))
@@ -164,7 +165,7 @@ fn on_path(program: &str) -> Option<PathBuf> {
 }
 
 /// True if the user may install packages.
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     Command::new("id")
         .arg("-u")
         .output()

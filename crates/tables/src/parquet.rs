@@ -22,7 +22,7 @@ use crate::{Cell, Column, Error, Kind, RowWriter, check_width};
 pub struct ParquetOptions {
     /// Names and values in the file's footer, in this order.
     pub metadata: Vec<(String, String)>,
-    /// The name of the program that writes the file: `heapdiff version 0.1.0`.
+    /// The name of the program that writes the file: `heapdiff version 0.2.0`.
     pub created_by: String,
     /// Maximum number of rows in a row group.
     pub group_rows: usize,

@@ -8,6 +8,9 @@ use std::path::Path;
 const RESERVE: u64 = 1 << 30;
 const RESERVE_PART: u64 = 20;
 
+/// The environment variable with the folder for temporary files.
+pub const TEMPORARY_FOLDER: &str = if cfg!(windows) { "TMP" } else { "TMPDIR" };
+
 /// The size of a disk and its free space, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Room {
@@ -57,7 +60,7 @@ pub(crate) fn reserved_file(dir: &Path, bytes: u64) -> io::Result<File> {
 fn reserved_within(dir: &Path, bytes: u64, room: fn(&File) -> Option<Room>) -> io::Result<File> {
     let named = |e: io::Error| {
         let text = format!(
-            "cannot create a temporary file in {}: {e}; set TMPDIR to a folder on a larger disk, or allow more memory with --max-memory",
+            "cannot create a temporary file in {}: {e}; set {TEMPORARY_FOLDER} to a folder on a larger disk, or allow more memory with --max-memory",
             dir.display()
         );
         io::Error::new(e.kind(), text)
@@ -121,7 +124,7 @@ mod tests {
         let error = reserved_within(&dir, 2_000_001, small).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         let text = error.to_string();
-        assert!(text.contains(&dir.display().to_string()) && text.contains("TMPDIR"));
+        assert!(text.contains(&dir.display().to_string()) && text.contains(TEMPORARY_FOLDER));
         assert!(
             text.contains("the disk has 3000000 bytes left, but heapdiff keeps 1000000 bytes free")
         );

@@ -178,6 +178,7 @@ impl Place {
     /// Records that memory of a mapped file could not be read. Returns false if no file is mapped at the address.
     ///
     /// For signal handlers: takes no lock and allocates no memory.
+    #[cfg(unix)]
     pub(crate) fn record_lost(address: usize) -> bool {
         for place in places() {
             let start = place.start.load(Ordering::Acquire);
@@ -194,6 +195,7 @@ impl Place {
     }
 
     /// Returns an error for a file whose memory could not be read, with the reason.
+    #[cfg(unix)]
     pub(crate) fn take_read_error() -> Option<Error> {
         let place = places().find(|place| place.lost.load(Ordering::Acquire))?;
         let change = place.change();
@@ -242,6 +244,7 @@ mod tests {
         assert!(open().check().is_ok());
     }
 
+    #[cfg(unix)]
     #[test]
     fn an_address_is_lost_only_in_a_mapped_file() {
         let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -26,10 +26,12 @@ pub(crate) mod segments;
 pub(crate) mod source;
 pub(crate) mod stamp;
 
+pub use disk::TEMPORARY_FOLDER;
 pub use gzip::GzipBlocks;
 pub use mapped::changed_file;
 pub use mem::faults::set_read_error_handler;
 pub use segments::{dump_of, has_segments};
+pub use source::STDIN;
 // This function is public because other crates of the project use the same hash.
 #[doc(hidden)]
 pub use stamp::hash;

@@ -1,10 +1,10 @@
 //! The bytes of a dump: a mapped file, or the decompressed content of a gzip file.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::bytes::disk::{Room, room};
+use crate::bytes::disk::{Room, TEMPORARY_FOLDER, room};
 use crate::bytes::mapped::MappedFile;
 use crate::bytes::segments::{self, Beside, MergePoint, NoPoint};
 use crate::bytes::stamp::Stamp;
@@ -46,6 +46,28 @@ enum Bytes {
     Memory(Vec<u8>),
 }
 
+/// The path of standard input. Windows has no such file, but heapdiff accepts the path there too.
+pub const STDIN: &str = "/dev/stdin";
+
+fn open_input(path: &Path) -> std::io::Result<File> {
+    #[cfg(windows)]
+    if path.as_os_str() == STDIN {
+        use std::os::windows::io::AsHandle;
+        let input = std::io::stdin().as_handle().try_clone_to_owned()?;
+        return Ok(input.into());
+    }
+    File::open(path)
+}
+
+/// Returns the metadata of a regular file; `None` for a pipe. Windows has no metadata of pipes.
+fn file_metadata(file: &File) -> std::io::Result<Option<Metadata>> {
+    match file.metadata() {
+        Ok(meta) => Ok(meta.is_file().then_some(meta)),
+        Err(_) if cfg!(windows) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
 impl Source {
     /// Opens a dump. A gzip file is decompressed first: in memory if it is small, otherwise to a temporary file. The
     /// temporary file has no name and disappears when the process ends. Blocks that `jcmd GC.heap_dump -gz` wrote are
@@ -67,14 +89,14 @@ impl Source {
             path: path.to_path_buf(),
             source,
         };
-        let file = File::open(path).map_err(fail)?;
-        let meta = file.metadata().map_err(fail)?;
-        if meta.is_dir() {
+        if path.is_dir() {
             return Err(fail(std::io::Error::other(
                 "is a directory, not a heap dump",
             )));
         }
-        let mapped = if meta.is_file() {
+        let file = open_input(path).map_err(fail)?;
+        let meta = file_metadata(&file).map_err(fail)?;
+        let mapped = if let Some(meta) = &meta {
             if meta.len() == 0 {
                 return Err(Error::NotADump(empty(&Beside::find(path))));
             }
@@ -85,10 +107,10 @@ impl Source {
             let copied = std::io::copy(&mut &file, &mut sink);
             sink.finish(copied)?.0
         };
-        let (beside, stamp) = match &mapped {
-            Bytes::Mapped(map) if meta.is_file() => {
+        let (beside, stamp) = match (&mapped, &meta) {
+            (Bytes::Mapped(map), Some(meta)) => {
                 let beside = Beside::find_if_unfinished(path, map);
-                let stamp = Stamp::new(&meta, map).map(|stamp| beside.stamp(stamp));
+                let stamp = Stamp::new(meta, map).map(|stamp| beside.stamp(stamp));
                 (beside, stamp)
             }
             _ => Default::default(),
@@ -470,7 +492,7 @@ impl Sink {
             return Err(std::io::Error::new(
                 std::io::ErrorKind::StorageFull,
                 format!(
-                    "not enough space in {} for a temporary copy of the dump: {} bytes were written, {free} are left, but heapdiff keeps {reserve} free; set TMPDIR to a folder on a larger disk",
+                    "not enough space in {} for a temporary copy of the dump: {} bytes were written, {free} are left, but heapdiff keeps {reserve} free; set {TEMPORARY_FOLDER} to a folder on a larger disk",
                     std::env::temp_dir().display(),
                     self.written
                 ),
@@ -629,7 +651,7 @@ mod tests {
         for room in narrow {
             let text = filled(room).unwrap_err().to_string();
             assert!(
-                text.contains("not enough space") && text.contains("TMPDIR"),
+                text.contains("not enough space") && text.contains(TEMPORARY_FOLDER),
                 "{text}"
             );
         }

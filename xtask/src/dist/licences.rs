@@ -32,8 +32,7 @@ struct Package {
 /// once, with the crates that it applies to.
 pub(super) fn text() -> Result<String> {
     let linked = linked()?;
-    let metadata = output(run::cargo().args(["metadata", "--format-version", "1", "--locked"]))?;
-    let metadata: Metadata = serde_json::from_str(&metadata).context("cargo metadata")?;
+    let metadata = metadata()?;
     let mut list = String::new();
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for package in metadata.packages {
@@ -69,6 +68,18 @@ pub(super) fn text() -> Result<String> {
         )?;
     }
     Ok(whole)
+}
+
+fn metadata() -> Result<Metadata> {
+    let text = output(run::cargo().args(["metadata", "--format-version", "1", "--locked"]))?;
+    serde_json::from_str(&text).context("cargo metadata")
+}
+
+/// Returns the paths of the manifests of this workspace.
+pub(super) fn manifests() -> Result<Vec<PathBuf>> {
+    let packages = metadata()?.packages.into_iter();
+    let ours = packages.filter(|package| package.source.is_none());
+    Ok(ours.map(|package| package.manifest_path).collect())
 }
 
 /// Returns names and versions of the crates that are linked, without build dependencies.

@@ -7,7 +7,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::run::command_text;
 
@@ -133,7 +132,9 @@ pub(crate) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitSta
 }
 
 /// Returns the processor time of all children that have ended and were reaped.
+#[cfg(unix)]
 fn children_cpu() -> Result<Duration> {
+    use nix::sys::resource::{UsageWho, getrusage};
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("cannot read CPU times")?;
     Ok([usage.user_time(), usage.system_time()]
         .into_iter()
@@ -143,6 +144,11 @@ fn children_cpu() -> Result<Duration> {
             Duration::from_secs(seconds) + Duration::from_micros(micros)
         })
         .sum())
+}
+
+#[cfg(not(unix))]
+fn children_cpu() -> Result<Duration> {
+    bail!("processor time can be measured only on Unix")
 }
 
 #[cfg(test)]

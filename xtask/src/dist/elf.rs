@@ -1,5 +1,5 @@
-//! Finds the versions of glibc symbols that a program needs. These versions determine the systems on which the program
-//! starts.
+//! Checks what a program or library for Linux needs from the system: versions of glibc symbols, other libraries, or
+//! nothing.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::tryout::output;
 
 /// Fails if a file needs a glibc that is later than `oldest`, or a library that some systems lack. The error lists the
 /// symbols of the later glibc.
-pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
+pub(super) fn check_glibc(file: &Path, oldest: (u32, u32)) -> Result<()> {
     const EVERYWHERE: [&str; 7] = [
         "libc.so.6",
         "libm.so.6",
@@ -20,8 +20,7 @@ pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
         "ld-linux-x86-64.so.2",
         "ld-linux-aarch64.so.1",
     ];
-    let read = |what: &str| output(Command::new("readelf").args(["-W", what]).arg(file));
-    let symbols = read("--dyn-syms")?;
+    let symbols = read(file, "--dyn-syms")?;
     let Some(((major, minor), symbol)) = highest(&symbols) else {
         bail!(
             "{}: found no glibc symbol, but each build needs some",
@@ -32,7 +31,7 @@ pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
         "{}: needs glibc {major}.{minor} or later (for {symbol})",
         file.display()
     );
-    let versions = read("--version-info")?;
+    let versions = read(file, "--version-info")?;
     let later = later(&symbols, &versions, oldest);
     ensure!(
         later.is_empty(),
@@ -42,7 +41,7 @@ pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
         oldest.1,
         later.join(", ")
     );
-    for library in needed(&read("--dynamic")?) {
+    for library in needed(&read(file, "--dynamic")?) {
         ensure!(
             EVERYWHERE.contains(&library),
             "{}: needs {library}",
@@ -50,6 +49,35 @@ pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Fails if a library needs another library than the C library of musl, which has no versions.
+pub(super) fn check_musl(file: &Path) -> Result<()> {
+    let dynamic = read(file, "--dynamic")?;
+    let libraries: Vec<&str> = needed(&dynamic).collect();
+    ensure!(
+        libraries.iter().all(|name| *name == "libc.so"),
+        "{}: needs {}",
+        file.display(),
+        libraries.join(", ")
+    );
+    Ok(())
+}
+
+/// Fails if a program needs a library or a loader of the system.
+pub(crate) fn check_static(file: &Path) -> Result<()> {
+    let dynamic = read(file, "--dynamic")?;
+    let headers = read(file, "--program-headers")?;
+    ensure!(
+        needed(&dynamic).next().is_none() && !headers.contains("INTERP"),
+        "{} is not static",
+        file.display()
+    );
+    Ok(())
+}
+
+fn read(file: &Path, what: &str) -> Result<String> {
+    output(Command::new("readelf").args(["-W", what]).arg(file))
 }
 
 /// Prefix of the version names of glibc.
@@ -161,7 +189,9 @@ mod tests {
     #[test]
     fn a_program_for_later_systems_is_refused() {
         let this = std::env::current_exe().expect("a path");
-        let error = check(&this, (2, 1)).expect_err("it is later").to_string();
+        let error = check_glibc(&this, (2, 1))
+            .expect_err("it is later")
+            .to_string();
         assert!(
             error.contains("does not start with glibc 2.1, because it needs "),
             "{error}"
@@ -170,6 +200,16 @@ mod tests {
             error.contains("malloc@GLIBC_2.") && !error.contains("@GCC_"),
             "{error}"
         );
+    }
+
+    /// The executable of this test is linked to the libraries of this machine.
+    #[test]
+    fn a_program_that_needs_libraries_is_not_static() {
+        let this = std::env::current_exe().expect("a path");
+        let error = check_static(&this).expect_err("it is dynamic").to_string();
+        assert!(error.ends_with("is not static"), "{error}");
+        let error = check_musl(&this).expect_err("it is for glibc").to_string();
+        assert!(error.contains("libc.so.6"), "{error}");
     }
 
     #[test]

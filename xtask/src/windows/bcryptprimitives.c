@@ -1,0 +1,6 @@
+// Programs of Rust take random numbers from `ProcessPrng` in bcryptprimitives.dll, which wine lacks before version 9.
+__declspec(dllimport) unsigned char SystemFunction036(void *bytes, unsigned long length);
+
+__declspec(dllexport) int ProcessPrng(unsigned char *bytes, unsigned long long length) {
+    return SystemFunction036(bytes, (unsigned long)length);
+}
