@@ -74,7 +74,7 @@ impl Library {
         }
         let program = found.program.display();
         Err(Failure::usage(format!("{LIBRARY} is not next to {program}")).with_hint(
-            "install heapdiff with the library embedded (`cargo xtask install` in its source), or give the path of the library with --agent or HEAPDIFF_AGENT",
+            "download heapdiff with the agent from https://github.com/heapdiff/heapdiff/releases, run `cargo xtask install` in its sources, or give the path of the library with --agent or HEAPDIFF_AGENT",
         ))
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heapdiff_fleet::{FleetError, Labels};
 
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{Exit, Failure, Result, system_message};
 
 const HELP: &str = "\
 Examples:
@@ -76,9 +76,15 @@ fn failure(error: FleetError) -> Failure {
         FleetError::Write { .. } => Exit::Usage,
         _ => Exit::Input,
     };
+    let message = match &error {
+        FleetError::Read { path, source } => {
+            format!("{}: {}", path.display(), system_message(source))
+        }
+        _ => error.to_string(),
+    };
     Failure {
         exit,
-        message: error.to_string(),
+        message,
         hint: None,
     }
 }

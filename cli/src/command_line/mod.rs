@@ -35,6 +35,8 @@ read, or a JVM or a server could not be reached.";
 #[derive(Debug, Parser)]
 #[command(
     version,
+    // Without this, messages of Windows would have the name `heapdiff.exe`.
+    bin_name = "heapdiff",
     override_usage = USAGE,
     after_help = AFTER_HELP,
     max_term_width = 100,
