@@ -122,11 +122,11 @@ fn run_all(programs: &[Program], jdk: &Jdk) -> Vec<String> {
                     let is_passed = match result {
                         Ok(output) => {
                             print!("{}", String::from_utf8_lossy(&output.stdout));
-                            eprint!("{}", String::from_utf8_lossy(&output.stderr));
+                            print!("{}", String::from_utf8_lossy(&output.stderr));
                             output.status.success()
                         }
                         Err(error) => {
-                            eprintln!("{error:#}");
+                            println!("{error:#}");
                             false
                         }
                     };
