@@ -32,7 +32,7 @@ public class Jdks {
     static volatile boolean busy;
 
     static void grow() {
-        for (int i = 0; i < 4_000; i++) {
+        for (int i = 0; i < 20_000; i++) {
             leaked.add(new Entry(leaked.size()));
         }
     }

@@ -80,7 +80,7 @@ const HOLDER: &str = "Jdks.leaked";
 const METHOD: &str = "Jdks.grow";
 const ENTRY: &str = "Jdks$Entry";
 /// Number of entries that each phase of the program adds.
-const ENTRIES: u64 = 4_000;
+const ENTRIES: u64 = 20_000;
 
 pub(super) struct Cell {
     jdk: Jdk,
@@ -370,8 +370,14 @@ type Table = BTreeMap<String, (u64, u64)>;
 
 fn jvm(target: &Target) -> Result<Table> {
     let mut table = Table::new();
+    let is_old = target.jdk().major() < 15;
     for entry in target.histogram(Selection::All)?.classes {
-        let line = table.entry(entry.class).or_default();
+        // Before JDK 15, the dump lacks the number of a VM anonymous class.
+        let name = match entry.class.split_once('/') {
+            Some((name, _)) if is_old => name.to_owned(),
+            _ => entry.class,
+        };
+        let line = table.entry(name).or_default();
         *line = (line.0 + entry.instances, line.1 + entry.bytes);
     }
     Ok(table)
@@ -415,7 +421,7 @@ impl Outcome {
             if dump == jvm {
                 continue;
             }
-            match exception(name, dump, jvm) {
+            match exception(target.jdk().major(), name, dump, jvm) {
                 Some(reason) => _ = self.excepted.insert(reason),
                 None => self
                     .faults
@@ -453,12 +459,20 @@ impl Outcome {
 }
 
 /// Returns the reason why the figures of a class may differ.
-fn exception(class: &str, dump: (u64, u64), jvm: (u64, u64)) -> Option<&'static str> {
+fn exception(major: u32, class: &str, dump: (u64, u64), jvm: (u64, u64)) -> Option<&'static str> {
     match class {
         // The histogram also counts class objects in the CDS archive that no class uses yet, and static fields of
         // classes that are not linked.
         "java.lang.Class" if dump.0 <= jvm.0 && dump.1 <= jvm.1 => {
             Some("java.lang.Class, of archived or unlinked classes")
+        }
+        // The model of static fields is not exact for JDK 8.
+        "java.lang.Class" if major == 8 && dump.0 == jvm.0 && dump.1 <= jvm.1 + jvm.1 / 50 => {
+            Some("java.lang.Class, by at most 2 % of its bytes")
+        }
+        // JDK 8 does not write the object that marks deleted JNI handles.
+        "java.lang.Object" if major == 8 && dump.0 + 1 == jvm.0 => {
+            Some("one java.lang.Object, which marks deleted JNI handles")
         }
         _ => None,
     }
