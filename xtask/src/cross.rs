@@ -176,6 +176,8 @@ impl Builder {
         }
         let mut flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
         if self.is_reproducible {
+            // What an earlier build left must not decide how the code is split.
+            command.env("CARGO_INCREMENTAL", "0");
             flags.extend(self.remapped(sysroot)?);
         }
         if !flags.is_empty() {
