@@ -556,6 +556,10 @@ pub(super) fn flaw() -> Vec<Flaw> {
         Flaw::NoTrailingNulls,
         doubt(None, false),
         doubt(Some(name()), true),
+        Flaw::FlattenedValues {
+            values: N,
+            classes: 2,
+        },
         Flaw::TruncatedRecord { kind: 0x77 },
         Flaw::TruncatedHeader,
         Flaw::NameWithHeader,
