@@ -55,6 +55,9 @@ pub(crate) fn dist(options: &Options) -> Result<()> {
     for file in &files {
         println!("{:>12} bytes  {}", size(file)?, file.display());
     }
+    for file in files.iter().filter(|file| is_debian(file)) {
+        check_package(file)?;
+    }
     for (&target, file) in targets.iter().zip(&files) {
         test(target, file)?;
     }
@@ -224,6 +227,21 @@ fn try_out(program: &Path, has_agent: bool) -> Result<()> {
         tryout::attach(program)?;
     }
     Ok(())
+}
+
+fn is_debian(file: &Path) -> bool {
+    file.extension().is_some_and(|end| end == "deb")
+}
+
+/// Lets lintian check a package against Debian's policy.
+fn check_package(package: &Path) -> Result<()> {
+    if tools::on_path("lintian").is_none() {
+        println!("lintian is missing; run `sudo apt-get install lintian`");
+        return Ok(());
+    }
+    let mut lintian = Command::new("lintian");
+    lintian.args(["--allow-root", "--fail-on", "error,warning"]);
+    run::run(lintian.arg(package))
 }
 
 /// Builds the files again from a copy of the sources, and fails unless they have the same bytes.
