@@ -26,7 +26,6 @@ enum Step {
     Schemas,
     Deny,
     Test,
-    Loom,
     Junit,
     Browser,
     Parquet,
@@ -65,7 +64,6 @@ impl Step {
                 run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))
             }
             Self::Test => tests::test(),
-            Self::Loom => loom(),
             Self::Junit => junit::junit(&junit::Options::default()),
             Self::Browser => browser::browser(&browser::Options::plain()),
             Self::Parquet => parquet::parquet(),
@@ -93,15 +91,6 @@ pub(crate) fn ci(options: &Options) -> Result<()> {
         println!("==> {step:?} took {} s", start.elapsed().as_secs());
     }
     Ok(())
-}
-
-/// Tests data that threads share without a lock, with all results that a weak memory order allows.
-fn loom() -> Result<()> {
-    let mut tests = run::cargo();
-    tests.args(["test", "--release", "--locked", "--lib", "weak_memory"]);
-    tests.args(["--package", "heapdiff-agent", "--target-dir"]);
-    tests.arg(run::target_dir().join("loom"));
-    run::run(tests.env("RUSTFLAGS", "--cfg loom"))
 }
 
 /// Regenerates the dumps and the recordings in testdata. If `joined` is true, regenerates only those that are joined.
