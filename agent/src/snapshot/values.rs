@@ -11,7 +11,7 @@
 //! JvmtiHeapwalkObject     address of the object or of its container, offset in the container, value class or null
 //! ```
 //!
-//! HotSpot does not promise this layout, so [`Described::target`] checks it at each callback. If it differs, the child
+//! HotSpot does not promise this layout, so [`target`] checks it at each callback. If it differs, the child
 //! ends, and no dump is written.
 
 use std::ptr::with_exposed_provenance;
