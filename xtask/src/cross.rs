@@ -230,9 +230,15 @@ impl Builder {
     /// Builds the program for a target. `agents` are environment variables for the build script, with the agents to
     /// embed.
     pub(crate) fn program(&self, target: Target, agents: &[(&str, PathBuf)]) -> Result<PathBuf> {
-        let mut command = self.cargo("build", target.triple(), &[])?;
+        let mut command = self.cargo("rustc", target.triple(), &[])?;
         command.args(["--package", "heapdiff", "--bin", "heapdiff"]);
-        run::run(command.envs(agents.iter().map(|(name, path)| (name, path))))?;
+        command.envs(agents.iter().map(|(name, path)| (name, path)));
+        if target.triple().ends_with("-musl") {
+            // The linker has its own start files for static programs. A standard library that is built from source has
+            // none.
+            command.args(["--", "-Clink-self-contained=no"]);
+        }
+        run::run(&mut command)?;
         Ok(self.built(target.triple()).join(target.program()))
     }
 
