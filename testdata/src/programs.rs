@@ -115,6 +115,11 @@ pub fn beside() -> PathBuf {
     java("jfr").join("Beside.java")
 }
 
+/// A Java agent that spreads the work of a program over a given time. Agent class `Paced`; needs JDK 24 or later.
+pub fn paced() -> PathBuf {
+    java("jfr").join("Paced.java")
+}
+
 /// Returns the path of a program in `java/overhead`, which counts its operations and measures their time.
 pub fn overhead(name: &str) -> PathBuf {
     java("overhead").join(name)

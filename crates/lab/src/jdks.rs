@@ -3,6 +3,7 @@
 //! root, with the workspace mounted at the same path.
 
 mod cell;
+mod recording;
 mod root;
 mod table;
 mod unloading;
@@ -21,6 +22,9 @@ use table::Table;
 const MAJORS: [u32; 8] = [8, 11, 17, 21, 25, 26, 27, 28];
 /// The versions that the short form tests: those that other measurements lack.
 const SHORT: [u32; 3] = [26, 27, 28];
+
+/// The file of the full table, in the folder `jdks` of the target folder.
+const TABLE: &str = "table.md";
 
 /// Options of `cargo xtask jdks`.
 #[derive(Debug, Default, clap::Args)]
@@ -46,7 +50,7 @@ pub struct Options {
     /// Number of classes that are loaded and unloaded [default: 100000 on JDK 26 and later, 5000 on older JDKs]
     #[arg(long, value_name = "N")]
     classes: Option<u32>,
-    /// The full table [default: target/jdks/table.md]
+    /// Copy the full table, target/jdks/table.md, to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -117,9 +121,16 @@ pub(crate) fn jdks(options: &Options) -> Result<()> {
     root::make(&root, &MAJORS, options.mirror.as_deref())?;
     let (heapdiff, agent) = options.tested.build_products(true)?;
     fs::create_dir_all(&home).with_context(|| home.display().to_string())?;
-    let output = options.output.clone();
-    let output = std::path::absolute(output.unwrap_or_else(|| home.join("table.md")))?;
-    let mut command = root::enter(&root, &[&run::root(), &run::target_dir()])?;
+    let [heapdiff, agent] = [heapdiff, agent].map(std::path::absolute);
+    let (heapdiff, agent) = (heapdiff?, agent?);
+    let (workspace, target) = (run::root(), run::target_dir());
+    let mut folders = vec![workspace.as_path(), &target];
+    folders.extend(
+        [&heapdiff, &agent]
+            .into_iter()
+            .filter_map(|file| file.parent()),
+    );
+    let mut command = root::enter(&root, &folders)?;
     command
         .arg(std::env::current_exe()?)
         .args(["jdks", "--inside"]);
@@ -128,7 +139,6 @@ pub(crate) fn jdks(options: &Options) -> Result<()> {
         .arg(heapdiff)
         .arg("--agent")
         .arg(agent);
-    command.arg("--output").arg(output);
     if options.short {
         command.arg("--short");
     }
@@ -143,7 +153,12 @@ pub(crate) fn jdks(options: &Options) -> Result<()> {
     for name in &options.collector {
         command.args(["--collector", name]);
     }
-    run::run(&mut command)
+    let result = run::run(&mut command);
+    if let Some(output) = &options.output {
+        let table = home.join(TABLE);
+        fs::copy(&table, output).with_context(|| output.display().to_string())?;
+    }
+    result
 }
 
 /// Runs the matrix with the JDKs of this root.
@@ -174,13 +189,14 @@ fn inside(options: &Options) -> Result<()> {
         if major >= 11 {
             let result = unloading::unload(&jdk, &tools, options.classes(major));
             table.add(&jdk, "classes unloaded", &result);
+            let result = recording::join(&jdk, &tools);
+            table.add(&jdk, "recording", &result);
         }
     }
     let text = table.text();
     println!("\n{text}");
-    if let Some(file) = &options.output {
-        fs::write(file, &text).with_context(|| file.display().to_string())?;
-    }
+    let file = run::target_dir().join("jdks").join(TABLE);
+    fs::write(&file, &text).with_context(|| file.display().to_string())?;
     let failed = table.failures();
     ensure!(failed.is_empty(), "{}", failed.join("\n"));
     Ok(())

@@ -11,6 +11,8 @@ use std::process::Command;
 use std::time::Duration;
 
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Programs are compiled for this version of Java, so that one compilation serves every later JDK.
+const PROGRAMS_RELEASE: u32 = 17;
 
 /// Name of an environment variable with the home folders of further JVMs, separated as in `PATH`. A JVM without a
 /// compiler is accepted.
@@ -122,18 +124,27 @@ impl Jdk {
     /// Compiles one source file and returns the folder with its classes.
     ///
     /// The classes are kept in [`class_cache`] under the hash of the source and of the jars' folder, so only the first
-    /// run compiles. They are compiled for Java 17, so one compilation serves every later JDK.
+    /// run compiles. They are compiled for Java 17.
     pub fn compile(&self, source: &Path) -> Result<PathBuf, JvmError> {
-        self.compiled(source, None)
+        self.compiled(source, self.major.min(PROGRAMS_RELEASE), None)
+    }
+
+    /// Does the same as [`Jdk::compile`] for this version of Java, whose whole API the source may use.
+    pub fn compile_for_itself(&self, source: &Path) -> Result<PathBuf, JvmError> {
+        self.compiled(source, self.major, None)
     }
 
     /// Does the same as [`Jdk::compile`], with the jars of a folder on the class path.
     pub fn compile_with(&self, source: &Path, jars: &Path) -> Result<PathBuf, JvmError> {
-        self.compiled(source, Some(jars))
+        self.compiled(source, self.major.min(PROGRAMS_RELEASE), Some(jars))
     }
 
-    fn compiled(&self, source: &Path, jars: Option<&Path>) -> Result<PathBuf, JvmError> {
-        let release = self.major.min(17);
+    fn compiled(
+        &self,
+        source: &Path,
+        release: u32,
+        jars: Option<&Path>,
+    ) -> Result<PathBuf, JvmError> {
         let text = fs::read(source).map_err(|error| JvmError::file(source, error))?;
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);

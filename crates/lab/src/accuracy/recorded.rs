@@ -15,6 +15,7 @@ use std::fmt::{self, Write as _};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use heapdiff_sites::packages::{is_framework, is_jdk};
@@ -25,7 +26,7 @@ use testdata::scenarios::{self, CONTROL_PHASES, Dumped, Expected, Mode, PHASES, 
 
 use super::judge::Share;
 use super::report::{Report, Suspect};
-use super::subject::{Subject, Tools};
+use super::subject::{Subject, TIMEOUT, Tools};
 
 /// The settings of Flight Recorder.
 const SETTINGS: [&str; 3] = ["profile", "default", "default,memory-leaks=stack-traces"];
@@ -39,6 +40,9 @@ pub(super) struct Options {
     /// Let another thread allocate this many times as much as the program
     #[arg(long, value_name = "TIMES", requires = "recording")]
     beside: Option<u32>,
+    /// Spread the work of each program evenly over this many minutes (JDK 24 or later)
+    #[arg(long, value_name = "MINUTES", requires = "recording")]
+    minutes: Option<u32>,
     /// Run the fixed twins and the controls, in place of the programs that leak
     #[arg(long, requires = "recording")]
     pub(super) without_leaks: bool,
@@ -58,6 +62,7 @@ impl Options {
         match self.beside {
             Some(10) => Some(if is_default { 75 } else { 88 }),
             Some(_) => None,
+            None if self.minutes.is_some() => None,
             None => Some(if is_default || jdk < 25 { 90 } else { 95 }),
         }
     }
@@ -113,7 +118,7 @@ pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>, asked: &Opt
                 jdk,
                 tools,
                 settings,
-                beside: asked.beside,
+                asked,
             };
             all.extend(match subject {
                 Subject::Leak(scenario) if !asked.without_leaks => bench.leak(scenario)?,
@@ -137,13 +142,16 @@ struct Bench<'a> {
     tools: &'a Tools<'a>,
     /// The index in [`SETTINGS`].
     settings: usize,
-    beside: Option<u32>,
+    asked: &'a Options,
 }
 
 impl Bench<'_> {
     fn leak(&self, scenario: &Scenario) -> Result<Vec<Answer>> {
-        let launch = scenario.launch(self.jdk, Mode::Leak)?;
+        let mut launch = scenario.launch(self.jdk, Mode::Leak)?;
         let folder = self.folder(scenario.name)?;
+        if let Some(minutes) = self.asked.minutes {
+            launch = self.paced(launch, u64::from(minutes), &folder)?;
+        }
         let report = self.recorded(launch, PHASES, &folder)?;
         let by_class = folder.join("sites.json");
         let mut sites = Command::new(self.tools.heapdiff);
@@ -186,6 +194,41 @@ impl Bench<'_> {
             .collect())
     }
 
+    /// Adds a Java agent to the flags of a JVM.
+    fn java_agent(
+        &self,
+        launch: Launch,
+        class: &str,
+        classes: &Path,
+        options: &str,
+        folder: &Path,
+    ) -> Result<Launch> {
+        let classes = std::path::absolute(classes)?;
+        let attributes = format!("Class-Path: file://{}/\n", classes.display());
+        let jar = self.jdk.agent_jar(class, &attributes, folder)?;
+        Ok(launch.flag(format!("-javaagent:{}={options}", jar.display())))
+    }
+
+    /// Spreads the work of a program over some minutes. A first run counts its method calls.
+    fn paced(&self, launch: Launch, minutes: u64, folder: &Path) -> Result<Launch> {
+        let classes = self.jdk.compile_for_itself(&programs::paced())?;
+        let counts = folder.join("calls.txt");
+        let count = format!("count={}", counts.display());
+        let counted = self.java_agent(launch.clone(), "Paced", &classes, &count, folder)?;
+        let mut target = self.tools.without_agent(counted).start()?;
+        target.wait_ready(1)?;
+        for phase in 2..=PHASES {
+            target.advance(phase)?;
+        }
+        ensure!(
+            target.finish()?,
+            "the program failed when its calls were counted"
+        );
+        let calls = fs::read_to_string(&counts)?;
+        let options = format!("{calls}:{}", minutes * 60);
+        self.java_agent(launch, "Paced", &classes, &options, folder)
+    }
+
     fn folder(&self, name: &str) -> Result<PathBuf> {
         let name = format!("{name}-recorded-{}", self.settings);
         self.tools.folder(&name, self.jdk)
@@ -197,13 +240,12 @@ impl Bench<'_> {
             "-XX:StartFlightRecording:settings={}",
             SETTINGS[self.settings]
         );
+        let minutes = u64::from(self.asked.minutes.unwrap_or(0));
         let mut launch = self.tools.without_agent(launch).flag(flag);
-        if let Some(times) = self.beside {
+        launch = launch.timeout(TIMEOUT + Duration::from_secs(60 * minutes));
+        if let Some(times) = self.asked.beside {
             let classes = self.jdk.compile(&programs::beside())?;
-            let classes = std::path::absolute(classes)?;
-            let attributes = format!("Class-Path: file://{}/\n", classes.display());
-            let jar = self.jdk.agent_jar("Beside", &attributes, folder)?;
-            launch = launch.flag(format!("-javaagent:{}={times}", jar.display()));
+            launch = self.java_agent(launch, "Beside", &classes, &times.to_string(), folder)?;
         }
         let mut target = launch.start()?;
         let dumps = self.tools.dumps_of(&mut target, phases, folder)?;
@@ -371,6 +413,9 @@ pub(super) fn table(
     );
     if let Some(times) = asked.beside {
         write!(text, ", beside {times} times as much other allocation")?;
+    }
+    if let Some(minutes) = asked.minutes {
+        write!(text, ", runs of {minutes} minutes")?;
     }
     text.push_str(if asked.without_leaks {
         ". Fixed twins and controls.\n\n"

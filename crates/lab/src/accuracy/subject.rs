@@ -13,7 +13,7 @@ use testdata::scenarios::{self, CONTROL_PHASES, Control, Dumped, Mode, PHASES, S
 use super::report::{OneDump, Report};
 
 /// Maximum time for a phase of a program or for a dump. It is long enough for a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(240);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A program to judge. A leak scenario runs twice: leaking and fixed.
 #[derive(Debug, Clone, Copy)]

@@ -137,7 +137,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    fn check(&mut self, step: &'static str, result: Result<()>) {
+    pub(super) fn check(&mut self, step: &'static str, result: Result<()>) {
         match result {
             Ok(()) => self.steps.push(step),
             Err(e) => self.faults.push(format!("{step}: {e:#}")),
@@ -283,10 +283,15 @@ fn is_expected(line: &str) -> bool {
 fn leak(tools: &Tools, before: &Path, after: &Path, has_agent: bool) -> Result<()> {
     let files = [before, after].map(Path::to_string_lossy);
     let text = tools.run(&[&files[0], &files[1], "--format", "json", "--no-index"])?;
-    let report: Comparison = serde_json::from_str(&text)?;
+    check_leak(&text, has_agent)
+}
+
+/// Checks that the first suspect of a comparison is the planted leak, with the stack that allocated it.
+pub(super) fn check_leak(json: &str, has_stacks: bool) -> Result<()> {
+    let report: Comparison = serde_json::from_str(json)?;
     let suspect = report.suspects.first().context("no suspect")?;
     ensure!(suspect.holder == HOLDER, "the holder is {}", suspect.holder);
-    if has_agent {
+    if has_stacks {
         let stack = suspect.stacks.first().context("no stack")?;
         let is_method = |frame: &String| frame.contains(METHOD);
         ensure!(
