@@ -20,6 +20,7 @@ use crate::counters::Counters;
 use crate::counting;
 use crate::giving_up::GivingUp;
 use crate::ground::{Ground, Threads};
+use crate::guard::{Guard, Guarding};
 use crate::jvmti::calls::{Class, Env, JniError, Local, Ref};
 use crate::jvmti::sys::error;
 use crate::jvmti::{Environment, Jvmti, Monitor, Thread};
@@ -52,6 +53,7 @@ struct Agent {
     options: Options,
     wakeup: Wakeup,
     trace: Option<Trace>,
+    guard: Option<Guard>,
     /// The sampling state, while the agent samples.
     running: Lent<Running>,
     /// True once the agent's thread was started.
@@ -69,6 +71,8 @@ struct Trace {
     /// True once the trace's thread was started.
     begun: AtomicBool,
     done: AtomicBool,
+    /// True from a request to write a tick at once until it is written.
+    tick: AtomicBool,
 }
 
 struct Running {
@@ -127,6 +131,9 @@ pub(crate) fn fault() {
             agent.wakeup.stop();
             if let Some(trace) = &agent.trace {
                 trace.wakeup.stop();
+            }
+            if let Some(guard) = &agent.guard {
+                guard.wakeup.stop();
             }
         }
     }
@@ -188,15 +195,21 @@ fn arm_for(
     environment: &Environment,
     options: &Options,
     at_load: bool,
-) -> std::result::Result<[Monitor; 2], i32> {
+) -> std::result::Result<[Monitor; 3], i32> {
     environment
         .set_interval(options.sampling.interval)
         .and_then(|()| environment.arm(at_load))
-        .and_then(|()| Ok([environment.monitor(NAME)?, environment.monitor(NAME)?]))
+        .and_then(|()| monitors(environment))
         .map_err(|failed| {
             print_line(format_args!("not started: setup failed ({failed})"));
             attach::FAILED
         })
+}
+
+/// Creates the monitors of the agent's threads.
+fn monitors(environment: &Environment) -> crate::jvmti::Result<[Monitor; 3]> {
+    let monitor = || environment.monitor(NAME);
+    Ok([monitor()?, monitor()?, monitor()?])
 }
 
 /// Parses and checks the options. If they are invalid, prints the reason.
@@ -325,10 +338,7 @@ fn restart_with(env: &Env<'_>, environment: &Environment, before: &Agent, option
         Err(code) => return code,
     };
     // Monitors are never freed, so create them only when they are needed.
-    let monitors = environment
-        .monitor(NAME)
-        .and_then(|own| Ok([own, environment.monitor(NAME)?]));
-    let Ok(monitors) = monitors else {
+    let Ok(monitors) = monitors(environment) else {
         return refused(so);
     };
     before.detach(env);
@@ -386,6 +396,9 @@ fn start(env: &Env<'_>, agent: &'static Agent, ground: Ground<'_>, at_startup: b
 pub(crate) fn stop(env: &Env<'_>) {
     OFF.store(true, Relaxed);
     if let Some(agent) = agent() {
+        if let Some(guard) = &agent.guard {
+            guard.before_end();
+        }
         agent.jvmti.disable();
         agent.wakeup.stop();
         let running = agent.running.borrow();
@@ -541,6 +554,39 @@ pub(crate) fn trace(env: &Env<'_>, place: usize) {
     }
 }
 
+/// The body of the guard's thread.
+pub(crate) fn guard(env: &Env<'_>, place: usize) {
+    let Some(agent) = agent_at(place) else {
+        return;
+    };
+    if let Some(running) = agent.running.borrow()
+        && let Some(guard) = &agent.guard
+        && let Some(options) = &agent.options.guard
+    {
+        let write_tick = |most| {
+            agent
+                .trace
+                .as_ref()
+                .is_none_or(|trace| trace.write_tick(most))
+        };
+        let guarding = Guarding {
+            guard,
+            options,
+            runtime: &running.sampler.runtime,
+            write_tick: &write_tick,
+            before_fork: &|| before_fork(env),
+        };
+        guarding.run(env);
+    }
+}
+
+/// Called when a thread is about to throw `OutOfMemoryError`.
+pub(crate) fn exhausted() {
+    if let Some(guard) = agent().and_then(|agent| agent.guard.as_ref()) {
+        guard.exhausted();
+    }
+}
+
 impl Trace {
     fn new(wakeup: Wakeup) -> Self {
         Self {
@@ -548,12 +594,22 @@ impl Trace {
             pauses: Pauses::new(),
             begun: AtomicBool::new(false),
             done: AtomicBool::new(false),
+            tick: AtomicBool::new(false),
         }
+    }
+
+    /// Lets the thread write a tick at once. Returns false if this takes longer than `most`.
+    fn write_tick(&self, most: Duration) -> bool {
+        self.tick.store(true, Release);
+        self.wakeup.wake();
+        let is_written = || !self.tick.load(Acquire) || self.done.load(Acquire);
+        self.wakeup.wait_until(is_written, most);
+        is_written()
     }
 }
 
 impl Agent {
-    fn new(jvmti: Jvmti, options: Options, [own, of_trace]: [Monitor; 2]) -> Self {
+    fn new(jvmti: Jvmti, options: Options, [own, of_trace, of_guard]: [Monitor; 3]) -> Self {
         Self {
             jvmti,
             wakeup: Wakeup::new(jvmti, own),
@@ -561,6 +617,10 @@ impl Agent {
                 .trace
                 .is_some()
                 .then(|| Trace::new(Wakeup::new(jvmti, of_trace))),
+            guard: options
+                .guard
+                .is_some()
+                .then(|| Guard::new(Wakeup::new(jvmti, of_guard))),
             options,
             running: Lent::new(),
             begun: AtomicBool::new(false),
@@ -583,6 +643,9 @@ impl Agent {
         // Request the stop before the events are disabled. The agent's thread may be about to enable the events,
         // because it does so after a delay. After that it checks for the request, and disables the events again.
         self.wakeup.stop();
+        if let Some(guard) = &self.guard {
+            guard.wakeup.stop();
+        }
         self.jvmti.disable();
         let Some(running) = self.running.borrow() else {
             counting::stop_standing(env);
@@ -622,6 +685,8 @@ impl Agent {
             started_ms: running.started_ms,
             at_startup: running.at_startup,
             done: &trace.done,
+            tick_now: &trace.tick,
+            guard: self.guard.as_ref(),
         })
     }
 
@@ -650,10 +715,14 @@ impl Agent {
         ground: Ground<'_>,
         at_startup: bool,
     ) -> std::result::Result<(), String> {
-        let (running, (thread, of_trace)) = self
+        let (running, (thread, of_trace, of_guard)) = self
             .running(env, ground, at_startup)
             .map_err(|error| error.to_string())?;
         self.running.lend(running);
+        if let Some(guard) = &self.options.guard {
+            // The trace's file may be in this folder. If it cannot be created, the guard and the trace say so.
+            let _ = std::fs::create_dir_all(&guard.folder);
+        }
         self.start_thread(&thread, Thread::Agent)?;
         self.begun.store(true, Release);
         if let (Some(trace), Some(thread)) = (&self.trace, of_trace) {
@@ -661,6 +730,12 @@ impl Agent {
             trace.begun.store(true, Release);
         }
         let text = |error: crate::jvmti::JvmtiError| error.to_string();
+        if let (Some(guard), Some(thread)) = (&self.options.guard, of_guard) {
+            if guard.heap.is_some() {
+                self.jvmti.enable_exhaustion().map_err(text)?;
+            }
+            self.start_thread(&thread, Thread::Guard)?;
+        }
         if self.options.delay == 0 {
             self.enable().map_err(text)?;
             if at_startup {

@@ -12,7 +12,8 @@ use jni_sys::{
     jobject,
 };
 use jvmti_sys::{
-    jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassLoad, jvmtiEventVMDeath, jvmtiEventVMInit,
+    jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassLoad, jvmtiEventResourceExhausted,
+    jvmtiEventVMDeath, jvmtiEventVMInit,
 };
 
 use crate::jvmti::calls::{Any, Class, Env, Ref};
@@ -209,6 +210,37 @@ unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mu
     });
 }
 
+/// The body of the guard's thread.
+///
+/// # Safety
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block's comment names the arguments it needs.
+unsafe extern "C" fn guard_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
+    without_reentry(|| {
+        // SAFETY: the JVM passed this environment for the current thread.
+        unsafe { with_agent(env, |env| agent::guard(env, place.addr())) };
+    });
+}
+
+/// JVMTI callback: a thread is about to throw `OutOfMemoryError`.
+///
+/// # Safety
+/// Only the JVM calls this function.
+// SAFETY: the body contains no unsafe code. The function is unsafe only to match the JVM's callback type.
+unsafe extern "C" fn resource_exhausted(
+    _: *mut jvmtiEnv,
+    _: *mut JNIEnv,
+    flags: jint,
+    _: *const c_void,
+    _: *const c_char,
+) {
+    /// No thread could be created. A dump of the heap would not show the reason.
+    const THREADS: jint = 4;
+    if flags & THREADS == 0 {
+        without_reentry(agent::exhausted);
+    }
+}
+
 /// The body of the thread that ends a count which nobody else has ended.
 ///
 /// # Safety
@@ -229,6 +261,9 @@ type WithEnv = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv);
 // SAFETY: as above.
 type WithThread = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject);
 // SAFETY: as above.
+type Exhausted =
+    unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jint, *const c_void, *const c_char);
+// SAFETY: as above.
 type WithClass = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jclass);
 
 /// Returns the callbacks of the environment that samples.
@@ -244,6 +279,12 @@ fn callbacks() -> Callbacks {
             ClassLoad: unsafe {
                 transmute::<Option<WithClass>, jvmtiEventClassLoad>(Some(class_load))
             },
+            // SAFETY: as above.
+            ResourceExhausted: unsafe {
+                transmute::<Option<Exhausted>, jvmtiEventResourceExhausted>(Some(
+                    resource_exhausted,
+                ))
+            },
             GarbageCollectionStart: Some(garbage_collection_start),
             GarbageCollectionFinish: Some(garbage_collection_finish),
             ..jvmtiEventCallbacks::default()
@@ -258,6 +299,7 @@ fn body(thread: Thread) -> as_int::AgentThread {
     match thread {
         Thread::Agent => agent_thread,
         Thread::Trace => trace_thread,
+        Thread::Guard => guard_thread,
         Thread::Count => count_thread,
     }
 }

@@ -44,8 +44,8 @@ pub(crate) struct Ground<'local> {
     pub(crate) threads: Threads<'local>,
 }
 
-/// The agent's thread, and the trace's thread if there is a trace.
-pub(crate) type Threads<'local> = (Local<'local>, Option<Local<'local>>);
+/// The agent's thread; the trace's thread if there is a trace; the guard's thread if there is a guard.
+pub(crate) type Threads<'local> = (Local<'local>, Option<Local<'local>>, Option<Local<'local>>);
 
 impl<'local> Ground<'local> {
     pub(crate) fn make(env: &Env<'local>, options: &Options, refs: Arc<RefClass>) -> Result<Self> {
@@ -91,10 +91,12 @@ impl<'local> Ground<'local> {
             },
             threads: (
                 env.thread("heapdiff agent")?,
-                match options.trace {
-                    Some(_) => Some(env.thread("heapdiff trace")?),
-                    None => None,
-                },
+                (options.trace.as_ref())
+                    .map(|_| env.thread("heapdiff trace"))
+                    .transpose()?,
+                (options.guard.as_ref())
+                    .map(|_| env.thread("heapdiff guard"))
+                    .transpose()?,
             ),
             fields,
         })

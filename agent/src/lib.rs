@@ -73,6 +73,7 @@
 
 mod agent;
 mod atomic;
+mod cgroup;
 mod collected;
 mod counters;
 mod counting;
@@ -81,6 +82,7 @@ mod debugger;
 mod entry;
 mod giving_up;
 mod ground;
+mod guard;
 mod heap;
 mod intern;
 mod java;

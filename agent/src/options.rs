@@ -82,8 +82,23 @@ pub struct Options {
     pub usage: bool,
     /// Options of the trace; `None` for no trace.
     pub trace: Option<TraceOptions>,
+    /// Options of the guard; `None` for no guard.
+    pub guard: Option<GuardOptions>,
     /// The option string as given.
     pub given: String,
+}
+
+/// Options of the guard, which takes dumps before the JVM dies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuardOptions {
+    /// The share of the heap at which the guard acts, in percent.
+    pub heap: Option<u64>,
+    /// The share of the container's memory at which the guard acts, in percent.
+    pub container: Option<u64>,
+    /// The folder for dumps.
+    pub folder: PathBuf,
+    /// Maximum size of all dumps in the folder; `None` for twice the maximum heap.
+    pub disk: Option<u64>,
 }
 
 /// Options of a trace.
@@ -133,6 +148,7 @@ impl Default for Options {
             count: CountChoice::Off,
             usage: false,
             trace: None,
+            guard: None,
             given: String::new(),
         }
     }
@@ -231,6 +247,12 @@ pub enum OptionsError {
         /// The option's key.
         key: &'static str,
     },
+    /// A key that requires a guard.
+    #[error("option \"{key}\" needs guard=90% or guard-container=90%")]
+    NoGuard {
+        /// The option's key.
+        key: &'static str,
+    },
     /// A key that has an effect only if samples are stored in the heap.
     #[error("option \"{key}\" needs embed=on")]
     Nowhere {
@@ -286,6 +308,7 @@ impl Options {
             ..Self::default()
         };
         let (mut file, mut keeping) = (None, Keeping::default());
+        let mut guarding = Guarding::default();
         let (mut interval, mut rate, mut ms) = (None, None, None);
         let mut seen: Vec<String> = Vec::new();
         for part in split(text) {
@@ -357,6 +380,10 @@ impl Options {
                 }
                 "usage" => options.usage = given.one_of(SWITCH)?,
                 "service" => keeping.service = Some(value.to_owned()),
+                "guard" => guarding.heap = Some(given.percent()?),
+                "guard-container" => guarding.container = Some(given.percent()?),
+                "guard-to" => guarding.folder = Some(PathBuf::from(value)),
+                "guard-disk" => guarding.disk = Some(given.size(MAX_TRACE)?),
                 // All other keys in the table were handled above, so this is `reaper`.
                 _ => {
                     options.reaper = given.one_of(&[
@@ -375,6 +402,12 @@ impl Options {
             if options.usage {
                 return nowhere("usage");
             }
+        }
+        options.guard = guarding.checked()?;
+        if let Some(guard) = &options.guard {
+            // The trace keeps the stacks if no dump can be written.
+            let default = guard.folder.join("heapdiff-guard-%p.db");
+            file = file.or_else(|| Some(default.to_string_lossy().into_owned()));
         }
         options.trace = keeping.of(file)?;
         options.sampling = sampling(options.sampling.strategy, interval, rate, ms)?;
@@ -449,6 +482,36 @@ impl Keeping {
     }
 }
 
+/// Options of the guard as they are given.
+#[derive(Default)]
+struct Guarding {
+    heap: Option<u64>,
+    container: Option<u64>,
+    folder: Option<PathBuf>,
+    disk: Option<u64>,
+}
+
+impl Guarding {
+    fn checked(self) -> Result<Option<GuardOptions>, OptionsError> {
+        if self.heap.is_none() && self.container.is_none() {
+            let given = [
+                ("guard-to", self.folder.is_some()),
+                ("guard-disk", self.disk.is_some()),
+            ];
+            return match given.into_iter().find(|(_, given)| *given) {
+                Some((key, _)) => Err(OptionsError::NoGuard { key }),
+                None => Ok(None),
+            };
+        }
+        Ok(Some(GuardOptions {
+            heap: self.heap,
+            container: self.container,
+            folder: self.folder.unwrap_or_else(|| PathBuf::from(".")),
+            disk: self.disk,
+        }))
+    }
+}
+
 /// Splits at commas. A backslash before a comma makes the comma part of the value.
 pub(crate) fn split(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
@@ -498,6 +561,14 @@ impl Given<'_> {
         let value = self.number(least, most)?;
         usize::try_from(value)
             .map_err(|_| self.value_error("the value is too large for this machine"))
+    }
+
+    fn percent(&self) -> Result<u64, OptionsError> {
+        let number = self.value.strip_suffix('%').unwrap_or(self.value);
+        match number.parse::<u64>() {
+            Ok(percent) if (1..=99).contains(&percent) => Ok(percent),
+            _ => Err(self.value_error("the value must be from 1% to 99%")),
+        }
     }
 
     fn size(&self, most: u64) -> Result<u64, OptionsError> {
@@ -629,6 +700,23 @@ mod tests {
         assert_eq!(kept.limits.max_bytes, 2_000_000_000);
         assert_eq!(kept.limits.retain, Duration::from_secs(5400));
         assert_eq!(kept.tick, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_guard_has_a_trace_in_its_folder() {
+        let options = Options::parse("guard=85%,guard-to=/dumps,guard-disk=2g").unwrap();
+        let guard = options.guard.unwrap();
+        assert_eq!((guard.heap, guard.container), (Some(85), None));
+        assert_eq!(guard.disk, Some(2 << 30));
+        let trace = options.trace.unwrap().path_in(7);
+        assert_eq!(trace, PathBuf::from("/dumps/heapdiff-guard-7.db"));
+        let own = Options::parse("guard-container=90,trace=/t.db").unwrap();
+        assert_eq!(own.guard.unwrap().folder, PathBuf::from("."));
+        assert_eq!(own.trace.unwrap().path_in(7), PathBuf::from("/t.db"));
+        for value in ["0%", "100%", "x", "-5%", "90 %"] {
+            assert!(error(&format!("guard={value}")).contains("from 1% to 99%"));
+        }
+        assert!(error("guard-to=/x").contains("\"guard-to\" needs guard=90%"));
     }
 
     #[test]

@@ -6,7 +6,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Release};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{Counter, Strategy};
@@ -18,6 +21,7 @@ use heapdiff_units::Span;
 
 use crate::counters::Counters;
 use crate::counting::Lines;
+use crate::guard::Guard;
 use crate::jvm_stats::{Figures, Invocation, JvmStats};
 use crate::jvmti::calls::{Env, JniError};
 use crate::ledger::Ledger;
@@ -51,6 +55,10 @@ pub(crate) struct Tracing<'a> {
     pub(crate) at_startup: bool,
     /// Set when the thread has ended.
     pub(crate) done: &'a AtomicBool,
+    /// Set by a request to write a tick at once, and cleared when it is written.
+    pub(crate) tick_now: &'a AtomicBool,
+    /// Told about each major GC.
+    pub(crate) guard: Option<&'a Guard>,
 }
 
 /// Values at the end of the last tick.
@@ -176,7 +184,8 @@ impl Tracing<'_> {
                 self.wakeup.wait(left)
             };
             self.read_collections(env, &mut stats, &mut waiting);
-            if !going || self.now() >= next {
+            let is_asked = self.tick_now.load(Acquire);
+            if !going || is_asked || self.now() >= next {
                 next = self.now() + self.trace.tick;
                 let figures = stats.figures(env);
                 let now = (self.now(), !going);
@@ -192,6 +201,10 @@ impl Tracing<'_> {
                     }),
                 };
                 next = next.max(self.now() + self.handle_written(&mut tries, written, &path)?);
+                if is_asked {
+                    self.tick_now.store(false, Release);
+                    self.wakeup.notify();
+                }
             }
             if !going {
                 break;
@@ -317,6 +330,9 @@ impl Tracing<'_> {
             if waiting.collections.len() == MOST_COLLECTIONS {
                 waiting.unsaid.left_out += 1;
                 continue;
+            }
+            if let Some(guard) = self.guard.filter(|_| collection.major) {
+                guard.after_major_gc(collection.after_bytes);
             }
             if collection.cause == DUMP {
                 let when = (collection.time_ms, collection.uptime_ms, None);

@@ -218,6 +218,8 @@ pub(crate) enum Thread {
     Agent,
     /// Writes the trace.
     Trace,
+    /// Takes dumps before the JVM dies.
+    Guard,
     /// Ends an allocation count that nobody else has ended.
     Count,
 }
@@ -351,6 +353,14 @@ impl Environment {
         self.0.set_interval(bytes)
     }
 
+    /// Returns a new environment of the JVM in which this thread runs.
+    pub(crate) fn another(env: &Env<'_>) -> calls::Result<Self> {
+        let vm = env.vm()?;
+        // SAFETY: JNI returned this pointer to the running JVM.
+        let made = unsafe { Self::of(vm.as_ptr()) };
+        made.map_err(|_| calls::JniError::Unfit("the JVM".to_owned()))
+    }
+
     /// Creates a raw monitor. It is never destroyed, even if the environment is disposed of.
     pub(crate) fn monitor(&self, name: &CStr) -> Result<Monitor> {
         let mut monitor: jrawMonitorID = null_mut();
@@ -403,6 +413,14 @@ impl Jvmti {
         }
     }
 
+    /// Enables the event of an `OutOfMemoryError`.
+    pub(crate) fn enable_exhaustion(&self) -> Result<()> {
+        let set = capabilities(&[capability::RESOURCE_EXHAUSTION_HEAP_EVENTS]);
+        // SAFETY: the pointer is to a complete capability set.
+        unsafe { call!(self, AddCapabilities, &raw const set)? };
+        self.set_event(event::RESOURCE_EXHAUSTED, true)
+    }
+
     /// Enables the events that occur while the program runs. The event for class loading is enabled only if `classes`
     /// is true.
     pub(crate) fn enable(&self, classes: bool) -> Result<()> {
@@ -419,6 +437,7 @@ impl Jvmti {
             event::CLASS_LOAD,
             event::GARBAGE_COLLECTION_START,
             event::GARBAGE_COLLECTION_FINISH,
+            event::RESOURCE_EXHAUSTED,
         ] {
             // Disabling an event fails only if it was not enabled, so ignore the error.
             let _ = self.set_event(event, false);

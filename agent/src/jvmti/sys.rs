@@ -165,6 +165,7 @@ pub(crate) mod event {
     pub(crate) const THREAD_END: c_int = 53;
     pub(crate) const CLASS_FILE_LOAD_HOOK: c_int = 54;
     pub(crate) const CLASS_LOAD: c_int = 55;
+    pub(crate) const RESOURCE_EXHAUSTED: c_int = 80;
     pub(crate) const GARBAGE_COLLECTION_START: c_int = 81;
     pub(crate) const GARBAGE_COLLECTION_FINISH: c_int = 82;
     pub(crate) const SAMPLED_OBJECT_ALLOC: c_int = 86;
@@ -193,6 +194,8 @@ pub mod capability {
     pub const LINE_NUMBERS: u32 = 12;
     /// `can_retransform_classes`
     pub const RETRANSFORM_CLASSES: u32 = 37;
+    /// `can_generate_resource_exhaustion_heap_events`
+    pub const RESOURCE_EXHAUSTION_HEAP_EVENTS: u32 = 39;
     /// `can_generate_sampled_object_alloc_events`
     pub const SAMPLED_OBJECT_ALLOC_EVENTS: u32 = 43;
     /// `can_support_value_objects`, in JDK 28 with preview features

@@ -11,6 +11,7 @@ use std::ptr::null_mut;
 use jni_sys::{jclass, jfieldID, jobject, jvalue};
 use jvmti_sys::{jvmtiFrameInfo, jvmtiStackInfo};
 
+use super::Prepared;
 use super::image::{
     ClassInfo, FieldInfo, FrameInfo, Gathered, MethodInfo, ObjectLayout, ThreadInfo, kind_of,
 };
@@ -59,10 +60,11 @@ pub(super) struct Ids {
 
 impl Environment {
     /// Collects all data needed before the fork. The class references stay valid until the returned [`Held`] is
-    /// dropped.
+    /// dropped. With `prepared`, nothing is allocated in the heap for classes that were loaded before.
     pub(crate) fn gather<'a, 'local>(
         &self,
         env: &'a Env<'local>,
+        prepared: Option<&Prepared>,
     ) -> Result<(Gathered, Held<'a, 'local>)> {
         // SAFETY: the pointer is used only within this call, which borrows the environment.
         let jvmti = unsafe { self.jvmti() };
@@ -87,15 +89,20 @@ impl Environment {
         };
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { jvmti.deallocate(list.cast()) };
-        // SAFETY: `classes` holds the class references that the JVM has just returned.
-        unsafe { jvmti.link(env, &classes) };
+        if prepared.is_none() {
+            // SAFETY: `classes` holds the class references that the JVM has just returned.
+            unsafe { jvmti.link(env, &classes) };
+        }
         // Tag all classes before the loop below looks up superclasses: it finds a superclass by its tag.
         for (index, &class) in classes.iter().enumerate() {
             // SAFETY: the JVM has just returned these local references; they stay valid until `held` is dropped.
             let address = unsafe { jvmti.assign_id(class, &mut ids.next)? };
             ids.classes.insert(address, index);
         }
-        gathered.layout = jvmti.object_layout(env, &classes);
+        gathered.layout = match prepared {
+            Some(prepared) => prepared.layout,
+            None => jvmti.object_layout(env, &classes),
+        };
         for &class in &classes {
             // SAFETY: as above.
             let info = unsafe { jvmti.class_info(env, class, &mut ids, &mut gathered.others)? };

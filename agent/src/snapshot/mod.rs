@@ -37,6 +37,7 @@ use crate::jvmti::calls::Env;
 use crate::jvmti::sys::capability;
 use crate::log::print_line;
 pub(crate) use image::Image;
+use image::ObjectLayout;
 pub use room::memory_left;
 pub(crate) use target::Target;
 use walk::{NoChild, end};
@@ -61,12 +62,28 @@ pub(crate) struct Progress {
 }
 
 /// The destination of a snapshot.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) enum Wanted<'a> {
+    /// A file that the child completes even if the JVM ends meanwhile.
+    Kept(Kept<'a>),
     /// A new file with this name.
     File(&'a str),
     /// A pipe to the process that requested the snapshot and passed this token.
     Pipe(&'a str),
+}
+
+/// The file of a dump that outlives the JVM.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept<'a> {
+    /// The name while the dump is written.
+    pub(crate) part: &'a Path,
+    /// The name of the complete dump.
+    pub(crate) last: &'a Path,
+    pub(crate) prepared: &'a Prepared,
+    /// Called once a child is forked.
+    pub(crate) forked: &'a dyn Fn(),
+    /// True if the child is not ended when memory gets short, because the JVM dies in any case.
+    pub(crate) outlasts_memory: bool,
 }
 
 impl<'a> Wanted<'a> {
@@ -97,18 +114,35 @@ pub(crate) fn take(environment: &Environment, env: &Env<'_>, wanted: Wanted<'_>)
     }
 }
 
-fn snapshot(
-    environment: &Environment,
-    env: &Env<'_>,
-    wanted: Wanted<'_>,
-) -> Result<Tally, (i32, String)> {
-    let failed = |why: &dyn std::fmt::Display| (attach::FAILED, why.to_string());
+/// What is known about a JVM from a first look, so that a dump of a full heap needs no memory in it.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    layout: Option<ObjectLayout>,
+}
+
+/// Prepares a JVM for dumps. Returns one of [`attach`]'s codes and the reason if no dump of this JVM is possible.
+pub(crate) fn prepare(environment: &Environment, env: &Env<'_>) -> Result<Prepared, (i32, String)> {
+    check_heap(environment, env)?;
+    add_capabilities(environment)?;
+    let (gathered, _) = environment.gather(env, None).map_err(|e| failed(&e))?;
+    Ok(Prepared {
+        layout: gathered.layout,
+    })
+}
+
+fn failed(why: &dyn std::fmt::Display) -> (i32, String) {
+    (attach::FAILED, why.to_string())
+}
+
+/// Checks that a forked child would not see changes of the heap.
+fn check_heap(environment: &Environment, env: &Env<'_>) -> Result<(), (i32, String)> {
     let addresses = environment
         .heap_addresses(env)
         .ok_or_else(|| (attach::HEAP_FULL, "the heap is full".to_owned()))?;
-    room::heap_is_private(&addresses)?;
-    room::check_memory_before_fork(environment.marks_objects())
-        .map_err(|why| (attach::NO_ROOM, why))?;
+    room::heap_is_private(&addresses)
+}
+
+fn add_capabilities(environment: &Environment) -> Result<(), (i32, String)> {
     let mut needed = vec![
         capability::TAG_OBJECTS,
         capability::SOURCE_FILE_NAME,
@@ -119,8 +153,27 @@ fn snapshot(
     }
     environment
         .add_capabilities(&needed)
-        .map_err(|e| failed(&e))?;
-    let (mut gathered, held) = environment.gather(env).map_err(|e| failed(&e))?;
+        .map_err(|e| failed(&e))
+}
+
+fn snapshot(
+    environment: &Environment,
+    env: &Env<'_>,
+    wanted: Wanted<'_>,
+) -> Result<Tally, (i32, String)> {
+    let kept = match wanted {
+        Wanted::Kept(kept) => Some(kept),
+        _ => None,
+    };
+    if kept.is_none() {
+        check_heap(environment, env)?;
+    }
+    let outlasts_memory = kept.is_some_and(|kept| kept.outlasts_memory);
+    room::check_memory_before_fork(environment.marks_objects(), outlasts_memory)
+        .map_err(|why| (attach::NO_ROOM, why))?;
+    add_capabilities(environment)?;
+    let prepared = kept.map(|kept| kept.prepared);
+    let (mut gathered, held) = environment.gather(env, prepared).map_err(|e| failed(&e))?;
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = since_epoch.unwrap_or_default().as_millis();
     gathered.taken_ms = u64::try_from(millis).unwrap_or(0);
@@ -132,24 +185,38 @@ fn snapshot(
         ));
     }
     drop(gathered);
+    let file = match wanted {
+        Wanted::File(path) => Some(Path::new(path)),
+        Wanted::Kept(kept) => Some(kept.part),
+        Wanted::Pipe(_) => None,
+    };
     let target = match wanted {
-        Wanted::File(path) => create_dump_file(path, &image.start).map(Target::File)?,
+        Wanted::File(_) | Wanted::Kept(_) => {
+            create_dump_file(file.unwrap_or(Path::new("")), &image.start).map(Target::File)?
+        }
         Wanted::Pipe(token) => Target::Pipe {
             pipe: target::offered(token)
                 .map_err(|e| failed(&format_args!("cannot create a pipe: {e}")))?,
             start: image.start.clone(),
         },
     };
-    let file = match wanted {
-        Wanted::File(path) => Some(Path::new(path)),
-        Wanted::Pipe(_) => None,
-    };
     let start = image.start.len() as u64;
+    let names = kept
+        .map(|kept| walk::Names::new(kept.part, kept.last))
+        .transpose();
+    let names = names.map_err(|e| failed(&e))?;
     let forked = |(image, target)| {
         let (mut child, image, target) = environment
-            .fork(image, target, room::shared_files())
+            .fork(image, target, room::shared_files(), names.as_ref())
             .map_err(fork_error)?;
-        let ended = watch::watch(&mut child, file, room::check_memory_during_dump);
+        if let Some(kept) = kept {
+            (kept.forked)();
+        }
+        let check = || match outlasts_memory {
+            true => Ok(()),
+            false => room::check_memory_during_dump(),
+        };
+        let ended = watch::watch(&mut child, file, check);
         // The scope of `child` ends here. If the process still runs, this kills it.
         Ok(((image, target), ended, child.progress()))
     };
@@ -220,8 +287,8 @@ fn unfinished(ended: watch::Ended) -> (i32, String) {
 }
 
 /// Creates the dump file and writes the start of the dump.
-fn create_dump_file(path: &str, start: &[u8]) -> Result<File, (i32, String)> {
-    let failed = |code, e| (code, format!("{path}: {e}"));
+fn create_dump_file(path: &Path, start: &[u8]) -> Result<File, (i32, String)> {
+    let failed = |code, e| (code, format!("{}: {e}", path.display()));
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -6,6 +6,8 @@ use std::path::Path;
 use heapdiff_sites::attach;
 use heapdiff_units::Size;
 
+use crate::cgroup;
+
 /// Minimum free memory in bytes before the fork. While the child runs, half of this is enough.
 const LEAST: u64 = 64 << 20;
 
@@ -77,8 +79,11 @@ fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
 /// and the watch ends the child if memory still gets short.
 ///
 /// If `marks_objects` is true, the heap walk marks objects in their headers, so the pages that contain them are copied,
-/// too.
-pub(super) fn check_memory_before_fork(marks_objects: bool) -> Result<(), String> {
+/// too. If `is_dying` is true, the JVM will soon run out of memory in any case, so less is required.
+pub(super) fn check_memory_before_fork(marks_objects: bool, is_dying: bool) -> Result<(), String> {
+    if is_dying {
+        return require(LEAST / 4);
+    }
     let resident = fs::read_to_string("/proc/self/status")
         .ok()
         .and_then(|status| kilobytes(&status, "VmRSS:"))
@@ -136,7 +141,10 @@ pub fn memory_left() -> Option<(u64, &'static str)> {
         .and_then(|info| kilobytes(&info, "MemAvailable:"));
     let places = [
         (machine, "the machine"),
-        (group_memory_left(), "the container"),
+        (
+            cgroup::memory().map(|memory| memory.left()),
+            "the container",
+        ),
     ];
     let known = places
         .into_iter()
@@ -148,50 +156,6 @@ fn kilobytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     let number: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
     number.checked_mul(1024)
-}
-
-/// Returns the memory left in the control group of the process and in the group's ancestors. Supports versions 1 and 2
-/// of control groups.
-fn group_memory_left() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mut least = None;
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let (root, limit, used) = match controllers {
-            "" => ("/sys/fs/cgroup", "memory.max", "memory.current"),
-            c if c.split(',').any(|c| c == "memory") => (
-                "/sys/fs/cgroup/memory",
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-            ),
-            _ => continue,
-        };
-        let mut folder = Some(path);
-        while let Some(path) = folder {
-            let read = |name: &str| -> Option<u64> {
-                let file = format!("{root}{}/{name}", path.trim_end_matches('/'));
-                fs::read_to_string(file).ok()?.trim().parse().ok()
-            };
-            if let (Some(limit), Some(used)) = (read(limit), read(used)) {
-                // Memory used for the file cache counts as used, but the kernel reclaims it before it runs out of
-                // memory.
-                let stat = format!("{root}{}/memory.stat", path.trim_end_matches('/'));
-                let files = fs::read_to_string(stat).ok().and_then(|stat| {
-                    stat.lines()
-                        .find_map(|line| line.strip_prefix("inactive_file "))
-                        .and_then(|number| number.parse::<u64>().ok())
-                });
-                let left = limit.saturating_sub(used.saturating_sub(files.unwrap_or(0)));
-                least = Some(least.map_or(left, |least: u64| least.min(left)));
-            }
-            folder = match path {
-                "" | "/" => None,
-                path => path.rsplit_once('/').map(|(above, _)| above),
-            };
-        }
-    }
-    least
 }
 
 #[cfg(test)]

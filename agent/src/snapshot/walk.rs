@@ -19,12 +19,18 @@
 //! callbacks, when it writes. The walk is therefore over if three conditions are true: the kernel reports that the
 //! child sleeps, the child is not in a callback, and all objects that were seen have been visited. The parent then
 //! sends a signal to the child. The signal handler writes the end of the dump.
+//!
+//! A child whose dump outlives the JVM ([`Names`]) gets a signal when the JVM ends. From then on a timer interrupts it,
+//! and it checks the same conditions itself. Instead of the kernel's state, it uses the number of times that it has gone
+//! to sleep: an idle child sleeps again after each interruption.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CString, NulError, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU64,
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::time::{Duration, Instant};
@@ -64,6 +70,23 @@ struct Shared {
     busy: AtomicBool,
     /// True if the file is complete.
     done: AtomicBool,
+}
+
+/// The names of a dump that outlives the JVM: while it is written, and when it is complete.
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
+    part: CString,
+    last: CString,
+}
+
+impl Names {
+    pub(super) fn new(part: &Path, last: &Path) -> std::result::Result<Self, NulError> {
+        let name = |path: &Path| CString::new(path.as_os_str().as_bytes());
+        Ok(Self {
+            part: name(part)?,
+            last: name(last)?,
+        })
+    }
 }
 
 /// The shared memory page that holds a [`Shared`].
@@ -110,6 +133,8 @@ struct Walk {
     shared: Vec<(usize, usize)>,
     /// True if the JVM has value objects.
     has_values: bool,
+    /// The dump's names if it outlives the JVM.
+    names: Option<Names>,
     in_child: bool,
     /// Process id of the child, or the error number of the failed fork.
     forked: Option<std::result::Result<c_int, c_int>>,
@@ -198,6 +223,7 @@ impl Environment {
         image: Image,
         target: Target,
         shared: Vec<(usize, usize)>,
+        names: Option<&Names>,
     ) -> std::result::Result<(Child, Image, Target), NoChild> {
         let page = Page::new().ok_or(NoChild::Fork(libc::ENOMEM))?;
         let mut walk = Box::new(Walk {
@@ -206,6 +232,7 @@ impl Environment {
             page,
             shared,
             has_values: self.has_value_objects(),
+            names: names.cloned(),
             in_child: false,
             forked: None,
         });
@@ -267,12 +294,15 @@ impl Walk {
     /// Detaches the child from everything that it shares with the JVM: signal handlers, open files and shared mappings.
     fn detach_from_jvm(&mut self, parent: c_int) {
         CHILD.store(&raw mut *self, Release);
+        let outlives = self.names.is_some();
         // SAFETY: these are system calls with numbers and with pointers to local variables and constants. The signal
-        // handler is a function that takes an int.
+        // handlers are functions that take an int.
         unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            if libc::getppid() != parent {
-                libc::_exit(end::FAILED);
+            if !outlives {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                if libc::getppid() != parent {
+                    libc::_exit(end::FAILED);
+                }
             }
             for signal in 1..=64 {
                 libc::signal(signal, libc::SIG_DFL);
@@ -280,10 +310,27 @@ impl Walk {
             libc::signal(libc::SIGPIPE, libc::SIG_IGN);
             let handler = finish as extern "C" fn(c_int);
             libc::signal(libc::SIGUSR1, handler as *const () as libc::sighandler_t);
+            if outlives {
+                for (signal, handler) in [
+                    (libc::SIGUSR2, orphaned as extern "C" fn(c_int)),
+                    (libc::SIGALRM, check_end),
+                ] {
+                    libc::signal(signal, handler as *const () as libc::sighandler_t);
+                }
+                // A terminal or a supervisor may send signals to all processes of the JVM's group.
+                libc::setpgid(0, 0);
+            }
             let mut none = std::mem::zeroed::<libc::sigset_t>();
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, null_mut());
-            libc::alarm(LONGEST);
+            if outlives {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGUSR2);
+                if libc::getppid() != parent {
+                    orphaned(0);
+                }
+            } else {
+                libc::alarm(LONGEST);
+            }
             // A core limit of one byte prevents a core file. Unlike a limit of 0, it also prevents that the kernel
             // pipes a core dump to a crash handler.
             let core = libc::rlimit {
@@ -291,8 +338,14 @@ impl Walk {
                 rlim_max: 1,
             };
             libc::setrlimit(libc::RLIMIT_CORE, &raw const core);
-            libc::setpriority(libc::PRIO_PROCESS, 0, 19);
-            let adjust = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY);
+            if !outlives {
+                libc::setpriority(libc::PRIO_PROCESS, 0, 19);
+            }
+            // If memory gets short, the kernel ends this child first, unless the JVM is expected to die.
+            let adjust = match outlives {
+                true => -1,
+                false => libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY),
+            };
             if adjust >= 0 {
                 libc::write(adjust, c"1000".as_ptr().cast(), 4);
                 libc::close(adjust);
@@ -413,15 +466,109 @@ extern "C" fn finish(_: c_int) {
     }
     let finished = catch_unwind(AssertUnwindSafe(|| walk.writer.finish()));
     let code = match finished {
-        Ok(Ok(())) => {
-            walk.page.shared().done.store(true, Release);
-            end::DONE
-        }
+        Ok(Ok(())) => match &walk.names {
+            Some(names) => names.complete(walk.file),
+            None => end::DONE,
+        },
         Ok(Err(e)) => code_of(&e),
         Err(_) => end::PANICKED,
     };
+    if code == end::DONE {
+        walk.page.shared().done.store(true, Release);
+    }
     // SAFETY: this ends the child without running any code of the JVM.
     unsafe { libc::_exit(code) }
+}
+
+impl Names {
+    /// Gives the dump the name of a complete dump. Returns the child's exit code.
+    fn complete(&self, file: c_int) -> c_int {
+        // SAFETY: these are system calls with an open file and NUL-terminated names.
+        let is_done = unsafe {
+            libc::fsync(file) == 0 && libc::rename(self.part.as_ptr(), self.last.as_ptr()) == 0
+        };
+        match is_done {
+            true => end::DONE,
+            false => code_of(&std::io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Interval of the timer of a child whose JVM has ended.
+const CHECK: Duration = Duration::from_millis(50);
+/// The walk is over after this number of checks without any change.
+const IDLE_CHECKS: u32 = 10;
+/// A child that waits in the middle of the walk is ended after this number of checks: it waits for a thread that does
+/// not exist.
+const STUCK_CHECKS: u32 = 1200;
+
+/// Signal handler: the JVM has ended. Starts the timer.
+extern "C" fn orphaned(_: c_int) {
+    let period = libc::timeval {
+        tv_sec: 0,
+        tv_usec: CHECK.subsec_micros().into(),
+    };
+    let timer = libc::itimerval {
+        it_interval: period,
+        it_value: period,
+    };
+    // SAFETY: the pointer is to a local variable.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, null_mut()) };
+}
+
+/// What a child whose JVM has ended knows from the last check.
+struct Checked {
+    callbacks: AtomicU64,
+    /// Number of times that the child has gone to sleep by itself.
+    sleeps: AtomicU64,
+    /// Number of pages that the kernel had to read from a disk, during which the child also sleeps.
+    reads: AtomicU64,
+    /// Number of checks without any change.
+    idle: AtomicU32,
+}
+
+static CHECKED: Checked = Checked {
+    callbacks: AtomicU64::new(0),
+    sleeps: AtomicU64::new(0),
+    reads: AtomicU64::new(0),
+    idle: AtomicU32::new(0),
+};
+
+/// Signal handler of the timer: writes the end of the dump if the walk is over.
+extern "C" fn check_end(_: c_int) {
+    let walk = CHILD.load(Acquire);
+    if walk.is_null() {
+        return;
+    }
+    // SAFETY: the walk lives as long as the child. This reads only the field `page`, which nothing changes, and whose
+    // content is atomic.
+    let shared = unsafe { (*walk).page.shared() };
+    // SAFETY: zeroes are a valid `rusage`. The pointer is to a local variable.
+    let usage = unsafe {
+        let mut usage = std::mem::zeroed::<libc::rusage>();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    let callbacks = shared.callbacks.load(Relaxed);
+    let sleeps = usage.ru_nvcsw.cast_unsigned();
+    let reads = usage.ru_majflt.cast_unsigned();
+    let is_same = CHECKED.callbacks.swap(callbacks, Relaxed) == callbacks
+        && CHECKED.reads.swap(reads, Relaxed) == reads;
+    let has_slept = CHECKED.sleeps.swap(sleeps, Relaxed) != sleeps;
+    if !is_same || !has_slept || shared.busy.load(Acquire) {
+        CHECKED.idle.store(0, Relaxed);
+        return;
+    }
+    let idle = CHECKED.idle.fetch_add(1, Relaxed) + 1;
+    let has_visited_all =
+        callbacks > 0 && shared.seen.load(Relaxed) == shared.visited.load(Relaxed);
+    if idle >= IDLE_CHECKS && has_visited_all {
+        finish(0);
+    }
+    if idle >= STUCK_CHECKS {
+        // SAFETY: this ends the child without running any code of the JVM.
+        unsafe { libc::_exit(end::FAILED) }
+    }
 }
 
 impl Child {
@@ -477,6 +624,11 @@ impl Child {
             };
         }
         self.ended
+    }
+
+    /// True if the dump is complete.
+    pub(crate) fn is_done(&self) -> bool {
+        self.page.shared().done.load(Acquire)
     }
 
     /// Tells the child that the heap walk is over.

@@ -75,7 +75,7 @@ pub(super) fn watch(
             if let Err(why) = room() {
                 return Ended::Memory(why);
             }
-            if file.is_some_and(|file| length_of(file).is_none()) {
+            if file.is_some_and(|file| length_of(file).is_none()) && !child.is_done() {
                 return Ended::Unwanted;
             }
             // A large array is written within one callback, so count written bytes as progress, too.

@@ -14,6 +14,7 @@ mod forked;
 mod forked_virtual;
 mod full_heap;
 mod generational_z;
+mod guarded;
 mod header;
 mod kinds;
 mod lifecycle;

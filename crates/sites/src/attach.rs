@@ -224,4 +224,20 @@ pub const KEYS: &[(&str, &str)] = &[
         "count puts, removals and reads of large JDK collections: on or off [default: off]",
     ),
     ("service", "name of this program, recorded in the trace"),
+    (
+        "guard",
+        "dump if a full GC leaves this share of the heap in use, such as 90%, or at OutOfMemoryError",
+    ),
+    (
+        "guard-container",
+        "dump if this share of the container's memory is in use, such as 90%",
+    ),
+    (
+        "guard-to",
+        "folder for the guard's dumps and trace [default: the working folder]",
+    ),
+    (
+        "guard-disk",
+        "maximum size of the guard's dumps; the oldest is deleted first [default: twice the heap]",
+    ),
 ];

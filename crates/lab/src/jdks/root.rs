@@ -87,7 +87,8 @@ fn configured_mirror() -> Result<String> {
 }
 
 /// Returns a command that runs its further arguments inside of the root, with these folders at the same paths. All
-/// mounts end with the command.
+/// mounts end with the command. Signals that this process ignores have their default effect, because a JVM with
+/// -Xcheck:jni prints which are ignored.
 pub(super) fn enter(root: &Path, shared: &[&Path]) -> Result<Command> {
     const SCRIPT: &str = r#"
 set -e
@@ -99,7 +100,7 @@ while [ "$count" -gt 0 ]; do
     shift
     count=$((count - 1))
 done
-exec chroot "$root" "$@"
+exec chroot "$root" env --default-signal "$@"
 "#;
     let mut command = Command::new("unshare");
     command.args([

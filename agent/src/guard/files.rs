@@ -1,0 +1,193 @@
+//! The guard's dumps: their names, and the room for them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use heapdiff_units::Size;
+
+use crate::options::GuardOptions;
+
+/// Start of the names of all files of the guard.
+const PREFIX: &str = "heapdiff-guard-";
+const DUMP: &str = "hprof";
+/// A dump that is not complete.
+const PART: &str = "part";
+/// Bytes that a dump leaves free on the disk.
+const RESERVE: u64 = 64 << 20;
+
+/// The folder of the guard's files.
+pub(super) struct Files {
+    folder: PathBuf,
+    /// Maximum size of all dumps in the folder.
+    most: u64,
+}
+
+/// The names of a dump.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// While it is written.
+    pub(super) part: PathBuf,
+    /// When it is complete.
+    pub(super) last: PathBuf,
+}
+
+impl Files {
+    pub(super) fn new(options: &GuardOptions, largest_heap: u64) -> Self {
+        Self {
+            folder: options.folder.clone(),
+            most: options.disk.unwrap_or(largest_heap.saturating_mul(2)),
+        }
+    }
+
+    /// Checks that the folder can be written.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let failed = |e| format!("{}: {e}", self.folder.display());
+        fs::create_dir_all(&self.folder).map_err(failed)?;
+        let probe = self
+            .folder
+            .join(format!("{PREFIX}{}.probe", std::process::id()));
+        fs::write(&probe, []).map_err(failed)?;
+        fs::remove_file(&probe).map_err(failed)
+    }
+
+    /// Returns names for a dump of a heap with `used` bytes. Deletes the oldest dumps if all would be too large.
+    pub(super) fn make_room(&self, used: u64, cause: &str) -> Result<Names, String> {
+        // Records have 16 to 24 bytes beside the fields, and references take 8 bytes.
+        let expected = used.saturating_add(used / 2);
+        if expected > self.most {
+            return Err(format!(
+                "the dump may have {}, but the guard's dumps may have {} (agent option guard-disk)",
+                Size(expected),
+                Size(self.most)
+            ));
+        }
+        let mut dumps = self.dumps();
+        dumps.sort_by_key(|dump| dump.written);
+        let mut all: u64 = dumps.iter().map(|dump| dump.bytes).sum();
+        for dump in dumps {
+            if all.saturating_add(expected) <= self.most {
+                break;
+            }
+            fs::remove_file(&dump.path).map_err(|e| format!("{}: {e}", dump.path.display()))?;
+            all -= dump.bytes;
+        }
+        let wanted = expected.saturating_add(RESERVE);
+        match free_bytes(&self.folder) {
+            Some(free) if free < wanted => Err(format!(
+                "the disk of {} has {} left, but {} are needed",
+                self.folder.display(),
+                Size(free),
+                Size(wanted)
+            )),
+            _ => Ok(self.names(cause)),
+        }
+    }
+
+    fn names(&self, cause: &str) -> Names {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let (pid, seconds) = (std::process::id(), now.unwrap_or_default().as_secs());
+        let last = format!("{PREFIX}{pid}-{seconds}-{cause}.{DUMP}");
+        Names {
+            part: self.folder.join(format!("{last}.{PART}")),
+            last: self.folder.join(last),
+        }
+    }
+
+    /// Returns all dumps of guards in the folder, also incomplete ones.
+    fn dumps(&self) -> Vec<Dump> {
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return Vec::new();
+        };
+        let dump = |entry: fs::DirEntry| {
+            let path = entry.path();
+            let name = path.file_name()?.to_str()?;
+            let is_dump = name.strip_suffix(&format!(".{PART}")).unwrap_or(name);
+            if !name.starts_with(PREFIX) || !is_dump.ends_with(&format!(".{DUMP}")) {
+                return None;
+            }
+            let data = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+            Some(Dump {
+                path,
+                bytes: data.len(),
+                written: data.modified().ok()?,
+            })
+        };
+        entries.filter_map(Result::ok).filter_map(dump).collect()
+    }
+}
+
+struct Dump {
+    path: PathBuf,
+    bytes: u64,
+    written: SystemTime,
+}
+
+/// Returns the number of free bytes of the disk.
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let room = rustix::fs::statvfs(folder).ok()?;
+    room.f_bavail.checked_mul(room.f_frsize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(folder: &Path, most: u64) -> Files {
+        Files {
+            folder: folder.to_owned(),
+            most,
+        }
+    }
+
+    #[test]
+    fn the_oldest_dumps_make_room_for_a_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let old = path("heapdiff-guard-1-100-heap.hprof");
+        let part = path("heapdiff-guard-1-200-heap.hprof.part");
+        let other = path("mine.hprof");
+        for (file, seconds) in [(&old, 100), (&part, 200), (&other, 1)] {
+            fs::write(file, [0; 1000]).unwrap();
+            let at = UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            fs::File::options()
+                .write(true)
+                .open(file)
+                .unwrap()
+                .set_modified(at)
+                .unwrap();
+        }
+        let files = files(folder.path(), 4000);
+        let names = files.make_room(1000, "heap").unwrap();
+        assert!(old.exists() && part.exists(), "3,500 of 4,000 bytes");
+        assert_eq!(names.part, names.last.with_extension("hprof.part"));
+        files.make_room(2000, "heap").unwrap();
+        assert!(!old.exists() && part.exists() && other.exists());
+        let why = files.make_room(4000, "heap").unwrap_err();
+        assert!(why.contains("guard-disk"), "{why}");
+        assert!(
+            part.exists(),
+            "nothing is deleted for a dump that is too large"
+        );
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, []).unwrap();
+        assert!(files(&file, 1).check().is_err());
+        let new = folder.path().join("a/b");
+        files(&new, 1).check().unwrap();
+        assert_eq!(fs::read_dir(new).unwrap().count(), 0, "the probe is gone");
+    }
+
+    #[test]
+    fn a_full_disk_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let why = files(folder.path(), u64::MAX)
+            .make_room(1 << 60, "heap")
+            .unwrap_err();
+        assert!(why.contains("left, but"), "{why}");
+    }
+}

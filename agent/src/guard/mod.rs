@@ -1,0 +1,393 @@
+//! Takes a dump before the JVM dies: if the heap or the container's memory is nearly full, or if the JVM throws
+//! `OutOfMemoryError`.
+//!
+//! The guard's thread checks the container's memory several times a second. The trace's thread reports the heap that
+//! each major GC leaves in use. If a limit is reached, the guard first lets the trace write a tick, so that the stacks
+//! are on disk. Then a forked child writes the dump. The child continues if the JVM ends meanwhile.
+
+mod files;
+mod pressure;
+
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{AcqRel, Acquire, Release},
+};
+use std::time::{Duration, Instant};
+
+use heapdiff_units::{Size, Span};
+
+use self::files::Files;
+use self::pressure::{Pressure, Slope};
+use crate::jvm_stats::{heap_of, largest_heap};
+use crate::jvmti::Environment;
+use crate::jvmti::calls::{Env, Global};
+use crate::log::print_line;
+use crate::options::GuardOptions;
+use crate::snapshot::{self, Kept, Prepared, Wanted};
+use crate::wakeup::Wakeup;
+
+/// Time between two checks.
+const CHECK: Duration = Duration::from_millis(100);
+/// Minimum time between two dumps with the same cause.
+const PAUSE: Duration = Duration::from_secs(3600);
+/// Minimum time until the container's memory is full, by its current slope, for a dump to be begun.
+const LEAST_LEFT: Duration = Duration::from_secs(10);
+/// Maximum time to wait until the trace has written a tick.
+const TICK: Duration = Duration::from_secs(2);
+/// Maximum time for which a thread that throws `OutOfMemoryError` waits until the child is forked. Without the wait,
+/// the JVM could end first.
+const THROWING: Duration = Duration::from_secs(5);
+
+/// State that the guard's thread shares with other threads.
+pub(crate) struct Guard {
+    pub(crate) wakeup: Wakeup,
+    /// Bytes in use after the last major GC; 0 before the first.
+    floor: AtomicU64,
+    /// True from an `OutOfMemoryError` until the guard has seen it.
+    exhausted: AtomicBool,
+    /// True while the guard would take a dump at an `OutOfMemoryError`. False from the fork on, for an hour.
+    armed: AtomicBool,
+    /// True from the decision to take a dump until the child is forked.
+    acting: AtomicBool,
+}
+
+/// Why the guard acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// The JVM throws `OutOfMemoryError`.
+    Exhausted,
+    /// The heap is nearly full after a major GC.
+    Heap { used: u64, most: u64 },
+    /// The container's memory is nearly full.
+    Container { used: u64, most: u64 },
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let share = |used: u64, most: u64| used.saturating_mul(100) / most.max(1);
+        match *self {
+            Self::Exhausted => f.write_str("the JVM throws OutOfMemoryError"),
+            Self::Heap { used, most } => write!(
+                f,
+                "a full GC left {} % of the heap in use ({} of {})",
+                share(used, most),
+                Size(used),
+                Size(most)
+            ),
+            Self::Container { used, most } => write!(
+                f,
+                "{} % of the container's memory is in use ({} of {})",
+                share(used, most),
+                Size(used),
+                Size(most)
+            ),
+        }
+    }
+}
+
+impl Guard {
+    pub(crate) fn new(wakeup: Wakeup) -> Self {
+        Self {
+            wakeup,
+            floor: AtomicU64::new(0),
+            exhausted: AtomicBool::new(false),
+            armed: AtomicBool::new(false),
+            acting: AtomicBool::new(false),
+        }
+    }
+
+    /// Records the bytes that a major GC left in use.
+    pub(crate) fn after_major_gc(&self, used: u64) {
+        self.floor.store(used, Release);
+        self.wakeup.wake();
+    }
+
+    /// Called by the thread that is about to throw `OutOfMemoryError`. Waits until the guard has forked.
+    pub(crate) fn exhausted(&self) {
+        if !self.armed.load(Acquire) {
+            return;
+        }
+        self.exhausted.store(true, Release);
+        self.wakeup.wake();
+        let is_handled = || !self.armed.load(Acquire) || self.wakeup.is_stopping();
+        self.wakeup.wait_until(is_handled, THROWING);
+    }
+
+    /// Called when the JVM is about to end. If a dump was decided, waits until the child is forked.
+    pub(crate) fn before_end(&self) {
+        self.wakeup
+            .wait_until(|| !self.acting.load(Acquire), THROWING);
+        self.wakeup.stop();
+    }
+
+    fn after_fork(&self) {
+        self.armed.store(false, Release);
+        self.acting.store(false, Release);
+        self.wakeup.notify();
+    }
+}
+
+/// The data that the guard's thread works with.
+pub(crate) struct Guarding<'a> {
+    pub(crate) guard: &'a Guard,
+    pub(crate) options: &'a GuardOptions,
+    pub(crate) runtime: &'a Global,
+    /// Lets the trace write a tick, and waits at most this long for it. Returns false if it took longer.
+    pub(crate) write_tick: &'a dyn Fn(Duration) -> bool,
+    /// Called before each fork.
+    pub(crate) before_fork: &'a dyn Fn(),
+}
+
+/// When the guard last acted for each kind of cause.
+#[derive(Default)]
+struct Last {
+    heap: Option<Instant>,
+    container: Option<Instant>,
+}
+
+impl Last {
+    /// True if the guard may act for this cause now. Then also records the time.
+    fn may_act(&mut self, cause: Cause, now: Instant) -> bool {
+        let last = match cause {
+            Cause::Exhausted | Cause::Heap { .. } => &mut self.heap,
+            Cause::Container { .. } => &mut self.container,
+        };
+        let is_due = Self::is_due(*last, now);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
+    }
+
+    fn is_due(last: Option<Instant>, now: Instant) -> bool {
+        last.is_none_or(|at| now.duration_since(at) >= PAUSE)
+    }
+}
+
+impl Guarding<'_> {
+    /// Runs until the agent stops.
+    pub(crate) fn run(&self, env: &Env<'_>) {
+        let most = match largest_heap(env, self.runtime.get()) {
+            Ok(most) => most,
+            Err(why) => {
+                print_line(format_args!(
+                    "no guard: the size of the heap is unknown ({why})"
+                ));
+                return;
+            }
+        };
+        let files = Files::new(self.options, most);
+        let prepared = self.announce(env, &files);
+        let mut last = Last::default();
+        let mut pressure = Pressure::default();
+        let mut slope = Slope::default();
+        loop {
+            let now = Instant::now();
+            let is_armed = self.options.heap.is_some() && Last::is_due(last.heap, now);
+            self.guard.armed.store(is_armed, Release);
+            if !self.guard.wakeup.wait(CHECK) {
+                return;
+            }
+            let container = self
+                .options
+                .container
+                .and_then(|_| pressure::group_memory());
+            if let Some(memory) = &container {
+                slope.add(now, memory.used);
+            }
+            let Some(cause) = self.cause(most, container, &mut pressure) else {
+                continue;
+            };
+            if last.may_act(cause, now) {
+                self.guard.acting.store(true, Release);
+                let left = match cause {
+                    Cause::Container { used, most } => slope.time_to(used, most),
+                    _ => None,
+                };
+                self.act(env, &files, prepared.as_ref(), cause, left);
+                self.guard.after_fork();
+            }
+        }
+    }
+
+    /// Prints what the guard will do, and prepares the JVM for dumps. Returns `None` if no dumps are possible.
+    fn announce(&self, env: &Env<'_>, files: &Files) -> Option<Prepared> {
+        let limits = [
+            self.options.heap.map(|share| format!("heap {share} %")),
+            self.options
+                .container
+                .map(|share| format!("container {share} %")),
+        ];
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        let folder = self.options.folder.display();
+        print_line(format_args!(
+            "guard on ({}), files in {folder}",
+            limits.join(", ")
+        ));
+        if self.options.container.is_some() && pressure::group_memory().is_none() {
+            print_line(
+                "guard: this process has no container with a memory limit, so guard-container has no effect",
+            );
+        }
+        if let Err(why) = files.check() {
+            print_line(format_args!("guard: {why}"));
+        }
+        let prepared = Environment::another(env)
+            .map_err(|why| why.to_string())
+            .and_then(|environment| snapshot::prepare(&environment, env).map_err(|(_, why)| why));
+        match prepared {
+            Ok(prepared) => Some(prepared),
+            Err(why) => {
+                print_line(format_args!("guard: no dumps, only the trace: {why}"));
+                None
+            }
+        }
+    }
+
+    /// Returns the reason to act now.
+    fn cause(
+        &self,
+        most: u64,
+        container: Option<pressure::Memory>,
+        pressure: &mut Pressure,
+    ) -> Option<Cause> {
+        if self.guard.exhausted.swap(false, AcqRel) {
+            return Some(Cause::Exhausted);
+        }
+        let used = self.guard.floor.load(Acquire);
+        if let Some(share) = self.options.heap
+            && is_reached(used, most, share)
+        {
+            return Some(Cause::Heap { used, most });
+        }
+        let (memory, share) = container.zip(self.options.container)?;
+        let is_short = pressure.is_short(&memory, share);
+        let cause = Cause::Container {
+            used: memory.used,
+            most: memory.limit,
+        };
+        (is_reached(memory.used, memory.limit, share) || is_short).then_some(cause)
+    }
+
+    /// Lets the trace write a tick, then takes a dump.
+    fn act(
+        &self,
+        env: &Env<'_>,
+        files: &Files,
+        prepared: Option<&Prepared>,
+        cause: Cause,
+        left: Option<Duration>,
+    ) {
+        let started = Instant::now();
+        if !(self.write_tick)(TICK) {
+            print_line(format_args!(
+                "guard: the trace was not written within {}",
+                Span(TICK)
+            ));
+        }
+        let Some(prepared) = prepared else {
+            print_line(format_args!("guard: {cause}; the trace is written"));
+            return;
+        };
+        if let Some(left) = left
+            && left < LEAST_LEFT
+        {
+            let left = Span(left);
+            print_line(format_args!(
+                "guard: {cause}; the trace is written, but no dump: at the current rate the memory is full in {left}, and a dump needs up to {}",
+                Span(LEAST_LEFT)
+            ));
+            return;
+        }
+        let used = heap_of(env, self.runtime.get()).map_or(0, |(used, _)| used);
+        let names = match files.make_room(used, cause.word()) {
+            Ok(names) => names,
+            Err(why) => {
+                print_line(format_args!("guard: {cause}; no dump: {why}"));
+                return;
+            }
+        };
+        let environment = match Environment::another(env) {
+            Ok(environment) => environment,
+            Err(why) => {
+                print_line(format_args!("guard: {cause}; no dump: {why}"));
+                return;
+            }
+        };
+        print_line(format_args!(
+            "guard: {cause}; writing {}",
+            names.last.display()
+        ));
+        (self.before_fork)();
+        let kept = Kept {
+            part: &names.part,
+            last: &names.last,
+            prepared,
+            forked: &|| self.guard.after_fork(),
+            outlasts_memory: matches!(cause, Cause::Container { .. }),
+        };
+        let code = snapshot::take(&environment, env, Wanted::Kept(kept));
+        if code == heapdiff_sites::attach::DONE {
+            let size = std::fs::metadata(&names.last).map_or(0, |data| data.len());
+            print_line(format_args!(
+                "guard: wrote {} ({}) in {}",
+                names.last.display(),
+                Size(size),
+                Span(started.elapsed())
+            ));
+        }
+    }
+}
+
+impl Cause {
+    /// Returns the word in the name of the dump.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Exhausted | Self::Heap { .. } => "heap",
+            Self::Container { .. } => "container",
+        }
+    }
+}
+
+fn is_reached(used: u64, most: u64, share: u64) -> bool {
+    used > 0 && u128::from(used) * 100 >= u128::from(most) * u128::from(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_reached_at_its_share() {
+        assert!(is_reached(90, 100, 90) && is_reached(91, 100, 90));
+        assert!(!is_reached(89, 100, 90) && !is_reached(0, 0, 90));
+        assert!(is_reached(u64::MAX, u64::MAX, 99), "no overflow");
+    }
+
+    #[test]
+    fn the_guard_acts_once_an_hour_for_each_cause() {
+        let mut last = Last::default();
+        let heap = Cause::Heap { used: 9, most: 10 };
+        let container = Cause::Container { used: 9, most: 10 };
+        let start = Instant::now();
+        assert!(last.may_act(heap, start));
+        assert!(
+            !last.may_act(Cause::Exhausted, start + PAUSE / 2),
+            "one cause"
+        );
+        assert!(last.may_act(container, start));
+        assert!(last.may_act(Cause::Exhausted, start + PAUSE));
+    }
+
+    #[test]
+    fn causes_state_their_figures() {
+        let heap = Cause::Heap {
+            used: 120 << 20,
+            most: 128 << 20,
+        };
+        assert_eq!(
+            heap.to_string(),
+            "a full GC left 93 % of the heap in use (120.0 MiB of 128.0 MiB)"
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! Detects that the container's memory gets short, and estimates when it is full.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+pub(super) use crate::cgroup::{Memory, memory as group_memory};
+
+/// If at least this share of the last ten seconds was spent waiting for memory, in percent, the memory is short.
+const STALLED: f64 = 10.0;
+/// Reached limits and stalls count if the memory in use is at most this much below the guard's limit, in percentage
+/// points. Otherwise a full file cache would look like memory that is short.
+const BELOW: u64 = 10;
+/// The time span that the slope covers.
+const SPAN: Duration = Duration::from_secs(10);
+/// Minimum time between two points of the slope.
+const STEP: Duration = Duration::from_millis(500);
+
+/// Signs of the kernel that memory is short.
+#[derive(Debug, Default)]
+pub(super) struct Pressure {
+    limit_hits: Option<u64>,
+}
+
+impl Pressure {
+    /// True if the limit was reached since the last call, or if tasks wait for memory.
+    pub(super) fn is_short(&mut self, memory: &Memory, share: u64) -> bool {
+        let before = self.limit_hits.replace(memory.limit_hits);
+        let is_near = super::is_reached(memory.used, memory.limit, share.saturating_sub(BELOW));
+        let was_reached = before.is_some_and(|before| memory.limit_hits > before);
+        is_near && (was_reached || memory.stalled >= STALLED)
+    }
+}
+
+/// The memory in use over the last seconds.
+#[derive(Debug, Default)]
+pub(super) struct Slope(VecDeque<(Instant, u64)>);
+
+impl Slope {
+    pub(super) fn add(&mut self, now: Instant, used: u64) {
+        if self
+            .0
+            .back()
+            .is_some_and(|&(at, _)| now.duration_since(at) < STEP)
+        {
+            return;
+        }
+        self.0.push_back((now, used));
+        while self
+            .0
+            .front()
+            .is_some_and(|&(at, _)| now.duration_since(at) > SPAN)
+        {
+            self.0.pop_front();
+        }
+    }
+
+    /// Returns the time until `most` bytes are in use, at the current rate. `None` if the use does not grow.
+    pub(super) fn time_to(&self, used: u64, most: u64) -> Option<Duration> {
+        let (&(first, from), &(last, to)) = (self.0.front()?, self.0.back()?);
+        let millis = u64::try_from(last.duration_since(first).as_millis()).ok()?;
+        let grown = to
+            .checked_sub(from)
+            .filter(|&grown| grown > 0 && millis > 0)?;
+        let left = u128::from(most.saturating_sub(used)) * u128::from(millis) / u128::from(grown);
+        Some(Duration::from_millis(
+            u64::try_from(left).unwrap_or(u64::MAX),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(used: u64, limit_hits: u64, stalled: f64) -> Memory {
+        Memory {
+            used,
+            limit: 1000,
+            limit_hits,
+            stalled,
+        }
+    }
+
+    #[test]
+    fn reached_limits_and_stalls_are_signs_of_short_memory() {
+        let mut pressure = Pressure::default();
+        assert!(
+            !pressure.is_short(&memory(850, 5, 0.0), 90),
+            "hits before the start"
+        );
+        assert!(!pressure.is_short(&memory(850, 5, 0.0), 90));
+        assert!(pressure.is_short(&memory(850, 6, 0.0), 90));
+        assert!(!pressure.is_short(&memory(850, 6, 9.9), 90));
+        assert!(pressure.is_short(&memory(850, 6, 10.0), 90));
+        assert!(
+            !pressure.is_short(&memory(500, 9, 50.0), 90),
+            "the file cache was full"
+        );
+    }
+
+    #[test]
+    fn the_slope_gives_the_time_that_is_left() {
+        let mut slope = Slope::default();
+        let start = Instant::now();
+        assert_eq!(slope.time_to(1, 2), None);
+        for second in 0..30 {
+            slope.add(start + Duration::from_secs(second), second * 10);
+        }
+        assert!(slope.0.len() <= 11, "only the last seconds");
+        assert_eq!(slope.time_to(290, 390), Some(Duration::from_secs(10)));
+        let mut level = Slope::default();
+        level.add(start, 10);
+        level.add(start + STEP, 10);
+        assert_eq!(level.time_to(10, 20), None);
+    }
+}

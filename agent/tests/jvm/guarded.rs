@@ -1,0 +1,96 @@
+//! Tests that the guard's dumps outlive the JVM and name the leak.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use heapdiff_trace::Trace;
+use hprof::{Options, Silent, Snapshot};
+use testdata::jvm::{Jdk, Launch};
+use testdata::programs;
+
+use crate::dumped::Dumped;
+use crate::{collectors, library};
+
+/// Maximum time until the child has written its dump.
+const WRITTEN: Duration = Duration::from_secs(120);
+
+fn launch(jdk: &Jdk, collector: &str, options: &str) -> Launch {
+    let classes = jdk.compile(&programs::agent("Guarded.java")).unwrap();
+    Launch::class(jdk, classes, "Guarded")
+        .flags(["-Xmx48m", collector])
+        .agent(&library(), options)
+}
+
+/// Returns the files in the folder whose names end like this.
+fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.to_string_lossy().ends_with(end))
+        .collect()
+}
+
+/// Waits until the child has given the dump its last name.
+fn complete_dump(folder: &Path) -> PathBuf {
+    let started = Instant::now();
+    loop {
+        if let Some(dump) = files(folder, ".hprof").pop() {
+            return dump;
+        }
+        assert!(
+            started.elapsed() < WRITTEN,
+            "no dump in {}",
+            folder.display()
+        );
+        sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_jvm_that_runs_out_of_memory_leaves_a_dump_and_a_trace() {
+    for jdk in Jdk::all_for_agent() {
+        for collector in collectors(&jdk) {
+            let folder = tempfile::tempdir().unwrap();
+            let to = folder.path().join("new");
+            let options = format!("interval=16k,guard=80%,guard-to={}", to.display());
+            let target = launch(&jdk, collector, &options).start().unwrap();
+            let (well, errors) = target.finish_with_errors().unwrap();
+            assert!(!well && errors.contains("OutOfMemoryError"), "{errors}");
+            assert!(errors.contains("guard on (heap 80 %)"), "{errors}");
+            let trace = files(&to, ".db").pop().expect("a trace");
+            assert!(Trace::open(&trace).is_ok(), "{}", trace.display());
+            if collector == "-XX:+UseZGC" {
+                let why = "guard: no dumps, only the trace: the heap is in shared memory";
+                assert!(errors.contains(why), "{errors}");
+                assert!(files(&to, ".hprof").is_empty());
+                continue;
+            }
+            assert_eq!(errors.matches("; writing ").count(), 1, "once: {errors}");
+            let dump = complete_dump(&to);
+            assert!(files(&to, ".part").is_empty());
+            let snapshot = Snapshot::open(&dump, &Options::default(), &Silent).unwrap();
+            assert!(snapshot.warnings().is_empty(), "{:?}", snapshot.warnings());
+            let class = snapshot.classes().by_name("Guarded$Order");
+            let orders = snapshot.instances(class).len();
+            assert!(orders > 50_000, "{orders} on {} {collector}", jdk.version());
+            let dumped = Dumped::read(&dump).expect("the dump has the agent's class");
+            let stacks = dumped.of_kind("Guarded.book", "Guarded$Order");
+            assert!(!stacks.is_empty(), "the dump has stacks");
+        }
+    }
+}
+
+#[test]
+fn a_dump_that_would_be_too_large_is_refused() {
+    let jdk = Jdk::all_for_agent().pop().expect("a JDK");
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().display();
+    let options = format!("guard=80%,guard-disk=1m,guard-to={to}");
+    let target = launch(&jdk, "-XX:+UseSerialGC", &options).start().unwrap();
+    let (_, errors) = target.finish_with_errors().unwrap();
+    assert!(errors.contains("no dump: the dump may have"), "{errors}");
+    assert!(files(folder.path(), ".hprof").is_empty() && files(folder.path(), ".part").is_empty());
+    assert_eq!(files(folder.path(), ".db").len(), 1);
+}
