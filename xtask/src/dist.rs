@@ -38,6 +38,7 @@ pub(crate) struct Options {
 
 /// Builds and packs the files, and tests the packed files.
 pub(crate) fn dist(options: &Options) -> Result<()> {
+    sbom::check_plugin()?;
     let target_dir = std::path::absolute(run::target_dir())?;
     let folder = match &options.output {
         Some(folder) => std::path::absolute(folder)?,

@@ -14,12 +14,17 @@ use heapdiff_lab::{run, tools};
 const PLUGIN: &str = "cargo-cyclonedx";
 const VERSION: &str = "0.5.9";
 
-/// Lists the libraries in the program for a target.
-pub(super) fn write(target: Target, file: &Path) -> Result<()> {
+/// Checks that the plugin of cargo is installed. Called before the builds, which take long.
+pub(super) fn check_plugin() -> Result<()> {
     ensure!(
         tools::on_path(PLUGIN).is_some(),
         "{PLUGIN} is missing; run `cargo install --locked {PLUGIN}@{VERSION}`"
     );
+    Ok(())
+}
+
+/// Lists the libraries in the program for a target.
+pub(super) fn write(target: Target, file: &Path) -> Result<()> {
     // The plugin writes a file beside the manifest of each crate. Only the file of the program is used.
     let name = format!("sbom-of-{}", target.triple());
     run::run(

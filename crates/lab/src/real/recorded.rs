@@ -51,11 +51,19 @@ pub(super) fn run_programs(
     let mut page = HEAD.to_owned();
     let (mut right, mut all) = (0, 0);
     let (mut sure, mut sure_and_right) = (0, 0);
+    let mut failed = Vec::new();
     for program in programs {
         for jdk in jdks {
-            let answer = one(program, jdk, heapdiff)
-                .with_context(|| format!("{} on JDK {}", program.name, jdk.major()))?;
+            let answer = one(program, jdk, heapdiff);
             let (name, jdk) = (program.name, jdk.major());
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(e) => {
+                    println!("{name} on JDK {jdk} could not be run: {e:#}");
+                    failed.push(format!("{name} on JDK {jdk}"));
+                    continue;
+                }
+            };
             let Some(answer) = answer else {
                 writeln!(
                     page,
@@ -64,7 +72,8 @@ pub(super) fn run_programs(
                 all += 1;
                 continue;
             };
-            println!("{name} on JDK {jdk}: {}", answer.said);
+            let told = if answer.is_right { "right" } else { "WRONG" };
+            println!("{name} on JDK {jdk}: {told}: {}", answer.said);
             all += 1;
             right += usize::from(answer.is_right);
             if answer.permille >= Some(900) {
@@ -88,6 +97,9 @@ pub(super) fn run_programs(
         Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string())?,
         None => println!("{page}"),
     }
+    if !failed.is_empty() {
+        bail!("could not be run: {}", failed.join(", "));
+    }
     if sure_and_right * 100 < sure * SURE {
         bail!(
             "of answers stated at 0.9 or more, {sure_and_right} of {sure} are right, the goal is {SURE} %"
@@ -109,7 +121,7 @@ fn one(program: &Program, jdk: &Jdk, heapdiff: &Path) -> Result<Option<Answer>> 
         .flag("-Xmx2g")
         .flag(format!("-Dphases={}", TIMES * DUMPS))
         .flag(FLAG)
-        .timeout(Duration::from_secs(300))
+        .timeout(Duration::from_secs(900))
         .start()?;
     let mut dumps = Vec::new();
     for phase in 1..=TIMES * DUMPS {
