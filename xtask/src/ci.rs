@@ -1,9 +1,11 @@
 //! What CI runs, in this order.
 
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
+use tempfile::NamedTempFile;
 
 use heapdiff_lab::{Measurement, java, run};
 
@@ -15,6 +17,9 @@ pub(crate) struct Options {
     /// Begin with this step, for example after it failed
     #[arg(long, value_name = "STEP")]
     from: Option<Step>,
+    /// Run only this step
+    #[arg(long, value_name = "STEP", conflicts_with = "from")]
+    only: Option<Step>,
 }
 
 /// A step, in the order in which CI runs them.
@@ -80,17 +85,80 @@ impl Step {
     }
 }
 
+/// The tests of the Java library wait most of the time, so they run beside the steps up to [`Step::Fuzz`].
+const BESIDE: Step = Step::Junit;
+/// The first step that measures time. Nothing runs beside it.
+const FIRST_MEASURED: Step = Step::Bench;
+
 /// Runs everything that has to pass before a change is merged, and prints how long each step took.
 pub(crate) fn ci(options: &Options) -> Result<()> {
+    if let Some(step) = options.only {
+        return step.run();
+    }
+    let mut beside = None;
     for &step in Step::value_variants() {
         if options.from.is_some_and(|first| step < first) {
             continue;
+        }
+        if step == BESIDE {
+            beside = Some(Beside::start(step)?);
+            continue;
+        }
+        if step == FIRST_MEASURED
+            && let Some(beside) = beside.take()
+        {
+            beside.end()?;
         }
         let start = Instant::now();
         step.run()?;
         println!("==> {step:?} took {} s", start.elapsed().as_secs());
     }
     Ok(())
+}
+
+/// A step that runs in its own process. Its output is printed when it ends.
+struct Beside {
+    step: Step,
+    child: Child,
+    output: NamedTempFile,
+    start: Instant,
+}
+
+impl Beside {
+    fn start(step: Step) -> Result<Self> {
+        let output = NamedTempFile::new()?;
+        let name = step.to_possible_value().context("a name")?;
+        println!("==> {step:?} runs beside the following steps");
+        let child = Command::new(std::env::current_exe()?)
+            .args(["ci", "--only", name.get_name()])
+            .stdin(Stdio::null())
+            .stdout(output.reopen()?)
+            .stderr(output.reopen()?)
+            .spawn()?;
+        Ok(Self {
+            step,
+            child,
+            output,
+            start: Instant::now(),
+        })
+    }
+
+    /// Waits for the step, and prints its output.
+    fn end(mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        let (step, seconds) = (self.step, self.start.elapsed().as_secs());
+        print!("{}", std::fs::read_to_string(self.output.path())?);
+        ensure!(status.success(), "{step:?} failed: {status}");
+        println!("==> {step:?} took {seconds} s, beside other steps");
+        Ok(())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // If another step failed, this step may still run. It is not killed, because its JVMs would stay.
+        let _ = self.child.wait();
+    }
 }
 
 /// Regenerates the dumps and the recordings in testdata. If `joined` is true, regenerates only those that are joined.
