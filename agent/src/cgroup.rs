@@ -6,7 +6,7 @@ use std::path::Path;
 /// A limit of at least this number of bytes is no limit. Version 1 has no other word for it.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// The memory of the control group, or of that of its ancestors which has the least memory left.
+/// The memory of a control group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Memory {
     /// Bytes in use, without those of the file cache that the kernel reclaims first.
@@ -26,16 +26,29 @@ impl Memory {
 
 /// Returns the memory of this process's control group; `None` if no limit is set.
 pub(crate) fn memory() -> Option<Memory> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    memory_in(Path::new("/sys/fs/cgroup"), &groups)
+    own_groups().into_iter().min_by_key(Memory::left)
 }
 
-/// Does the same for control groups that are mounted at `root`. `groups` has the content of `/proc/self/cgroup`.
-pub(crate) fn memory_in(root: &Path, groups: &str) -> Option<Memory> {
-    let mut least: Option<Memory> = None;
+/// Returns the smallest limit of this process's control group and of its ancestors.
+pub(crate) fn limit() -> Option<u64> {
+    own_groups().iter().map(|group| group.limit).min()
+}
+
+fn own_groups() -> Vec<Memory> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    groups_in(Path::new("/sys/fs/cgroup"), &groups)
+}
+
+/// Returns the groups with a limit, each before its ancestors. `root` is where control groups are mounted, and `groups`
+/// has the content of `/proc/self/cgroup`.
+fn groups_in(root: &Path, groups: &str) -> Vec<Memory> {
+    let mut found = Vec::new();
     for line in groups.lines() {
         let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
         let read: fn(&Path) -> Option<Memory> = match controllers {
             "" => version_2,
             c if c.split(',').any(|c| c == "memory") => version_1,
@@ -45,16 +58,10 @@ pub(crate) fn memory_in(root: &Path, groups: &str) -> Option<Memory> {
             "" => root.to_owned(),
             _ => root.join("memory"),
         };
-        for group in Path::new(path.trim_start_matches('/')).ancestors() {
-            if let Some(memory) = read(&mount.join(group)) {
-                least = match least {
-                    Some(other) if other.left() <= memory.left() => Some(other),
-                    _ => Some(memory),
-                };
-            }
-        }
+        let groups = Path::new(path.trim_start_matches('/')).ancestors();
+        found.extend(groups.filter_map(|group| read(&mount.join(group))));
     }
-    least
+    found
 }
 
 fn version_2(group: &Path) -> Option<Memory> {
@@ -62,7 +69,7 @@ fn version_2(group: &Path) -> Option<Memory> {
     let events = read("memory.events").unwrap_or_default();
     Some(Memory {
         used: used(read("memory.current")?, read("memory.stat"))?,
-        limit: limit(&read("memory.max")?)?,
+        limit: read_limit(&read("memory.max")?)?,
         limit_hits: field(&events, "max").unwrap_or(0),
         stalled: read("memory.pressure").map_or(0.0, |text| stalled(&text)),
     })
@@ -73,7 +80,7 @@ fn version_1(group: &Path) -> Option<Memory> {
     let hits = read("memory.failcnt").and_then(|text| text.trim().parse().ok());
     Some(Memory {
         used: used(read("memory.usage_in_bytes")?, read("memory.stat"))?,
-        limit: limit(&read("memory.limit_in_bytes")?)?,
+        limit: read_limit(&read("memory.limit_in_bytes")?)?,
         limit_hits: hits.unwrap_or(0),
         stalled: 0.0,
     })
@@ -88,7 +95,7 @@ fn used(text: String, stat: Option<String>) -> Option<u64> {
     Some(all.saturating_sub(files.unwrap_or(0)))
 }
 
-fn limit(text: &str) -> Option<u64> {
+fn read_limit(text: &str) -> Option<u64> {
     let limit = text.trim().parse().ok()?;
     (limit < NO_LIMIT).then_some(limit)
 }
@@ -121,6 +128,10 @@ pub(crate) fn write_group(folder: &Path, files: &[(&str, &str)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn memory_in(root: &Path, groups: &str) -> Option<Memory> {
+        groups_in(root, groups).into_iter().min_by_key(Memory::left)
+    }
 
     /// Recorded from a pod with a limit of 256 MiB.
     const POD: [(&str, &str); 5] = [
