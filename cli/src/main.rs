@@ -8,6 +8,7 @@ mod capture;
 mod classpath;
 mod command;
 mod command_line;
+mod dump_file;
 mod failure;
 mod fits;
 mod frame;

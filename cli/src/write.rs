@@ -134,6 +134,24 @@ pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
+    replace_file(path, Durability::Usual, write)
+}
+
+/// Whether a file survives a power failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// The system writes the file to the disk at some later time.
+    Usual,
+    /// The content of the file is on the disk before the file gets its name.
+    Synced,
+}
+
+/// Like [`replace`], with a choice of durability.
+pub(crate) fn replace_file(
+    path: &Path,
+    durability: Durability,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         let mut out = io::BufWriter::new(fs::OpenOptions::new().write(true).open(path)?);
         return write(&mut out).and_then(|()| out.flush());
@@ -149,6 +167,9 @@ pub(crate) fn replace(
     let written = write(&mut out).and_then(|()| out.flush());
     drop(out);
     written?;
+    if durability == Durability::Synced {
+        file.as_file().sync_all()?;
+    }
     if let Ok(meta) = fs::metadata(path) {
         file.as_file().set_permissions(meta.permissions())?;
     }

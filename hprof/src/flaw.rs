@@ -6,6 +6,7 @@ use heapdiff_units::{counted, grouped};
 
 use crate::ids::ObjectId;
 use crate::records::record::{sub, tag};
+use crate::records::repaired::Repaired;
 
 /// A part of a file that is damaged, missing or unusual.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub enum Flaw {
     NoLength { bytes: u64 },
     /// The closing record is missing.
     NoEnd,
+    /// `heapdiff repair` wrote the dump, and it lacks a part of the original dump.
+    Repaired(Repaired),
     /// The dump has no heap record.
     NoHeapRecord,
     /// The dump has records of unknown kinds.
@@ -249,6 +252,7 @@ impl fmt::Display for Flaw {
             Self::NoEnd => f.write_str(
                 "the dump is truncated: its closing record is missing, so objects and GC roots may be missing from all figures",
             ),
+            Self::Repaired(repaired) => repaired_dump(repaired, f),
             Self::NoHeapRecord => f.write_str(
                 "the dump contains no objects (no heap record): all figures are zero",
             ),
@@ -450,6 +454,50 @@ fn without_referrers(added: usize, kind: &str, f: &mut fmt::Formatter<'_>) -> fm
         f,
         "heapdiff therefore treats {added} objects without referrers as GC roots of the kind \"{kind}\". So some unreachable objects count as reachable, and live objects in a cycle without other referrers count as unreachable"
     )
+}
+
+fn repaired_dump(repaired: &Repaired, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("`heapdiff repair` wrote this dump from a damaged one")?;
+    let missing = missing_parts(repaired);
+    if !missing.is_empty() {
+        write!(f, ", which lacks {}", joined(&missing))?;
+    }
+    f.write_str(". Objects and GC roots may be missing from all figures")?;
+    if repaired.lacks_roots() {
+        f.write_str(". heapdiff treats all classes")?;
+        if repaired.thread_roots > 0 {
+            let threads = counted(repaired.thread_roots, "live thread");
+            write!(f, " and {threads}")?;
+        }
+        f.write_str(" as GC roots; objects held only by stack frames or JNI count as unreachable")?;
+    }
+    Ok(())
+}
+
+/// Returns what a repaired dump lacks, in words.
+pub(crate) fn missing_parts(repaired: &Repaired) -> Vec<String> {
+    let mut missing = Vec::new();
+    if repaired.lacks_end {
+        missing.push("its end".to_owned());
+    }
+    if repaired.left_out > 0 {
+        let bytes = grouped(repaired.left_out);
+        let records = repaired.places.saturating_add(repaired.records);
+        let records = counted(records, "damaged record");
+        missing.push(format!("{bytes} bytes of {records}"));
+    }
+    if repaired.parts > 0 {
+        let parts = counted(repaired.parts, "segment or compressed block");
+        missing.push(parts);
+    }
+    missing
+}
+
+fn joined(parts: &[String]) -> String {
+    match parts {
+        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+        _ => parts.concat(),
+    }
 }
 
 fn cut_record(kind: u8, needs: u64, left: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -65,6 +65,7 @@ mod options;
 mod progress;
 pub mod records;
 pub mod redaction;
+pub mod repair;
 pub mod sizes;
 mod snapshot;
 

@@ -27,6 +27,7 @@ mod ps;
 mod query;
 mod recording;
 mod redact;
+mod repair;
 mod show;
 mod side_by_side;
 mod sites;
@@ -84,6 +85,9 @@ pub(crate) enum Command {
     Summarize(summarize::Summarize),
     /// Write a copy of a dump without strings and array contents, safe to share
     Redact(redact::Redact),
+    /// Write a whole dump from a truncated or damaged one, or from a dump and its segments, for other
+    /// tools
+    Repair(repair::RepairArgs),
     /// List the JVMs of this machine with process id, uptime, heap and agent state
     Ps(ps::Ps),
     /// Show one JVM: user, version, uptime, heap and agent state
@@ -136,6 +140,7 @@ impl Command {
             Self::Export(args) => report(&args.job()?),
             Self::Summarize(args) => args.run(),
             Self::Redact(args) => args.run(),
+            Self::Repair(args) => args.run(),
             Self::Ps(args) => args.run(),
             Self::Status(args) => args.run(),
             Self::Attach(args) => args.run(),

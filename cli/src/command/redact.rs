@@ -2,25 +2,24 @@
 //! dump has.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heapdiff_diff::{pattern, redaction_rules};
 use heapdiff_units::{Size, grouped};
 use hprof::Source;
-use hprof::bytes::GzipBlocks;
 use hprof::redaction::{Amount, Left, Redacted, Redaction, Rules};
 use regex::Regex;
 
 use crate::args::input;
+use crate::dump_file::DumpFile;
 use crate::failure::{Exit, Failure, Result};
 use crate::inputs;
 use crate::interrupt;
-use crate::job::check_file;
 use crate::messages;
 use crate::progress::{Meter, Wanted};
-use crate::write;
+use crate::write::{self, Durability};
 
 const HELP: &str = "\
 Examples:
@@ -67,13 +66,6 @@ pub(crate) struct Redact {
     strict: bool,
 }
 
-/// The destination of a redacted dump.
-#[derive(PartialEq, Eq)]
-enum Place<'a> {
-    Stdout,
-    File { path: &'a Path, gzip: bool },
-}
-
 impl Redact {
     pub(crate) fn run(self) -> Result<Exit> {
         let is_standard = |path: &Path| path.as_os_str() == "-";
@@ -82,13 +74,7 @@ impl Redact {
                 let message = "--check cannot check a dump that is written to standard output";
                 return Err(Failure::usage(message).with_hint("write it to a file with -o FILE"));
             }
-            Some(to) if is_standard(to) => Some(Place::Stdout),
-            Some(path) => {
-                check_file(path)?;
-                let extension = path.extension();
-                let gzip = extension.is_some_and(|e| e.eq_ignore_ascii_case("gz"));
-                Some(Place::File { path, gzip })
-            }
+            Some(to) => Some(DumpFile::new(to)?),
             None => None,
         };
         interrupt::handle();
@@ -96,8 +82,8 @@ impl Redact {
             redact(&self, to)?;
         }
         let written = match to {
-            Some(Place::Stdout) => return Ok(Exit::Done),
-            Some(Place::File { path, .. }) => path,
+            Some(DumpFile::Stdout) => return Ok(Exit::Done),
+            Some(DumpFile::File { path, .. }) => path,
             None => &self.dump,
         };
         if self.check {
@@ -108,18 +94,15 @@ impl Redact {
     }
 }
 
-fn redact(job: &Redact, to: &Place<'_>) -> Result<()> {
-    if *to == Place::Stdout && io::stdout().is_terminal() {
-        let message = "a dump cannot be written to a terminal";
-        return Err(Failure::usage(message).with_hint("write it to a file with -o FILE"));
-    }
+fn redact(job: &Redact, to: &DumpFile<'_>) -> Result<()> {
+    to.check_terminal()?;
     let meter = Meter::new(job.progress, &job.dump);
     let input = |e| Failure::input(&job.dump, &e);
     let source = Source::open(&job.dump).map_err(input)?;
     let redaction = Redaction::new(&source, rules(job)).map_err(input)?;
     let mut done = Redacted::default();
     let mut refused = false;
-    let mut write = |out: &mut (dyn Write + Send)| {
+    let written = to.write(Durability::Usual, |out| {
         done = redaction.write(out, &meter)?;
         refused = job.strict && done.warnings.iter().any(|w| w.partial);
         // If this closure returns an error, the output file never appears under its final name.
@@ -128,30 +111,12 @@ fn redact(job: &Redact, to: &Place<'_>) -> Result<()> {
         } else {
             Ok(())
         }
-    };
-    let (place, written) = match to {
-        Place::Stdout => {
-            let mut out = io::BufWriter::new(io::stdout());
-            let written = write(&mut out).and_then(|()| out.flush());
-            ("standard output".to_owned(), written)
-        }
-        Place::File { path, gzip: false } => {
-            (path.display().to_string(), write::replace(path, write))
-        }
-        Place::File { path, gzip: true } => {
-            let written = write::replace(path, |out| {
-                let mut blocks = GzipBlocks::new(out);
-                write(&mut blocks)?;
-                blocks.finish().map(drop)
-            });
-            (path.display().to_string(), written)
-        }
-    };
+    });
     drop(meter);
     inputs::exit_if_changed();
     match written {
         Err(_) if refused => return Err(messages::damaged_failure(&job.dump.display())),
-        written => written.map_err(|e| write::failed(&place, &e))?,
+        written => written.map_err(|e| write::failed(to, &e))?,
     }
     messages::print_input_warnings(&job.dump, &done.warnings, job.progress);
     Ok(())

@@ -36,6 +36,8 @@ pub struct Source {
     warnings: Vec<Warning>,
     /// True if the bytes are a copy, because the file is compressed or has segments.
     unpacked: bool,
+    /// True if the bytes are joined from a dump and the segments beside it.
+    is_joined: bool,
     /// The stamp of the file on the disk, compressed or not, combined with the stamps of its segments.
     stamp: Option<Stamp>,
 }
@@ -213,7 +215,7 @@ impl Source {
         }
         self.file_bytes = file_bytes as u64;
         self.bytes = bytes;
-        self.unpacked = true;
+        (self.unpacked, self.is_joined) = (true, true);
         self.warnings.extend(warnings);
         Ok(())
     }
@@ -259,6 +261,7 @@ impl Source {
                     partial: true,
                 }],
                 unpacked: false,
+                is_joined: false,
                 stamp: None,
             },
         }
@@ -275,6 +278,7 @@ impl Source {
             path,
             warnings: Vec::new(),
             unpacked: false,
+            is_joined: false,
             stamp: None,
         };
         let layers = gzip_layers(&source)?;
@@ -357,6 +361,11 @@ impl Source {
     /// pipes, bytes in memory, and dumps after the first in a file.
     pub(crate) const fn file_stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref()
+    }
+
+    /// Returns true if the bytes are joined from a dump and the segments beside it.
+    pub(crate) const fn is_joined(&self) -> bool {
+        self.is_joined
     }
 
     /// Returns the first damage that was found when the file was opened.

@@ -196,9 +196,14 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
         warnings.push(Warning::new(&flaw));
     }
     link(context, plan, &pinned, &mut scanned, split, &map)?;
-    let roots = std::mem::take(&mut scanned.roots);
+    let mut roots = std::mem::take(&mut scanned.roots);
     let is_incomplete = context.outline.is_cut_off() || !scanned.warnings.is_empty();
-    warnings.extend(implicit_refs::without_roots(&roots, is_incomplete));
+    if context.outline.has_repaired_roots() {
+        // The warning about the repair mentions the roots.
+        implicit_refs::name_added_roots(classes, &mut roots);
+    } else {
+        warnings.extend(implicit_refs::without_roots(&roots, is_incomplete));
+    }
     let all_classes = is_incomplete || roots.is_empty();
     let resolve = |id: u64| {
         NumberTargets {

@@ -81,6 +81,15 @@ pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warni
     Some(Warning::new(&flaw))
 }
 
+/// Gives the GC roots that a repair added the kind that classes have if GC roots are missing. The format of dumps has
+/// no such kind, so the repair writes them as roots of unknown kind.
+pub(crate) fn name_added_roots(classes: &Classes, roots: &mut [Root]) {
+    let of_classes = roots
+        .iter_mut()
+        .filter(|root| root.kind == RootKind::Unknown && classes.by_id(root.id).is_some());
+    of_classes.for_each(|root| root.kind = RootKind::LoadedClass);
+}
+
 /// Returns the references that no record contains, from threads to local variables and from loaders to classes, sorted.
 /// Also returns the objects that roots hold, each with its first kind of root.
 pub(crate) fn implicit_references(

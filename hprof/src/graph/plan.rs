@@ -278,8 +278,8 @@ impl Plan {
 }
 
 /// Reads the class records up to the first object. In nearly every dump these are all of them.
-fn leading_classes(
-    source: &Source,
+pub(crate) fn leading_classes(
+    source: &[u8],
     id_size: usize,
     segments: &[Segment],
 ) -> (Vec<ClassDump>, usize) {

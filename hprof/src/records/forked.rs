@@ -8,7 +8,7 @@ use crate::ids::ObjectId;
 use crate::records::classes::Class;
 use crate::records::record::{Kind, LoadClass};
 
-/// Prefix of the text in which the child records the layout of its JVM. The text is the first name of the dump.
+/// Prefix of the text in which the child records the layout of its JVM. The text is the first name of the dump, or the second name of a repaired dump.
 const RECORDED: &str = "heapdiff forked dump: ids are sums of object sizes, ";
 /// The id of the first class in forked dumps without a recorded layout. Earlier agents wrote such dumps.
 const FIRST_ID: u64 = 0x7_0000_0000;

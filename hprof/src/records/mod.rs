@@ -34,6 +34,7 @@ mod modified_utf8;
 pub(crate) mod outline;
 pub(crate) mod reader;
 pub(crate) mod record;
+pub(crate) mod repaired;
 pub(crate) mod walk;
 
 pub use classes::{Class, Classes, Field, Reference, Static};

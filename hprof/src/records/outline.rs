@@ -12,6 +12,7 @@ use crate::records::forked::Recorded;
 use crate::records::missing_length;
 use crate::records::modified_utf8;
 use crate::records::record::{self, FrameRecord, Header, LoadClass, tag};
+use crate::records::repaired::Repaired;
 
 /// If the length of a record differs from that in its header, the dump is damaged. There is one exception: in dumps of
 /// very old JVMs, the length of a heap dump record may have overflowed its 32 bits.
@@ -75,7 +76,12 @@ pub(crate) struct Outline {
     live: HashMap<u32, (u64, u64)>,
     /// The layout that a forked child recorded.
     pub(crate) recorded: Option<Recorded>,
+    /// The mark of a repair, and the id of the name that contains it.
+    pub(crate) repaired: Option<(u64, Repaired)>,
 }
+
+/// Number of names at the start of a dump that can be marks of heapdiff ([`Recorded`], [`Repaired`]).
+pub(crate) const MARKS: usize = 2;
 
 /// The first bytes of every dump.
 pub(crate) const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
@@ -268,6 +274,8 @@ impl Outline {
         let end = bytes.len() as u64;
         out.warnings
             .extend(flaw.map(|flaw| Warning::at(end, &flaw)));
+        let repaired = out.repaired.map(|(_, repaired)| Flaw::Repaired(repaired));
+        out.warnings.extend(repaired.as_ref().map(Warning::new));
         out
     }
 
@@ -297,8 +305,10 @@ impl Outline {
         match tag {
             tag::UTF8 => {
                 if let Ok((text, id)) = record::id(id_size)(body) {
-                    if self.names.is_empty() {
-                        self.recorded = Recorded::parse(id, text);
+                    if self.names.len() < MARKS {
+                        self.recorded = self.recorded.or_else(|| Recorded::parse(id, text));
+                        let repaired = || Some((id, Repaired::parse(text)?));
+                        self.repaired = self.repaired.or_else(repaired);
                     }
                     self.names.insert(id, (end - text.len(), text.len() as u32));
                 }
@@ -360,7 +370,12 @@ impl Outline {
 
     /// True if the end of the heap is missing. It may have contained GC roots.
     pub(crate) const fn is_cut_off(&self) -> bool {
-        self.is_heap_cut_off || !self.complete
+        self.is_heap_cut_off || !self.complete || self.has_repaired_roots()
+    }
+
+    /// True if a repair made all classes GC roots, because GC roots may be missing.
+    pub(crate) const fn has_repaired_roots(&self) -> bool {
+        matches!(&self.repaired, Some((_, repaired)) if repaired.lacks_roots())
     }
 
     /// Returns the data about classes that the hprof agent reports; empty for other dumps.

@@ -153,6 +153,7 @@ impl Survey {
         let outline = Outline::read_to(bytes, header, 0, end);
         let mut names: HashSet<u64> = outline.loads.iter().map(|l| l.name).collect();
         names.extend(outline.recorded.map(|recorded| recorded.name));
+        names.extend(outline.repaired.map(|(name, _)| name));
         for frame in frames.iter().take_while(|frame| frame.at < end) {
             names.extend(frame_names(&bytes[frame.start..frame.end], id_size));
         }
