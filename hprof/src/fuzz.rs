@@ -12,6 +12,7 @@ use crate::dominators::{Node, Thresholds};
 use crate::records::outline::{Next, Outline, RECORD_HEAD, TopLevel};
 use crate::records::record;
 use crate::redaction::{Redaction, Rules};
+use crate::repair::Repair;
 use crate::{ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 
 /// Runs all parallel passes on this thread from now on. For small inputs, waking other threads takes several times as
@@ -143,6 +144,33 @@ pub fn redaction(bytes: &[u8]) {
     };
     let again = Histogram::from_source(redacted, &Options::default(), &Silent);
     assert!(again.is_ok_and(|again| again.totals() == whole.totals()));
+}
+
+/// Repairs a dump. The result must be whole, and must have the same objects.
+pub fn repair(bytes: &[u8]) {
+    let source = Source::from_bytes(bytes.to_vec());
+    let Ok(repair) = Repair::new(&source, &Silent) else {
+        return;
+    };
+    let mut out = Vec::new();
+    let written = repair.write(&mut out, &Silent);
+    assert_eq!(written.ok(), Some(out.len() as u64));
+    if !repair.is_needed() {
+        assert!(out == *source, "a whole dump was changed");
+        return;
+    }
+    let repaired = Source::from_bytes(out);
+    let Ok(again) = Repair::new(&repaired, &Silent) else {
+        panic!("the repaired dump cannot be read");
+    };
+    assert!(!again.is_needed(), "{:?}", again.warnings());
+    let damaged = Histogram::from_source(source, &Options::default(), &Silent);
+    let whole = Histogram::from_source(repaired, &Options::default(), &Silent);
+    let (Ok(damaged), Ok(whole)) = (damaged, whole) else {
+        panic!("a dump cannot be read");
+    };
+    assert!(whole.totals() == damaged.totals(), "other objects");
+    assert!(whole.warnings().iter().any(|w| w.partial), "no warning");
 }
 
 /// Runs the whole analysis, and then one query of each kind about the first objects. The fuzz input also determines

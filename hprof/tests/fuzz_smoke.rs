@@ -13,6 +13,7 @@ fn no_input_does_harm() {
             ("histogram", hprof::fuzz::histogram),
             ("snapshot", hprof::fuzz::snapshot),
             ("redaction", hprof::fuzz::redaction),
+            ("repair", hprof::fuzz::repair),
         ],
         20,
     );

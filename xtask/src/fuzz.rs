@@ -12,12 +12,13 @@ use anyhow::{Context, Result, ensure};
 use heapdiff_lab::run;
 
 /// The targets in `fuzz/`.
-const TARGETS: [&str; 11] = [
+const TARGETS: [&str; 12] = [
     "outline",
     "gzip",
     "segments",
     "histogram",
     "redaction",
+    "repair",
     "snapshot",
     "diff",
     "kept",

@@ -80,9 +80,6 @@ pub(crate) struct Outline {
     pub(crate) repaired: Option<(u64, Repaired)>,
 }
 
-/// Number of names at the start of a dump that can be marks of heapdiff ([`Recorded`], [`Repaired`]).
-pub(crate) const MARKS: usize = 2;
-
 /// The first bytes of every dump.
 pub(crate) const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
 
@@ -305,7 +302,9 @@ impl Outline {
         match tag {
             tag::UTF8 => {
                 if let Ok((text, id)) = record::id(id_size)(body) {
-                    if self.names.len() < MARKS {
+                    // Marks of heapdiff come before all other names.
+                    let marks = [self.recorded.is_some(), self.repaired.is_some()];
+                    if self.names.len() == marks.iter().filter(|&&is_marked| is_marked).count() {
                         self.recorded = self.recorded.or_else(|| Recorded::parse(id, text));
                         let repaired = || Some((id, Repaired::parse(text)?));
                         self.repaired = self.repaired.or_else(repaired);

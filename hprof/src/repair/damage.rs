@@ -11,7 +11,7 @@ use crate::graph::plan::leading_classes;
 use crate::progress::Progress;
 use crate::records::classes::Classes;
 use crate::records::forked::Recorded;
-use crate::records::outline::{MARKS, Next, Outline, RECORD_HEAD, TopLevel, TopRecord};
+use crate::records::outline::{Next, Outline, RECORD_HEAD, TopLevel, TopRecord};
 use crate::records::record::{self, Header, tag};
 use crate::records::repaired::Repaired;
 use crate::records::walk::Damage;
@@ -67,6 +67,7 @@ impl DumpSurvey {
             heap: Heap::default(),
             names: 0,
             mark_at: header.end,
+            is_forked: false,
             earlier: None,
             next_dump: None,
             warnings: outline.warnings.clone(),
@@ -114,6 +115,8 @@ struct DumpReader<'a> {
     names: usize,
     /// The offset at which the output has the mark.
     mark_at: usize,
+    /// True if a forked child of the agent wrote the dump.
+    is_forked: bool,
     /// The mark of an earlier repair.
     earlier: Option<Repaired>,
     next_dump: Option<usize>,
@@ -270,12 +273,14 @@ impl DumpReader<'_> {
         let Ok((text, id)) = record::id(self.header.id_size)(body) else {
             return self.leave_out(record.at..record.end);
         };
-        if self.names < MARKS {
-            if Recorded::parse(id, text).is_some() {
+        // Marks of heapdiff come before all other names.
+        if self.names == usize::from(self.is_forked) + usize::from(self.earlier.is_some()) {
+            if !self.is_forked && Recorded::parse(id, text).is_some() {
+                self.is_forked = true;
                 self.mark_at = record.end;
-            }
-            if let Some(repaired) = Repaired::parse(text) {
-                self.earlier = self.earlier.or(Some(repaired));
+            } else if let Some(repaired) = Repaired::parse(text).filter(|_| self.earlier.is_none())
+            {
+                self.earlier = Some(repaired);
                 self.changes.remove(record.at..record.end);
             }
         }
