@@ -8,7 +8,7 @@ use hprof::bytes::GzipBlocks;
 
 use crate::failure::{Failure, Result};
 use crate::job::check_file;
-use crate::write::{self, Durability};
+use crate::write::{self, Kind};
 
 /// The destination of a dump.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl<'a> DumpFile<'a> {
     /// Writes a dump. If `write` returns an error, the file never appears under its name.
     pub(crate) fn write(
         &self,
-        durability: Durability,
+        kind: Kind,
         write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
     ) -> io::Result<()> {
         match self {
@@ -59,8 +59,8 @@ impl<'a> DumpFile<'a> {
                 let mut out = io::BufWriter::new(io::stdout());
                 write(&mut out).and_then(|()| out.flush())
             }
-            Self::File { path, gzip: false } => write::replace_file(path, durability, write),
-            Self::File { path, gzip: true } => write::replace_file(path, durability, |out| {
+            Self::File { path, gzip: false } => write::replace_file(path, kind, write),
+            Self::File { path, gzip: true } => write::replace_file(path, kind, |out| {
                 let mut blocks = GzipBlocks::new(out);
                 write(&mut blocks)?;
                 blocks.finish().map(drop)

@@ -134,22 +134,23 @@ pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
-    replace_file(path, Durability::Usual, write)
+    replace_file(path, Kind::Report, write)
 }
 
-/// Whether a file survives a power failure.
+/// The kind of a file that heapdiff writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Durability {
-    /// The system writes the file to the disk at some later time.
-    Usual,
-    /// The content of the file is on the disk before the file gets its name.
-    Synced,
+pub(crate) enum Kind {
+    /// A file that can be made again. It has the permissions that any new file gets.
+    Report,
+    /// A heap dump with all contents, like the dumps of a JVM: only its owner can read it. Its content is on the disk
+    /// before it gets its name, because users may delete the original dump.
+    Dump,
 }
 
-/// Like [`replace`], with a choice of durability.
+/// Like [`replace`], for a file of any kind.
 pub(crate) fn replace_file(
     path: &Path,
-    durability: Durability,
+    kind: Kind,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
@@ -161,13 +162,14 @@ pub(crate) fn replace_file(
     }
     // If `path` is a link, its target is replaced and the link stays.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let (unfinished, mut file) =
-        Unfinished::new(|| create_temporary(path).map(|file| (file.path().to_path_buf(), file)))?;
+    let (unfinished, mut file) = Unfinished::new(|| {
+        create_temporary(path, kind).map(|file| (file.path().to_path_buf(), file))
+    })?;
     let mut out = io::BufWriter::new(file.as_file_mut());
     let written = write(&mut out).and_then(|()| out.flush());
     drop(out);
     written?;
-    if durability == Durability::Synced {
+    if kind == Kind::Dump {
         file.as_file().sync_all()?;
     }
     if let Ok(meta) = fs::metadata(path) {
@@ -179,15 +181,18 @@ pub(crate) fn replace_file(
     Ok(())
 }
 
-/// Creates a file beside `path`. It has the permissions that any new file gets.
-fn create_temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+/// Creates a file beside `path`.
+fn create_temporary(path: &Path, kind: Kind) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(UNFINISHED);
+    // A temporary file can be read by its owner only, unless this is changed.
     #[cfg(unix)]
-    {
+    if kind == Kind::Report {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
+    #[cfg(not(unix))]
+    let _ = kind;
     let file = builder.tempfile_in(folder_of(path))?;
     // The lock tells `index clean` that the file is being written.
     let _ = file.as_file().try_lock();

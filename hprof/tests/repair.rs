@@ -280,7 +280,9 @@ fn compressed_dumps_are_repaired() {
         let mut repaired = 0;
         for end in (packed.len() / 2..packed.len()).step_by(7) {
             if let Some(whole) = check(&packed[..end]) {
-                assert!(whole.repaired.parts == 1, "{:?}", whole.repaired);
+                // Between two blocks, the compressed data is not damaged.
+                let parts = whole.repaired.parts;
+                assert!(parts == 1 || gzip != Gzip::Plain && parts == 0);
                 repaired += 1;
             }
         }

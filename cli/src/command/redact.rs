@@ -19,7 +19,7 @@ use crate::inputs;
 use crate::interrupt;
 use crate::messages;
 use crate::progress::{Meter, Wanted};
-use crate::write::{self, Durability};
+use crate::write::{self, Kind};
 
 const HELP: &str = "\
 Examples:
@@ -102,7 +102,7 @@ fn redact(job: &Redact, to: &DumpFile<'_>) -> Result<()> {
     let redaction = Redaction::new(&source, rules(job)).map_err(input)?;
     let mut done = Redacted::default();
     let mut refused = false;
-    let written = to.write(Durability::Usual, |out| {
+    let written = to.write(Kind::Report, |out| {
         done = redaction.write(out, &meter)?;
         refused = job.strict && done.warnings.iter().any(|w| w.partial);
         // If this closure returns an error, the output file never appears under its final name.

@@ -17,7 +17,7 @@ use crate::inputs;
 use crate::interrupt;
 use crate::messages;
 use crate::progress::{Meter, Wanted};
-use crate::write::{self, Durability};
+use crate::write::{self, Kind};
 
 const HELP: &str = "\
 Examples:
@@ -60,7 +60,7 @@ impl RepairArgs {
         let mut bytes = 0;
         // A reader of standard output needs the dump in any case.
         if repair.is_needed() || to == DumpFile::Stdout {
-            let written = to.write(Durability::Synced, |out| {
+            let written = to.write(Kind::Dump, |out| {
                 bytes = repair.write(out, &meter)?;
                 Ok(())
             });

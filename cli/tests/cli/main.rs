@@ -20,6 +20,8 @@ mod overwrite;
 mod push;
 mod push_tls;
 mod queries;
+#[cfg(unix)]
+mod repair;
 mod schema;
 mod segments;
 mod support;

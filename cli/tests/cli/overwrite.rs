@@ -141,6 +141,7 @@ fn no_output_replaces_an_input_of_the_command_line() {
             "mapping.txt",
         ),
         ("redact BEFORE -o BEFORE --force", BEFORE),
+        ("repair cut.hprof -o cut.hprof --force", "cut.hprof"),
         ("agent --agent agent.so -o agent.so", "agent.so"),
         (
             "dump 2147483647 --fork --agent agent.so -o agent.so --force",
@@ -210,6 +211,7 @@ fn dumps_recordings_and_traces_are_replaced_only_with_force() {
         for command in [
             "summarize BEFORE",
             "redact BEFORE",
+            "repair BEFORE",
             "histo BEFORE --format json",
             "BEFORE BEFORE --format md",
             "trace info young.db --format json",

@@ -276,6 +276,20 @@ fn no_gate_passes_if_segments_are_not_read() {
 }
 
 #[test]
+fn a_repaired_dump_is_the_merged_dump() {
+    let place = Place::new();
+    let (out, err) = place.ends(0, &["repair", "b.hprof.p1", "-o", "y.hprof"]);
+    assert!(
+        out.contains("missing nothing") && err.contains(NOTE),
+        "{out} {err}"
+    );
+    assert!(fs::read(place.at("y.hprof")).expect("a dump") == place.whole);
+    for output in ["b.hprof", "b.hprof.p0"] {
+        place.ends(2, &["repair", "b.hprof", "-o", output, "--force"]);
+    }
+}
+
+#[test]
 fn a_redacted_dump_is_complete_and_no_segment_is_overwritten() {
     let place = Place::new();
     let (_, err) = place.ends(0, &["redact", "b.hprof.p0", "-o", "redacted.hprof"]);
