@@ -91,7 +91,12 @@ fn message(dump: &Path, to: &DumpFile<'_>, repair: &Repair<'_>, bytes: u64) -> S
     let dump = dump.display().to_string();
     let dump = printable(&dump);
     if !repair.is_needed() {
-        return format!("{dump} is complete: nothing to repair\n");
+        // The mark of an earlier repair leads to such a warning.
+        return if repair.warnings().iter().any(|warning| warning.partial) {
+            format!("{dump} was repaired before: nothing more to repair\n")
+        } else {
+            format!("{dump} is complete: nothing to repair\n")
+        };
     }
     let to = to.to_string();
     let mut text = format!("{dump}: wrote {} ({})\n", printable(&to), Size(bytes));
@@ -100,7 +105,15 @@ fn message(dump: &Path, to: &DumpFile<'_>, repair: &Repair<'_>, bytes: u64) -> S
         return text;
     }
     let repaired = repair.repaired();
-    let sections = [("missing", missing(repaired)), ("added", added(repaired))];
+    let mut effects = Vec::new();
+    if repaired.lacks_roots() {
+        effects.push("objects held only by stack frames or JNI count as unreachable".to_owned());
+    }
+    let sections = [
+        ("missing", missing(repaired)),
+        ("added", added(repaired)),
+        ("effect", effects),
+    ];
     for (title, lines) in sections {
         for (number, line) in lines.iter().enumerate() {
             let title = if number == 0 { title } else { "" };
@@ -149,12 +162,7 @@ fn added(repaired: &Repaired) -> Vec<String> {
         let threads = counted(repaired.thread_roots, "thread");
         lines.push(format!("GC roots for {threads} that were alive"));
     }
-    if repaired.lacks_roots() {
-        lines.push(
-            "objects held only by stack frames or JNI count as unreachable in all programs"
-                .to_owned(),
-        );
-    }
+    lines.push("a record that ends the dump, if there was none".to_owned());
     lines.push("a mark, from which heapdiff warns that parts are missing".to_owned());
     lines
 }

@@ -75,7 +75,10 @@ fn all_outputs_have_the_same_content() {
     assert!(testdata::dumps::unpacked(&at("whole.hprof.gz")) == whole);
     // If nothing is missing, standard output is a copy, and no file is written.
     let (out, err) = ends(folder.path(), 0, "repair whole.hprof -o -");
-    assert!(out == whole && err.contains("nothing to repair"), "{err}");
+    assert!(
+        out == whole && err.contains("nothing more to repair"),
+        "{err}"
+    );
     ends(folder.path(), 0, "repair whole.hprof -o none.hprof");
     assert!(!at("none.hprof").exists());
 }

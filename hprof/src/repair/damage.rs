@@ -96,6 +96,8 @@ struct Heap {
     closed: bool,
     /// True if records of the heap are damaged, or if its end is missing.
     damaged: bool,
+    /// True if the output has a heap record.
+    is_written: bool,
     /// True if the output needs an end record after the heap.
     needs_end: bool,
     /// True if the output has all records of the heap.
@@ -198,6 +200,7 @@ impl DumpReader<'_> {
             self.rewrite_heap(record, end);
             self.heap.needs_end = true;
         } else {
+            self.heap.is_written = true;
             self.heap.needs_end = !is_whole_heap;
         }
     }
@@ -218,6 +221,7 @@ impl DumpReader<'_> {
         let limits = (PIECE, u32::MAX as usize);
         for (part, is_written) in heap::parts(bytes, (record.start, end), id_size, limits) {
             if is_written {
+                self.heap.is_written = true;
                 let head = segment_head(time, part.len());
                 self.changes.insert(part.start, &head);
             } else {
@@ -333,6 +337,11 @@ impl DumpReader<'_> {
             self.repaired.class_roots += added.classes;
             self.repaired.thread_roots += added.threads;
             self.changes.insert(at, &added.records);
+            self.heap.is_written |= !added.records.is_empty();
+        }
+        if !self.heap.is_written {
+            // A dump without a heap record cannot be read.
+            self.changes.insert(at, &segment_head([0; 4], 0));
         }
         if self.heap.needs_end {
             self.changes.insert(at, &END);
