@@ -6,9 +6,11 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod onset;
+mod reach;
 mod series;
 mod slope;
 
 pub use onset::onset;
+pub use reach::{Outlook, Reach, Rise, Rising};
 pub use series::{Course, Trend, last_step_percent};
 pub use slope::{LEAST_POINTS, Slope, Z95};

@@ -1,0 +1,293 @@
+//! Extrapolates a rising series to a limit.
+//!
+//! The series is the used heap after each full GC, or the reachable bytes of each dump. The limit is the maximum heap.
+
+use crate::series::Course;
+use crate::slope::{LEAST_POINTS, Slope, Z95};
+
+/// Maximum number of points used. If there are more, each point is the median of a group.
+const MOST_POINTS: usize = 128;
+/// Maximum number of groups into which the points are divided to measure how much the rate varies.
+const GROUPS: usize = 9;
+/// 97.5 % quantiles of Student's t distribution, for 1 to 7 degrees of freedom.
+const T95: [f64; 7] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365];
+/// The rates of two halves differ only if they differ by more than the whole rate divided by this.
+const RATE_PART: f64 = 8.0;
+/// A series grows only if it grew by more than the limit divided by this.
+const LIMIT_PART: f64 = 1000.0;
+/// The end must be higher than the series before it by the growth divided by this.
+const HIGH_PART: f64 = 32.0;
+/// Number of medians that are classified, as in the ranking of a trace.
+const PARTS: usize = 8;
+/// Factor from the median of absolute deviations to the standard deviation of a normal distribution.
+const MAD: f64 = 1.4826;
+
+/// The state of a series at its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rising {
+    /// The series still rises: the 95 % interval of its slope is above zero.
+    Yes,
+    /// The series does not rise, or its slope may be zero, or the series rose and then stayed level.
+    No,
+}
+
+/// A rise at the end of a series.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Rise {
+    /// The state at the end of the series.
+    pub rising: Rising,
+    /// Time of the first point used. Earlier points have another slope, such as those of a warm-up.
+    pub since: f64,
+    /// Slope since then.
+    pub slope: Slope,
+    /// Level at the end of the series, without noise.
+    pub level: f64,
+    /// Time of the last point.
+    end: f64,
+    /// Standard deviation of the points around the line.
+    scatter: f64,
+    /// Standard deviation of the growth in one unit of time, and the quantile for its degrees of freedom.
+    drift: f64,
+    quantile: f64,
+    span: f64,
+    /// Slope of the second half minus that of the first half.
+    bend: f64,
+}
+
+/// The time at which a series reaches a limit, in units of time after the last point of the series.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Reach {
+    /// The estimate.
+    pub at: f64,
+    /// The 95 % interval.
+    pub ci95: [f64; 2],
+}
+
+/// The result of an extrapolation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Outlook {
+    /// The series does not reach the limit at the measured rate.
+    NoEnd,
+    /// The series rises, but its rate varies so much that the interval has no end.
+    Irregular,
+    /// The series reaches the limit.
+    Reaches(Reach),
+}
+
+impl Rise {
+    /// Fits a line to the end of a series of (time, figure), in order of time. Returns `None` for fewer than
+    /// [`LEAST_POINTS`] different times.
+    ///
+    /// Only the last part with an even slope is used: as long as the slopes of both halves differ significantly, the
+    /// first quarter of the points is discarded. This removes a warm-up and the time before a leak began.
+    ///
+    /// Cost: `n² log n` for at most 128 points.
+    #[must_use]
+    pub fn fit(points: &[(f64, f64)]) -> Option<Self> {
+        let all = reduced(points);
+        if all.len() < LEAST_POINTS || !all.windows(2).all(|w| w[1].0 > w[0].0) {
+            return None;
+        }
+        let used = even_part(&all);
+        let slope = Slope::fit(used)?;
+        let [low, _] = slope.ci95?;
+        let (first, last) = (used.first()?, used.last()?);
+        let offsets: Vec<f64> = used.iter().map(|p| p.1 - slope.slope * p.0).collect();
+        let middle = median(&offsets);
+        let scatter = MAD * median_of(offsets.iter().map(|o| (o - middle).abs()));
+        // The level is that of the last quarter, in case the series is not quite straight.
+        let tail = (used.len() / 4).max(3).min(used.len());
+        let level = median(&offsets[used.len() - tail..]) + slope.slope * last.0;
+        let (drift, quantile) = variation(used, slope.slope);
+        let rises = low > 0.0
+            && has_new_high(&all, slope.slope * (last.0 - first.0))
+            && !has_ended(used, slope.slope);
+        Some(Self {
+            rising: if rises { Rising::Yes } else { Rising::No },
+            since: first.0,
+            slope,
+            level,
+            end: last.0,
+            scatter,
+            drift,
+            quantile,
+            span: last.0 - first.0,
+            bend: bend(used),
+        })
+    }
+
+    /// Returns the time at which the series reaches a limit at the measured rate.
+    ///
+    /// The interval contains the error of the slope and the noise of the points. It also contains the variation of the
+    /// rate: growth in equal parts of the time varies, and so will growth until the limit.
+    #[must_use]
+    pub fn reach(&self, limit: f64) -> Outlook {
+        let rate = self.slope.slope;
+        if self.rising == Rising::No || rate * self.span < limit / LIMIT_PART {
+            return Outlook::NoEnd;
+        }
+        let left = (limit - self.level).max(0.0);
+        let at = left / rate;
+        let varied = self.drift * self.quantile * (1.0 / self.span + 1.0 / at.max(1.0)).sqrt();
+        let [low, high] = self.slope.ci95.unwrap_or([rate, rate]);
+        // If the rate changes evenly, its mean until the limit differs from the measured one by this.
+        let bend = self.bend * (1.0 + (at / self.span).min(2.0));
+        let slowest = rate - varied.max(rate - low) + bend.min(0.0);
+        let fastest = rate + varied.max(high - rate) + bend.max(0.0);
+        let noise = Z95 * self.scatter;
+        if slowest <= 0.0 {
+            return Outlook::Irregular;
+        }
+        Outlook::Reaches(Reach {
+            at,
+            ci95: [
+                ((left - noise) / fastest).max(0.0),
+                (left + noise) / slowest,
+            ],
+        })
+    }
+
+    /// Returns the time of the last point.
+    #[must_use]
+    pub const fn end(&self) -> f64 {
+        self.end
+    }
+}
+
+/// Returns at most [`MOST_POINTS`] finite points. More points are divided into groups, and each group becomes the
+/// median of its times and figures.
+fn reduced(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let finite = |p: &&(f64, f64)| p.0.is_finite() && p.1.is_finite();
+    let mut all: Vec<(f64, f64)> = points.iter().filter(finite).copied().collect();
+    all.dedup_by(|later, earlier| later.0 <= earlier.0);
+    if all.len() <= MOST_POINTS {
+        return all;
+    }
+    grouped(&all, MOST_POINTS)
+}
+
+fn grouped(points: &[(f64, f64)], groups: usize) -> Vec<(f64, f64)> {
+    let n = points.len();
+    (0..groups.min(n))
+        .map(|i| {
+            let part = &points[i * n / groups.min(n)..(i + 1) * n / groups.min(n)];
+            (
+                median_of(part.iter().map(|p| p.0)),
+                median_of(part.iter().map(|p| p.1)),
+            )
+        })
+        .collect()
+}
+
+/// Returns the last part of the points in which the slope is even. As long as the first half or the first quarter has
+/// another slope than the rest, the first quarter is discarded.
+fn even_part(points: &[(f64, f64)]) -> &[(f64, f64)] {
+    let mut part = points;
+    while part.len() >= 2 * LEAST_POINTS {
+        let n = part.len();
+        let is_even = [n / 2, n / 4].into_iter().all(|at| {
+            let (early, late) = part.split_at(at);
+            early.len() < LEAST_POINTS || !differ(early, late)
+        });
+        if is_even {
+            break;
+        }
+        part = &part[n.div_ceil(4).min(n - LEAST_POINTS)..];
+    }
+    part
+}
+
+/// Returns true if two neighbouring parts have different slopes: their 95 % intervals are apart, and the difference
+/// exceeds the variation of the rate. Without the second condition, random bursts would look like a change.
+fn differ(early: &[(f64, f64)], late: &[(f64, f64)]) -> bool {
+    let fit = |part: &[(f64, f64)]| Slope::fit(part).and_then(|s| Some((s.slope, s.ci95?)));
+    let (Some((a, [a_low, a_high])), Some((b, [b_low, b_high]))) = (fit(early), fit(late)) else {
+        return false;
+    };
+    let (drift, quantile) = variation(late, b);
+    let span = |part: &[(f64, f64)]| part[part.len() - 1].0 - part[0].0;
+    let varied = drift * quantile * (1.0 / span(early) + 1.0 / span(late)).sqrt();
+    // The growth of the early part, because a few steep points at its start do not change its median slope.
+    let mean = (early[early.len() - 1].1 - early[0].1) / span(early);
+    let is_steep = (mean - b).abs() > varied.max(b.abs()) && mean > a_high.max(b_high);
+    let is_apart = a_high < b_low || b_high < a_low;
+    is_steep || is_apart && (a - b).abs() > varied.max(a.abs().max(b.abs()) / RATE_PART)
+}
+
+/// Returns the slope of the second half minus that of the first half.
+fn bend(points: &[(f64, f64)]) -> f64 {
+    let (early, late) = points.split_at(points.len() / 2);
+    match [early, late].map(Slope::fit) {
+        [Some(early), Some(late)] => late.slope - early.slope,
+        _ => 0.0,
+    }
+}
+
+/// Returns the standard deviation of the growth in one unit of time, and the quantile for its degrees of freedom.
+///
+/// A leak that depends on the load grows unevenly, and its deviations add up over time. Deviations that the next group
+/// reverses are noise of single points. They do not add up, so the covariance of neighbouring groups removes them.
+fn variation(points: &[(f64, f64)], slope: f64) -> (f64, f64) {
+    let groups = grouped(points, GROUPS);
+    let steps: Vec<f64> = groups
+        .windows(2)
+        .map(|w| {
+            let time = w[1].0 - w[0].0;
+            (w[1].1 - w[0].1 - slope * time) / time.sqrt()
+        })
+        .collect();
+    let Some(free) = steps.len().checked_sub(1).filter(|free| *free > 0) else {
+        return (f64::INFINITY, T95[0]);
+    };
+    let variance = steps.iter().map(|s| s * s).sum::<f64>() / free as f64;
+    let common = steps.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / free as f64;
+    let adding = (variance + 2.0 * common).max(variance);
+    (adding.sqrt(), T95[free.min(T95.len()) - 1])
+}
+
+/// Returns true if the end of the series is higher than all of the series before it. A series that only returned to an
+/// earlier level, such as a sawtooth, is not evidence of an end.
+fn has_new_high(points: &[(f64, f64)], growth: f64) -> bool {
+    let groups = grouped(points, 2 * PARTS);
+    let Some(((_, last), before)) = groups.split_last() else {
+        return false;
+    };
+    // The group before the last one may have the same level if the series rises in steps.
+    let earlier = &before[..before.len().saturating_sub(1)];
+    let margin = growth / HIGH_PART;
+    earlier.iter().all(|(_, figure)| figure + margin < *last)
+}
+
+/// Returns true if the series rose and then stayed level.
+fn has_ended(points: &[(f64, f64)], rate: f64) -> bool {
+    let n = points.len();
+    let upper = |tail: &[(f64, f64)]| Some(Slope::fit(tail)?.ci95?[1]);
+    let recent = (n / PARTS).max(LEAST_POINTS);
+    if n >= 2 * LEAST_POINTS && upper(&points[n - recent..]).is_some_and(|u| u < rate / 2.0) {
+        return true;
+    }
+    let figures: Vec<(u64, u64)> = grouped(points, PARTS)
+        .iter()
+        .map(|p| (p.0.max(0.0) as u64, p.1.max(0.0) as u64))
+        .collect();
+    // A few level points at the end do not show that growth has ended if the last third still rises.
+    Course::from_points(&figures, 0).trend.has_stopped_growing()
+        && upper(&points[n - n / 3..]).is_none_or(|u| u <= rate / 4.0)
+}
+
+fn median_of(figures: impl Iterator<Item = f64>) -> f64 {
+    median(&figures.collect::<Vec<_>>())
+}
+
+fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match (sorted.len() / 2, sorted.len() % 2) {
+        (0, 0) => 0.0,
+        (half, 1) => sorted[half],
+        (half, _) => f64::midpoint(sorted[half - 1], sorted[half]),
+    }
+}
+
+#[cfg(test)]
+mod tests;
