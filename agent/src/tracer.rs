@@ -19,10 +19,11 @@ use heapdiff_trace::{
 };
 use heapdiff_units::Span;
 
+use crate::cgroup;
 use crate::counters::Counters;
 use crate::counting::Lines;
 use crate::guard::Guard;
-use crate::jvm_stats::{Figures, Invocation, JvmStats};
+use crate::jvm_stats::{Figures, Invocation, JvmStats, largest_heap, runtime};
 use crate::jvmti::calls::{Env, JniError};
 use crate::ledger::Ledger;
 use crate::log::print_line;
@@ -309,6 +310,11 @@ impl Tracing<'_> {
                 Strategy::Class => "class",
             }
             .to_owned(),
+            heap_limit: runtime(env)
+                .and_then(|runtime| largest_heap(env, runtime.get()))
+                .ok()
+                .filter(|bytes| (1..1 << 53).contains(bytes)),
+            container_limit: cgroup::limit(),
         }
     }
 

@@ -160,13 +160,13 @@ pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
 }
 
 /// Prints why gates cannot be decided.
-pub(crate) fn print_undecided_gates(why: &str) {
+pub(crate) fn print_undecided_gates(why: &str, hint: &'static str) {
     error(
         &Failure::bad_input(format!(
             "the gates (--fail-on-...) were not checked: {}",
             heapdiff_report::printable(why)
         ))
-        .with_hint("add --allow-partial to check the gates anyway"),
+        .with_hint(hint),
     );
 }
 

@@ -184,14 +184,28 @@ fn report(job: &Job) -> Result<Exit> {
 
 /// Prints which gates failed. If gates cannot be decided, prints the reason. Returns the exit code of the run.
 fn check_gates(job: &Job, report: &Report) -> Exit {
-    let Report::Diff(diff) = report else {
-        return Exit::Done;
+    let (undecided, outcomes) = match report {
+        Report::Diff(diff) => {
+            let hint = "add --allow-partial to check the gates anyway";
+            (
+                diff.unchecked_gates_reason().map(|why| (why, hint)),
+                &diff.more.outcomes,
+            )
+        }
+        Report::TraceTop(top) => {
+            let undecided = top.more.undecided.as_ref();
+            (
+                undecided.map(|(why, hint)| (&**why, *hint)),
+                &top.more.outcomes,
+            )
+        }
+        _ => return Exit::Done,
     };
-    if let Some(why) = diff.unchecked_gates_reason() {
-        messages::print_undecided_gates(why);
+    if let Some((why, hint)) = undecided {
+        messages::print_undecided_gates(why, hint);
         return Exit::Input;
     }
-    let outcomes = diff.more.outcomes.iter();
+    let outcomes = outcomes.iter();
     let tripped: Vec<&str> = outcomes
         .filter_map(|gate| gate.tripped.as_deref())
         .collect();

@@ -4,9 +4,11 @@ mod by_site;
 mod counts;
 mod export;
 pub(super) mod flame;
+mod gates;
 mod import;
 mod info;
 mod lines;
+mod metrics;
 mod prune;
 mod push;
 pub(super) mod read;
@@ -46,6 +48,8 @@ enum Command {
     Export(export::Export),
     /// Send live bytes by stack to a profile server (Pyroscope or compatible)
     Push(push::Push),
+    /// Print heap, growth and time to OutOfMemoryError as OpenMetrics, for Prometheus
+    Metrics(metrics::Metrics),
     /// Delete old data from a trace
     #[command(alias = "expunge")]
     Prune(prune::Prune),
@@ -62,6 +66,7 @@ impl Trace {
             Command::Samples(args) => report(&args.job()?),
             Command::Export(args) => args.run(),
             Command::Push(args) => args.run(),
+            Command::Metrics(args) => args.run(),
             Command::Prune(args) => args.run(),
             Command::Import(args) => args.run(),
         }

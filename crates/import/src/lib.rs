@@ -139,6 +139,7 @@ impl<'a> Import<'a> {
             options: format!("imported from {}", origin.files.join(", ")),
             interval_bytes: recording.interval.unwrap_or(mean).max(1),
             strategy: heapdiff_trace::RECORDING.to_owned(),
+            ..NewRun::default()
         }
     }
 }

@@ -196,6 +196,13 @@ pub struct TraceTopReport {
     /// count=on). Null if the agent did not count in this part of the run.
     #[schemars(extend("optional" = true))]
     pub lines: Option<CountedLines>,
+    /// Time until the heap after full GCs reaches its limit, in milliseconds after the last tick of the window. Null if
+    /// `heap_after_full_gcs.outlook` is not `ends`. Reports of earlier versions lack the key.
+    #[schemars(extend("optional" = true))]
+    pub oom: Option<Oom>,
+    /// Trend of the used heap after full GCs. Reports of earlier versions lack the key.
+    #[schemars(extend("optional" = true))]
+    pub heap_after_full_gcs: HeapTrendRow,
     /// Notes of the agent in the run, at most the last 50.
     pub notes: Vec<NoteRow>,
 }
@@ -203,6 +210,42 @@ pub struct TraceTopReport {
 impl TraceTopReport {
     /// The schema's name.
     pub const SCHEMA: &'static str = "heapdiff.trace-top/1";
+}
+
+/// The time at which the heap reaches its limit at the measured rate. Times are counted from the last figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Oom {
+    /// The estimate, in milliseconds.
+    pub at_ms: u64,
+    /// Start of the 95 % interval, in milliseconds.
+    pub from_ms: u64,
+    /// End of the 95 % interval, in milliseconds.
+    pub to_ms: u64,
+}
+
+/// The trend of the used heap after full GCs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HeapTrendRow {
+    /// ends: the heap reaches its limit, see `oom`. no-end: the heap does not reach its limit at the measured rate.
+    /// irregular: the heap grows, but its rate varies so much that the time has no upper bound. no-limit: the heap
+    /// grows, but its limit is unknown. too-few: there are too few full GCs.
+    #[schemars(extend("enum" = ["ends", "no-end", "irregular", "no-limit", "too-few"]))]
+    pub outlook: &'static str,
+    /// Number of full GCs with a known figure. G1's concurrent cycles and major GCs of ZGC count as full GCs.
+    pub full_gcs: u64,
+    /// Start of the growth that was measured, in milliseconds since the run began. Figures before it have another
+    /// slope, such as those of a warm-up. Null with too few full GCs.
+    pub since_uptime_ms: Option<u64>,
+    /// Growth per hour since then, a Theil-Sen estimate. Null with too few full GCs.
+    pub bytes_per_hour: Option<i64>,
+    /// 95 % interval of the growth per hour.
+    pub ci95: Option<[i64; 2]>,
+    /// Size at which the heap is full; null if it is unknown.
+    pub limit_bytes: Option<u64>,
+    /// Source of the limit: the maximum heap of the JVM (heap), the memory limit of its container (container), or
+    /// --heap-limit (option). Null if the limit is unknown.
+    #[schemars(extend("enum" = ["heap", "container", "option", null]))]
+    pub limit: Option<&'static str>,
 }
 
 /// The analyzed part of the run.
@@ -289,6 +332,10 @@ pub struct CandidateRow {
     pub per_work: Option<PerWorkRow>,
     /// True if the candidate grew from the first full GC to the last; null if there were no two full GCs.
     pub grew_across_major: Option<bool>,
+    /// Share of the candidate in the growth of the heap after full GCs, in thousandths. Null if the heap or the candidate
+    /// does not grow, or if live bytes were not compared after full GCs. Reports of earlier versions lack the key.
+    #[schemars(extend("optional" = true))]
+    pub heap_growth_permille: Option<u64>,
     /// The part of the bytes allocated in the window that survived until its end, in thousandths. Null in an imported
     /// recording, because it does not record collected objects.
     pub survival_permille: Option<u64>,

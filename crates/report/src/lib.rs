@@ -22,7 +22,7 @@ mod json;
 pub mod junit;
 mod kept;
 pub mod markdown;
-mod openmetrics;
+pub mod openmetrics;
 pub mod pprof;
 mod printable;
 mod render;

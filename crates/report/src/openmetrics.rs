@@ -16,7 +16,8 @@ use crate::printable::printable;
 /// Maximum number of characters of a label's value. Class names of frameworks may be longer than servers accept.
 const LONGEST: usize = 1024;
 
-type Labels = [(String, String)];
+/// Labels that every metric has.
+pub type Labels = [(String, String)];
 
 /// Writes the metrics of a comparison: the last dump, and the growth.
 pub(crate) fn growth(report: &Report, labels: &Labels, out: &mut dyn Write) -> io::Result<()> {
@@ -48,6 +49,113 @@ pub(crate) fn heap(report: &HeapReport, labels: &Labels, out: &mut dyn Write) ->
     families.one("heap_explained_bytes", help, report.explained_bytes);
     families.suspects(&report.suspects);
     families.end(out)
+}
+
+/// Figures of a run in a trace.
+#[derive(Debug, Default)]
+pub struct TraceMetrics {
+    /// Labels of the run.
+    pub labels: Vec<(&'static str, String)>,
+    /// Time of the last tick, in milliseconds since 1970.
+    pub last_tick_ms: u64,
+    /// Used heap at the last tick.
+    pub heap_used: Option<u64>,
+    /// Size at which the heap is full.
+    pub heap_limit: Option<u64>,
+    /// Number of full GCs.
+    pub full_gcs: u64,
+    /// Growth of the heap after full GCs.
+    pub bytes_per_hour: Option<i64>,
+    /// Time until the heap is full, and its 95 % interval, in milliseconds.
+    pub oom_ms: Option<[u64; 3]>,
+    /// The allocation sites with the worst verdicts.
+    pub sites: Vec<TraceSite>,
+}
+
+/// An allocation site in a trace.
+#[derive(Debug, Default)]
+pub struct TraceSite {
+    /// Rank of the site.
+    pub rank: u64,
+    /// Verdict on the site.
+    pub verdict: &'static str,
+    /// The allocated class.
+    pub class: String,
+    /// The allocating frame.
+    pub place: Option<String>,
+    /// Estimated live bytes, if known.
+    pub live_bytes: Option<u64>,
+    /// Growth per hour.
+    pub bytes_per_hour: i64,
+}
+
+impl TraceMetrics {
+    /// Returns the labels of a run.
+    #[must_use]
+    pub fn labels(pid: u64, host: &str, service: Option<&str>) -> Vec<(&'static str, String)> {
+        let service = service.unwrap_or_default();
+        let all = [
+            ("pid", pid.to_string()),
+            ("host", host.to_owned()),
+            ("service", service.to_owned()),
+        ];
+        all.into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .collect()
+    }
+}
+
+/// Returns the metrics of runs. Each family has a metric of each run for which its figure is known.
+#[must_use]
+pub fn trace_metrics(runs: &[TraceMetrics], labels: &Labels) -> String {
+    let mut families = Families::new(labels);
+    let help = "Time of the last tick, in seconds since 1970.";
+    families.runs(runs, "trace_last_tick_timestamp_seconds", help, |run| {
+        Some(seconds(run.last_tick_ms))
+    });
+    families.runs(
+        runs,
+        "trace_heap_used_bytes",
+        "Used heap at the last tick.",
+        |run| run.heap_used,
+    );
+    let help = "Maximum heap, or the memory limit of the container if it is smaller.";
+    families.runs(runs, "trace_heap_limit_bytes", help, |run| run.heap_limit);
+    let help = "Number of full GCs with a known figure.";
+    families.runs(runs, "trace_full_gcs", help, |run| Some(run.full_gcs));
+    let help = "Growth of the used heap after full GCs, in bytes per hour.";
+    families.runs(runs, "trace_heap_growth_bytes_per_hour", help, |run| {
+        run.bytes_per_hour
+    });
+    for (at, name, help) in [
+        (
+            0,
+            "trace_oom_seconds",
+            "Estimated time from the last tick until the heap is full.",
+        ),
+        (
+            1,
+            "trace_oom_earliest_seconds",
+            "Start of the 95 % interval of trace_oom_seconds.",
+        ),
+        (
+            2,
+            "trace_oom_latest_seconds",
+            "End of the 95 % interval of trace_oom_seconds.",
+        ),
+    ] {
+        families.runs(runs, name, help, |run| {
+            let ms = run.oom_ms.as_ref().and_then(|ms| ms.get(at));
+            ms.map(|ms| seconds(*ms))
+        });
+    }
+    let help = "Estimated live bytes of an allocation site.";
+    families.sites(runs, "trace_site_live_bytes", help, |site| site.live_bytes);
+    let help = "Growth of the live bytes of an allocation site, in bytes per hour.";
+    families.sites(runs, "trace_site_growth_bytes_per_hour", help, |site| {
+        Some(site.bytes_per_hour)
+    });
+    families.text + "# EOF\n"
 }
 
 /// Metric families in their order of output.
@@ -95,6 +203,42 @@ impl Families {
         let grown = suspects.iter().filter(|s| !s.is_from_single_dump());
         let metrics = grown.map(|s| (of(s), s.growth.retained_bytes));
         self.each("suspect_growth_bytes", help, metrics);
+    }
+
+    /// Adds a family with a metric of each run.
+    fn runs<V: std::fmt::Display>(
+        &mut self,
+        runs: &[TraceMetrics],
+        name: &str,
+        help: &str,
+        value: impl Fn(&TraceMetrics) -> Option<V>,
+    ) {
+        let metrics = runs
+            .iter()
+            .filter_map(|run| Some((run.labels.clone(), value(run)?)));
+        self.each(name, help, metrics);
+    }
+
+    /// Adds a family with a metric of each site of each run.
+    fn sites<V: std::fmt::Display>(
+        &mut self,
+        runs: &[TraceMetrics],
+        name: &str,
+        help: &str,
+        value: impl Fn(&TraceSite) -> Option<V>,
+    ) {
+        let all = runs
+            .iter()
+            .flat_map(|run| run.sites.iter().map(move |site| (run, site)));
+        let metrics = all.filter_map(|(run, site)| {
+            let mut labels = run.labels.clone();
+            labels.push(("rank", site.rank.to_string()));
+            labels.push(("verdict", site.verdict.to_owned()));
+            labels.push(("class", site.class.clone()));
+            labels.extend(site.place.clone().map(|place| ("place", place)));
+            Some((labels, value(site)?))
+        });
+        self.each(name, help, metrics);
     }
 
     /// Adds a family with one metric.
@@ -188,6 +332,43 @@ mod tests {
         let mut out = Vec::new();
         heap(report, &[], &mut out).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn each_run_of_a_trace_has_its_metrics() {
+        let run = |pid: u64, oom_ms| TraceMetrics {
+            labels: TraceMetrics::labels(pid, "", Some(HOSTILE)),
+            last_tick_ms: 1500,
+            heap_used: Some(7),
+            bytes_per_hour: Some(-3),
+            oom_ms,
+            sites: vec![TraceSite {
+                rank: 1,
+                verdict: "leak",
+                class: "A".to_owned(),
+                place: Some(HOSTILE.to_owned()),
+                live_bytes: None,
+                bytes_per_hour: 5,
+            }],
+            ..TraceMetrics::default()
+        };
+        let text = trace_metrics(&[run(1, None), run(2, Some([2000, 1000, 3500]))], &[]);
+        let metrics = parsed(&text);
+        let values = |name: &str| -> Vec<&str> {
+            let name = format!("heapdiff_{name}");
+            let named = metrics.iter().filter(|m| m.0 == name);
+            named.map(|m| &*m.2).collect()
+        };
+        assert_eq!(
+            values("trace_last_tick_timestamp_seconds"),
+            ["1.500", "1.500"]
+        );
+        assert_eq!(values("trace_heap_growth_bytes_per_hour"), ["-3", "-3"]);
+        assert_eq!(values("trace_oom_seconds"), ["2.000"]);
+        assert_eq!(values("trace_oom_latest_seconds"), ["3.500"]);
+        assert_eq!(values("trace_site_growth_bytes_per_hour"), ["5", "5"]);
+        assert!(values("trace_site_live_bytes").is_empty());
+        assert!(values("trace_heap_limit_bytes").is_empty());
     }
 
     /// Name, labels and value of a metric.

@@ -195,4 +195,8 @@ pub struct TraceTopView {
     /// True if the agent counted classes, but the counts are not shown, because the report covers only a part of the
     /// run or of the stacks.
     pub counts_more: bool,
+    /// The requested gates, each with the reason if it failed.
+    pub outcomes: Vec<Gate>,
+    /// The reason why a gate could not be checked, and what to do.
+    pub undecided: Option<(String, &'static str)>,
 }

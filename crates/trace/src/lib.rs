@@ -27,6 +27,7 @@ mod export;
 mod export_names;
 mod guard;
 mod history;
+mod outlook;
 mod place;
 mod rank;
 pub mod read;
@@ -59,6 +60,7 @@ pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
 pub use heapdiff_trend::Trend;
 pub use history::{AliveAt, Basis, Began, Points, Steps, Timeline};
+pub use outlook::{HeapLimit, HeapOutlook, HeapState, LEAST_FULL_GCS, LimitSource, TimeLeft};
 pub use place::{SQLITE_START, is_trace};
 pub use rank::{
     By, Candidate, HourlySlope, PerWork, Ranking, Standing, Trending, Verdict, rank, rank_groups,

@@ -26,6 +26,10 @@ pub struct NewRun {
     pub options: String,
     pub interval_bytes: u64,
     pub strategy: String,
+    /// Maximum size of the heap in bytes, if known.
+    pub heap_limit: Option<u64>,
+    /// Memory limit of the process's container in bytes, if it has one.
+    pub container_limit: Option<u64>,
 }
 
 /// Limits of the data that a trace keeps.

@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, named_params
 use crate::class_totals::ClassRows;
 use crate::counted::CountedRows;
 use crate::database::{Database, TraceError, int, is_busy, note_once};
+use crate::outlook::write_limits;
 use crate::room::is_disk_full_at;
 use crate::tick::{APART_MS, ClassChange, Limits, NewRun, NewTick, Written};
 use crate::write_names::{Ids, Names, SILENT, drop_names};
@@ -289,7 +290,9 @@ fn insert(transaction: &Transaction<'_>, id: Option<i64>, run: &NewRun) -> rusql
             ":strategy": run.strategy,
         },
     )?;
-    Ok(transaction.last_insert_rowid())
+    let id = transaction.last_insert_rowid();
+    write_limits(transaction, id, run)?;
+    Ok(id)
 }
 
 /// Rounds an estimate to a whole number.

@@ -168,6 +168,22 @@ const toldFrom = () => {
   return "Compared: apparently live bytes over time. There was no GC yet, so unreachable objects may be included.";
 };
 
+/** Describes when the heap is full, from the heap after each full GC. Only for a single JVM, and up to its last tick. */
+const heapEnd = () => {
+  if (view.told.length !== 1 || view.to_ms !== view.last_ms) return "";
+  const [{ heap }] = view.told;
+  if (heap.bytes_per_hour === null) return "";
+  const rate = `Heap after full GCs: ${signedSize(heap.bytes_per_hour)}/h`;
+  if (heap.state === "ends") {
+    const limit = heap.limit === "container" ? "reaches the container's limit of" : "OutOfMemoryError at";
+    const within = `${span(heap.at_ms)} (${span(heap.from_ms)} to ${span(heap.to_ms)})`;
+    return `${rate}, ${limit} ${size(heap.limit_bytes)} in ${within}.`;
+  }
+  if (heap.state === "irregular") return `${rate}, too irregular to estimate the time to OutOfMemoryError.`;
+  if (heap.state === "no-limit") return `${rate}; the maximum heap is unknown.`;
+  return `${rate}, no end at the measured rate.`;
+};
+
 const rowOf = (line) => {
   const swatch = element("span", { class: isDashed(line.key) ? "swatch dashed" : "swatch", "aria-hidden": "true" });
   swatch.style.setProperty("--own-line", strokeOf(line.key));
@@ -202,7 +218,7 @@ const listLines = () => {
   pills.set([...body.rows]);
   const focusedRow = focused && [...body.rows].find((row) => row.dataset.key === focused);
   focusedRow?.querySelector("button").focus({ preventScroll: true });
-  const said = [toldFrom()].filter(Boolean);
+  const said = [toldFrom(), heapEnd()].filter(Boolean);
   const more = view.all_lines - view.lines.length;
   if (more > 0) said.push(`${grouped(more)} more lines are not shown.`);
   if (view.lost_samples) {

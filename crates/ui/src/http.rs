@@ -172,6 +172,16 @@ impl Answer {
         }
     }
 
+    /// Creates an answer with OpenMetrics.
+    pub(crate) fn metrics(body: String) -> Self {
+        Self {
+            status: Status::Ok,
+            kind: "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            policy: NO_POLICY.to_owned(),
+            body: body.into_bytes(),
+        }
+    }
+
     /// Sends the answer. Its body is left out if `only_head` is set. `waits` is called before each wait for the client.
     pub(crate) fn send(
         &self,

@@ -16,6 +16,7 @@ mod events;
 mod guard;
 mod http;
 mod key;
+mod metrics;
 mod page;
 mod rankings;
 mod runs;

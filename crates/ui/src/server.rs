@@ -14,6 +14,7 @@ use crate::api;
 use crate::events;
 use crate::guard::{Guard, Token};
 use crate::http::{self, Answer, Refused, Request, Status};
+use crate::metrics::metrics;
 use crate::page::{self, Page};
 use crate::slots::{Slot, Slots};
 use crate::traces::Traces;
@@ -249,6 +250,7 @@ fn answer(path: &str, request: &Request, shared: &Shared) -> Answer {
     let (_, query) = request.parts();
     match (path, &shared.shown) {
         ("/", Shown::Traces { page, .. } | Shown::Page(page)) => page.answer(),
+        ("/metrics", Shown::Traces { traces, .. }) => Answer::metrics(metrics(traces)),
         (path, Shown::Traces { traces, .. }) => match path.strip_prefix("/api/") {
             Some(question) => api::answer(question, query, traces),
             None => not_found(),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heapdiff_trace::read::{self, Run};
-use heapdiff_trace::{Ranking, Steps, Timeline, Trace, TraceError, Window};
+use heapdiff_trace::{HeapOutlook, Ranking, Steps, Timeline, Trace, TraceError, Window};
 use serde::Serialize;
 
 use crate::amount::{Amount, Measure, signed};
@@ -94,6 +94,36 @@ struct VerdictBasis {
     basis: &'static str,
     majors: usize,
     collections: usize,
+    /// Trend of the heap after full GCs, up to the end of the window.
+    heap: HeapEnd,
+}
+
+/// The trend of the heap after full GCs.
+#[derive(Debug, Serialize)]
+struct HeapEnd {
+    state: &'static str,
+    bytes_per_hour: Option<i64>,
+    limit_bytes: Option<i64>,
+    limit: Option<&'static str>,
+    /// Time from the last tick until the heap is full, and its 95 % interval.
+    at_ms: Option<i64>,
+    from_ms: Option<i64>,
+    to_ms: Option<i64>,
+}
+
+impl HeapEnd {
+    fn new(outlook: &HeapOutlook) -> Self {
+        let left = outlook.left.as_ref();
+        Self {
+            state: outlook.state.name(),
+            bytes_per_hour: outlook.slope.map(|slope| slope.slope),
+            limit_bytes: outlook.limit.map(|limit| signed(limit.bytes)),
+            limit: outlook.limit.map(|limit| limit.source.name()),
+            at_ms: left.map(|left| signed(left.at_ms)),
+            from_ms: left.map(|left| signed(left.from_ms)),
+            to_ms: left.map(|left| signed(left.to_ms)),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -284,7 +314,9 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
                     rankings.of(of, window, || question.by.rank(&open.trace, &timeline))?;
                 lines.add(&open.trace, life.key, &ranking, question.by, most)?;
                 view.all_lines += ranking.candidates.len();
-                view.told.push(VerdictBasis::new(&ranking));
+                let limit = open.trace.heap_limit(&life.run)?;
+                let outlook = HeapOutlook::of(&timeline, limit);
+                view.told.push(VerdictBasis::new(&ranking, &outlook));
             }
             view.odd += open.trace.invalid_number_count().saturating_sub(odd);
             Ok(timeline)
@@ -345,12 +377,13 @@ pub(crate) fn overview(traces: &Traces, question: &Question) -> Result<Overview,
 }
 
 impl VerdictBasis {
-    fn new(ranking: &Ranking) -> Self {
+    fn new(ranking: &Ranking, outlook: &HeapOutlook) -> Self {
         let points = &ranking.points;
         Self {
             basis: points.basis.name(),
             majors: points.majors,
             collections: points.collections,
+            heap: HeapEnd::new(outlook),
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct RunArgs {
 }
 
 /// Options that select the time range of a run and the stacks to report.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct WindowArgs {
     /// Start stacks at the first matching frame, and drop stacks without a match
     #[arg(long, value_name = "RE", value_parser = frame::pattern)]

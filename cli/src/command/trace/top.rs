@@ -7,16 +7,20 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use heapdiff_diff::allocating_frame;
 use heapdiff_model::trace::{
-    CandidateRow, Collections, PathRow, PerWorkRow, TraceTopReport, TraceTotals, WindowRow,
+    CandidateRow, Collections, HeapTrendRow, Oom, PathRow, PerWorkRow, TraceTopReport, TraceTotals,
+    WindowRow,
 };
-use heapdiff_report::{Report, TraceTopView, View, Viewed};
+use heapdiff_report::{Format, Report, TraceTopView, View, Viewed};
 use heapdiff_trace::read::{Run, Tick};
 use heapdiff_trace::{
-    AliveAt, Basis, Candidate, Points, Stacks, Steps, Timeline, Trace, Verdict, rank_groups,
+    AliveAt, Basis, Candidate, HeapOutlook, Points, Stacks, Steps, Timeline, Trace, Verdict,
+    rank_groups,
 };
+use heapdiff_units::Size;
 use regex::Regex;
 
 use super::counts::Counts;
+use super::gates::GateArgs;
 use super::lines;
 use super::read::{
     MOMENT_HELP, RunArgs, WindowArgs, file_of_run, growth, notes, open_named, rows, run_info,
@@ -35,6 +39,8 @@ Examples:
   heapdiff trace top app.db
   # classes by growth, in the last hour
   heapdiff trace top app.db --by class --window 1h
+  # exit with 1 if the heap is full within a day
+  heapdiff trace top app.db --oom-within 24h
 
 Objects that the GC has not freed yet look alive, so heapdiff compares the live bytes after each
 full GC. With fewer than five full GCs, heapdiff compares the lowest live bytes of each interval
@@ -55,6 +61,8 @@ pub(crate) struct Top {
     by: By,
     #[command(flatten)]
     window: WindowArgs,
+    #[command(flatten)]
+    gates: GateArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -68,7 +76,44 @@ enum By {
 }
 
 impl Task for Top {
+    fn check(&self, _: &Setup, _: Format) -> Result<()> {
+        if matches!(self.by, By::Line) && self.gates.needs_candidates() {
+            let message = "--fail-on-suspect and --fail-on-growth need a ranking, which --by line does not have";
+            return Err(Failure::usage(message).with_hint("use --by frame"));
+        }
+        Ok(())
+    }
+
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let (report, ..) = self.read(setup)?;
+        Ok(vec![Report::TraceTop(Box::new(report))])
+    }
+}
+
+impl Top {
+    /// Creates the ranking of a whole run by frame.
+    pub(super) fn of_run(trace: PathBuf, run: RunArgs, heap_limit: Option<Size>) -> Self {
+        Self {
+            trace,
+            run,
+            by: By::Frame,
+            window: WindowArgs::default(),
+            gates: GateArgs {
+                heap_limit,
+                ..GateArgs::default()
+            },
+        }
+    }
+
+    /// Returns the report, the trend of the heap, and the last tick.
+    pub(super) fn read(
+        &self,
+        setup: &Setup,
+    ) -> Result<(
+        Viewed<TraceTopReport, TraceTopView>,
+        HeapOutlook,
+        Option<Tick>,
+    )> {
         let failed = |e| Failure::trace(&e);
         let trace = &open_named(setup.analysis.mapping.as_ref(), &self.trace)?;
         let by = match self.by {
@@ -83,6 +128,8 @@ impl Task for Top {
         let uptime_ms = ticks.last().map_or(0, |t| t.uptime_ms);
         let window = window(part, &run, uptime_ms)?;
         let timeline = Timeline::of(trace, &run, window).map_err(failed)?;
+        let limit = trace.heap_limit(&run).map_err(failed)?;
+        let outlook = HeapOutlook::of(&timeline, self.gates.limit(limit));
         let stacks = trace.stacks().map_err(failed)?;
         let ranked = by.unwrap_or_default();
         let mut groups = Groups::new(&stacks, ranked, focus);
@@ -116,7 +163,11 @@ impl Task for Top {
             by: ranked,
             focus,
             counted: counted.as_ref(),
+            outlook: &outlook,
         };
+        let outcomes = self
+            .gates
+            .outcomes(&ranking.candidates, &outlook, |c| shown.name(c))?;
         let mut candidates = Vec::new();
         for (rank, candidate) in (1..).zip(&ranking.candidates).take(most) {
             candidates.push(shown.row(rank, candidate)?);
@@ -168,16 +219,36 @@ impl Task for Top {
             candidates,
             counted: counted.map(|c| c.all),
             lines,
+            oom: outlook.left.map(|left| Oom {
+                at_ms: left.at_ms,
+                from_ms: left.from_ms,
+                to_ms: left.to_ms,
+            }),
+            heap_after_full_gcs: HeapTrendRow {
+                outlook: outlook.state.name(),
+                full_gcs: outlook.full_gcs,
+                since_uptime_ms: outlook.since_ms,
+                bytes_per_hour: outlook.slope.map(|slope| slope.slope),
+                ci95: outlook.slope.and_then(|slope| slope.ci95),
+                limit_bytes: outlook.limit.map(|limit| limit.bytes),
+                limit: outlook.limit.map(|limit| limit.source.name()),
+            },
             notes: notes(trace, &run)?,
         };
-        Ok(vec![Report::TraceTop(Box::new(Viewed {
+        let last = last.copied();
+        let report = Viewed {
             data: report,
             view: View {
                 verbose: setup.progress.verbose,
                 ..View::default()
             },
-            more: TraceTopView { counts_more },
-        }))])
+            more: TraceTopView {
+                counts_more,
+                outcomes,
+                undecided: self.gates.undecided(&outlook),
+            },
+        };
+        Ok((report, outlook, last))
     }
 }
 
@@ -205,9 +276,23 @@ struct Shown<'a> {
     by: Merged,
     focus: Option<&'a Regex>,
     counted: Option<&'a Counts>,
+    outlook: &'a HeapOutlook,
 }
 
 impl Shown<'_> {
+    /// Returns the name of a candidate in messages: its class, and where its objects are allocated.
+    fn name(&self, candidate: &Candidate) -> Result<String> {
+        let row = self.row(0, candidate)?;
+        let frame = match self.by {
+            Merged::Class => None,
+            Merged::Frame | Merged::Stack => row.frame.or_else(|| row.frames.into_iter().next()),
+        };
+        Ok(frame.map_or_else(
+            || row.class.clone(),
+            |frame| format!("{} allocated in {frame}", row.class),
+        ))
+    }
+
     fn steps(&self, sites: &[i64]) -> Result<Steps> {
         Steps::of(self.trace, self.timeline, sites).map_err(|e| Failure::trace(&e))
     }
@@ -259,6 +344,10 @@ impl Shown<'_> {
                     && !by_work.trend.has_stopped_growing(),
             }),
             grew_across_major: trending.across_major,
+            heap_growth_permille: self
+                .outlook
+                .share_permille(&steps, self.timeline, self.points)
+                .filter(|_| trending.verdict <= Verdict::Unclear),
             survival_permille: trending
                 .survival_permille
                 .filter(|_| self.points.basis != Basis::Survivors),

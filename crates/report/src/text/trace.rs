@@ -73,6 +73,9 @@ fn grown(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
         _ => "there was no GC, so objects that count as alive may be unreachable".to_owned(),
     };
     doc.note(text);
+    if let Some(text) = outlook(report) {
+        doc.one_line(text);
+    }
     let at = match (report.alive_at, report.alive_at_uptime_ms) {
         ("major", Some(ms)) if let Some(of) = report.alive_of_uptime_ms => Some(format!(
             "alive: objects of the first {} that survived the full GC at {} (newer objects: unknown)",
@@ -140,6 +143,36 @@ fn grown(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     counted::add(report, doc);
 }
 
+/// Returns the sentence about the heap after full GCs. With too few full GCs there is none.
+fn outlook(report: &TraceTopReport) -> Option<String> {
+    let trend = &report.heap_after_full_gcs;
+    let rate = signed_size(trend.bytes_per_hour?);
+    let end = match (trend.outlook, report.oom, trend.limit_bytes) {
+        ("ends", Some(oom), Some(limit)) => {
+            let time = |ms| span(ms);
+            let within = format!(
+                "{} ({} to {})",
+                time(oom.at_ms),
+                time(oom.from_ms),
+                time(oom.to_ms)
+            );
+            let limit = Size(limit);
+            match trend.limit {
+                Some("container") => {
+                    format!("reaches the container's limit of {limit} in {within}")
+                }
+                _ => format!("OutOfMemoryError at {limit} in {within}"),
+            }
+        }
+        ("irregular", ..) => "too irregular to estimate the time to OutOfMemoryError".to_owned(),
+        ("no-limit", ..) => {
+            "give the maximum heap (--heap-limit) for the time to OutOfMemoryError".to_owned()
+        }
+        _ => "no end at the measured rate".to_owned(),
+    };
+    Some(format!("heap after full GCs: {rate}/h, {end}"))
+}
+
 fn grows(candidate: &CandidateRow) -> bool {
     matches!(candidate.verdict, "leak" | "growth" | "unclear")
 }
@@ -174,6 +207,13 @@ fn candidate(
         grew += &format!("; {whole}.{tenth} % of the allocated bytes are still alive");
     }
     doc.pair("grew", grew);
+    if let Some(permille) = candidate.heap_growth_permille {
+        let share = percent(permille, 1000);
+        doc.pair(
+            "share",
+            format!("{share} of the growth of the heap after full GCs"),
+        );
+    }
     if report.by == "class" {
         doc.pair("created", counted::class_allocations(candidate));
     }
