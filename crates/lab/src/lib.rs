@@ -14,6 +14,7 @@ mod forks;
 pub mod java;
 mod jdks;
 mod mat;
+mod oom;
 mod overhead;
 mod real;
 mod rewrite;
@@ -50,6 +51,8 @@ pub enum Measurement {
     Forks(forks::Options),
     /// Test each OpenJDK from 8 on with each collector and object layout, in a root file system that is made for it
     Jdks(jdks::Options),
+    /// Measure the intervals of the time to OutOfMemoryError, on JVMs whose heap fills up or is bounded
+    Oom(oom::Options),
     /// Run the agent's stress test for a long time
     Soak(soak::Options),
 }
@@ -97,6 +100,7 @@ impl Measurement {
             Self::Rewrite(options) => rewrite::rewrite(options),
             Self::Forks(options) => forks::forks(options),
             Self::Jdks(options) => jdks::jdks(options),
+            Self::Oom(options) => oom::oom(options),
             Self::Soak(options) => soak::soak(options),
         }
     }

@@ -19,6 +19,11 @@ const MS_PER_HOUR: f64 = 3_600_000.0;
 /// Minimum number of full GCs for a time to OutOfMemoryError. Fewer suffice if the program had run before the first one
 /// for as long as the full GCs span. Otherwise the growth may only be the start-up of the program.
 pub const LEAST_FULL_GCS: usize = 10;
+/// Minimum time from the first full GC to the last, in milliseconds. Each program grows when it starts.
+const LEAST_SPAN_MS: u64 = 5000;
+/// Maximum number of figures. If there are more full GCs, each figure is the lowest one of several neighbouring full
+/// GCs. A concurrent collector does not free the objects that die during its cycle, so single figures are too high.
+const MOST_FIGURES: usize = 40;
 /// Maximum time to OutOfMemoryError that is reported, in milliseconds: a thousand years.
 const LONGEST_MS: f64 = 1000.0 * 365.25 * 24.0 * MS_PER_HOUR;
 
@@ -135,8 +140,12 @@ impl HeapOutlook {
         let (Some(first), Some(last)) = (floor.first(), floor.last()) else {
             return outlook;
         };
-        let is_enough = floor.len() >= LEAST_FULL_GCS || first.0 >= last.0 - first.0;
-        let points: Vec<(f64, f64)> = floor.iter().map(|p| (p.0 as f64, p.1 as f64)).collect();
+        let span = last.0 - first.0;
+        let is_enough = span >= LEAST_SPAN_MS && (floor.len() >= LEAST_FULL_GCS || first.0 >= span);
+        let points: Vec<(f64, f64)> = lowest(&floor)
+            .iter()
+            .map(|p| (p.0 as f64, p.1 as f64))
+            .collect();
         let Some(rise) = Rise::fit(&points).filter(|_| is_enough) else {
             return outlook;
         };
@@ -238,6 +247,15 @@ fn floor(collections: &[Collection]) -> Vec<(u64, u64)> {
         same
     });
     floor
+}
+
+/// Returns at most [`MOST_FIGURES`] figures: the lowest one of each group of neighbouring full GCs.
+fn lowest(floor: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let size = floor.len().div_ceil(MOST_FIGURES).max(1);
+    let groups = floor.chunks(size);
+    groups
+        .filter_map(|group| group.iter().min_by_key(|p| p.1).copied())
+        .collect()
 }
 
 /// Stores the limits of a run, if they are known.
@@ -350,6 +368,16 @@ mod tests {
             [(4, 60)]
         );
         assert_eq!(floor(&[]), []);
+    }
+
+    #[test]
+    fn many_full_gcs_count_with_the_lowest_figure_of_each_group() {
+        let floor: Vec<(u64, u64)> = (0..100).map(|i| (i, 500 - i % 3)).collect();
+        let lowest = lowest(&floor);
+        assert_eq!(lowest.len(), 34);
+        assert_eq!(lowest[..2], [(2, 498), (5, 498)]);
+        assert_eq!(super::lowest(&floor[..40]), floor[..40]);
+        assert_eq!(super::lowest(&[]), []);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use heapdiff_trace::synthetic::{LINES, Scene, count, write};
 use heapdiff_trace::{
-    By, CountedLine, Points, Steps, Timeline, Trace, TraceError, Which, Window, rank,
+    By, CountedLine, HeapOutlook, Points, Steps, Timeline, Trace, TraceError, Which, Window, rank,
 };
 
 /// Runs every query.
@@ -37,6 +37,7 @@ fn read(path: &Path) -> Result<u64, TraceError> {
                 trace.sampled_lines(&run, top.part, &top.rows)?;
             }
             let timeline = Timeline::of(&trace, &run, window)?;
+            HeapOutlook::of(&timeline, trace.heap_limit(&run)?);
             for by in [By::Site, By::Class] {
                 let ranking = rank(&trace, &timeline, by)?;
                 for candidate in &ranking.candidates {
@@ -142,6 +143,10 @@ fn senseless_figures_are_counted() {
             false,
         ),
         ("UPDATE tick SET uptime_ms = 60000 - uptime_ms", false),
+        (
+            "CREATE TABLE heap_limit (run, heap_bytes, container_bytes); INSERT INTO heap_limit VALUES (1, -1, 'x')",
+            true,
+        ),
         ("UPDATE class_total SET run = 'x', class = x'00'", false),
         ("UPDATE class_total SET class = 'twice'", false),
         (
@@ -193,6 +198,7 @@ fn views_instead_of_tables_are_refused() {
             "CREATE VIEW class_total AS {endless} AS run, i AS class, i AS objects, i AS bytes FROM n"
         ),
         "CREATE VIRTUAL TABLE class_total USING fts5 (run, class)".to_owned(),
+        "CREATE VIRTUAL TABLE heap_limit USING fts5 (run, heap_bytes)".to_owned(),
         format!(
             "DROP TABLE counted_amount; CREATE VIEW counted_amount AS {endless} AS span, i AS site, i AS objects FROM n"
         ),

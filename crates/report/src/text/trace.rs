@@ -208,7 +208,7 @@ fn candidate(
     }
     doc.pair("grew", grew);
     if let Some(permille) = candidate.heap_growth_permille {
-        let share = percent(permille, 1000);
+        let share = format!("{}.{} %", permille / 10, permille % 10);
         doc.pair(
             "share",
             format!("{share} of the growth of the heap after full GCs"),
@@ -338,7 +338,7 @@ pub(super) mod tests {
 
     use heapdiff_model::diff::HistorySeries;
     use heapdiff_model::trace::{
-        Collections, PathRow, PerWorkRow, TraceFile, TraceTotals, WindowRow,
+        Collections, HeapTrendRow, Oom, PathRow, PerWorkRow, TraceFile, TraceTotals, WindowRow,
     };
 
     pub(in crate::text) fn run_info(strategy: &str, interval_bytes: u64) -> RunInfo {
@@ -537,6 +537,58 @@ pub(super) mod tests {
         assert!(rendered(&report).contains(major));
         report.basis = "ticks";
         assert!(!rendered(&report).contains(major));
+    }
+
+    #[test]
+    fn the_end_of_the_heap_is_reported_as_far_as_it_is_known() {
+        let trend = |r: &mut Viewed<TraceTopReport, TraceTopView>, outlook, limit| {
+            r.heap_after_full_gcs = HeapTrendRow {
+                outlook,
+                bytes_per_hour: Some(3 << 20),
+                limit_bytes: Some(1 << 30),
+                limit: Some(limit),
+                ..HeapTrendRow::default()
+            };
+            r.oom = (outlook == "ends").then_some(Oom {
+                at_ms: 20_000,
+                from_ms: 10_000,
+                to_ms: 40_000,
+            });
+        };
+        for (outlook, limit, sentence) in [
+            (
+                "ends",
+                "heap",
+                "+3.0 MiB/h, OutOfMemoryError at 1.0 GiB in 20s (10s to 40s)",
+            ),
+            (
+                "ends",
+                "container",
+                "+3.0 MiB/h, reaches the container's limit of 1.0 GiB in 20s (10s to 40s)",
+            ),
+            ("no-end", "heap", "+3.0 MiB/h, no end at the measured rate"),
+            (
+                "irregular",
+                "heap",
+                "+3.0 MiB/h, too irregular to estimate the time to OutOfMemoryError",
+            ),
+            (
+                "no-limit",
+                "heap",
+                "+3.0 MiB/h, give the maximum heap (--heap-limit) for the time to OutOfMemoryError",
+            ),
+        ] {
+            assert_adds_sentence(&format!("heap after full GCs: {sentence}"), |r| {
+                trend(r, outlook, limit);
+            });
+        }
+        assert!(!rendered(&top_of(vec![growing(1)])).contains("heap after full GCs"));
+        assert_adds_sentence(
+            "share    94.6 % of the growth of the heap after full GCs",
+            |r| {
+                r.candidates[0].heap_growth_permille = Some(946);
+            },
+        );
     }
 
     #[test]

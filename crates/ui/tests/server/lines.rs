@@ -3,7 +3,46 @@
 use heapdiff_trace::synthetic::{SITES, STARTED_MS, Scene, SceneFrame, SceneSite};
 use heapdiff_trace::{By, Timeline, Trace, Window, rank};
 
-use super::{Asked, Folder, status};
+use super::{Asked, Folder, body, status};
+
+#[test]
+fn running_jvms_have_metrics_and_the_page_shows_when_the_heap_is_full() {
+    let folder = Folder::new();
+    let scene = Scene {
+        running: true,
+        ..Scene::default()
+    };
+    let asked = Asked::of(&[
+        &folder.trace("t.db", &scene),
+        &folder.trace("ended.db", &Scene::default()),
+    ]);
+    let heap = &asked.json("api/view?runs=0.1")["told"][0]["heap"];
+    assert_eq!(
+        (&heap["state"], &heap["limit"]),
+        (&"ends".into(), &"heap".into())
+    );
+    let seconds = heap["at_ms"].as_i64().unwrap();
+    let answer = asked.get("metrics");
+    assert_eq!(status(&answer), 200, "{answer}");
+    assert!(answer.contains("application/openmetrics-text"), "{answer}");
+    let metrics = body(&answer);
+    let line = |name: &str| -> Vec<&str> {
+        let lines = metrics
+            .lines()
+            .filter(|l| l.starts_with(&format!("{name}{{")));
+        lines.collect()
+    };
+    // Only the run that has not ended has metrics.
+    let oom = line("heapdiff_trace_oom_seconds");
+    let value = format!(" {}.{:03}", seconds / 1000, seconds % 1000);
+    assert!(
+        matches!(oom[..], [line] if line.ends_with(&value)),
+        "{oom:?} {value}"
+    );
+    assert_eq!(line("heapdiff_trace_heap_used_bytes").len(), 1);
+    assert!(line("heapdiff_trace_site_growth_bytes_per_hour")[0].contains("verdict=\"leak\""));
+    assert!(metrics.ends_with("# EOF\n"));
+}
 
 #[test]
 fn the_leak_is_the_first_line_with_its_figures() {
