@@ -143,6 +143,8 @@ impl<'a> Comparison<'a> {
                     shallow_bytes: difference(&figures(&|s| s.info.reachable_bytes)),
                 },
             },
+            oom: None,
+            heap_trend: None,
             explained_bytes,
             noise_bytes: diff::noise(&snapshots),
             snapshots,
@@ -152,6 +154,9 @@ impl<'a> Comparison<'a> {
             left_out: Vec::new(),
         };
         report.list_left_out();
+        if !Summary::are_from_several_jvms(self.summaries) {
+            crate::outlook::add(&mut report, None);
+        }
         (report, contents)
     }
 

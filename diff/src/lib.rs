@@ -97,6 +97,7 @@ mod left_out;
 mod names;
 mod next_step;
 mod origin;
+mod outlook;
 mod redaction;
 #[doc(hidden)]
 pub mod samples;
@@ -125,6 +126,7 @@ pub use heapdiff_model::heap::{
     Died, HeapClass, HeapCoverage, HeapReport, HeapSuspect, HeapThread, HeapWaste, ThreadHold,
 };
 pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
+pub use outlook::set_heap_limit;
 pub use redaction::redaction_rules;
 pub use summary::{SavedRecording, Summary};
 

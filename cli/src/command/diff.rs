@@ -8,7 +8,7 @@ use clap::Args;
 use heapdiff_diff::sentence::SITES_LEFT_OUT;
 use heapdiff_diff::{
     self as heaps, Allocated, ClassGrowth, Comparison, Filter, Gates, SnapshotInfo, StackSource,
-    Summary,
+    Summary, set_heap_limit,
 };
 use heapdiff_report::collapsed::Columns;
 use heapdiff_report::{DiffReport, DiffView, Format, Report, View, growth};
@@ -115,7 +115,7 @@ impl DiffArgs {
                 let one = one.display();
                 let message = format!("these options need two dumps, but only {one} was given");
                 return Err(few_dumps_failure(message)
-                    .with_hint("--fail-on-..., --ignore, --trace and `--columns both` need two dumps: heapdiff BEFORE AFTER"));
+                    .with_hint("--fail-on-..., --heap-limit, --ignore, --trace and `--columns both` need two dumps: heapdiff BEFORE AFTER"));
             }
             _ => {}
         }
@@ -323,6 +323,20 @@ pub(super) fn reports_per_output(
     if let Some(trace) = &trace {
         let strange = history::add_history(trace, &mut report)?;
         report.warnings.extend(strange);
+    }
+    if !report.comparable {
+        report.heap_trend = None;
+    }
+    let given = question
+        .heap_limit
+        .map(|size| size.0)
+        .filter(|bytes| *bytes > 0);
+    let limit = match (given, &trace) {
+        (None, Some(trace)) => history::heap_limit(trace, &report)?,
+        (given, _) => given,
+    };
+    if let Some(limit) = limit {
+        set_heap_limit(&mut report, limit);
     }
     let before = report.snapshots.first().map_or(0, |s| s.reachable_bytes);
     let gates = Gates {

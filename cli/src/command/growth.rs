@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use heapdiff_diff::Gates;
 use heapdiff_report::collapsed::Columns;
 use heapdiff_report::{Format, Report, View};
+use heapdiff_units::Size;
 use regex::Regex;
 
 use crate::args::labels::{label, labels};
@@ -30,6 +31,10 @@ pub(crate) struct Question {
     /// Exit with 1 if any suspect has the verdict `leak` or `growth`
     #[arg(long)]
     pub(super) fail_on_suspect: bool,
+    /// Maximum heap of the JVM, such as 2GiB, for the time to OutOfMemoryError (five dumps or more)
+    /// [default: from --trace]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) heap_limit: Option<Size>,
     /// Check the gates (--fail-on-...) even if a dump is damaged or the dumps are not comparable,
     /// instead of exiting with 3
     #[arg(long)]
@@ -97,7 +102,7 @@ impl Question {
     /// True if an option is set that makes sense only for two dumps.
     pub(super) fn needs_two_dumps(&self) -> bool {
         let both = self.columns == Columns::Both;
-        self.gates().any() || both || self.ignore_file.is_some()
+        self.gates().any() || both || self.ignore_file.is_some() || self.heap_limit.is_some()
     }
 
     /// Returns the parts of a view that do not depend on the output. Used for comparisons and for reports of one dump.

@@ -13,6 +13,17 @@ use heapdiff_units::{Size, counted};
 use super::trace::read::{frames, growth, series, slope};
 use crate::failure::{Failure, Result};
 
+/// Returns the maximum heap of the run that belongs to the dumps, or the limit of its container if that is smaller.
+pub(super) fn heap_limit(trace: &Trace, report: &Report) -> Result<Option<u64>> {
+    let failure = |e| Failure::trace(&e);
+    let runs = trace.runs().map_err(failure)?;
+    let Some(run) = run_of(&runs, report) else {
+        return Ok(None);
+    };
+    let limit = trace.heap_limit(run).map_err(failure)?;
+    Ok(limit.map(|limit| limit.bytes))
+}
+
 /// Adds the history of each suspect to the report. Returns a warning about the trace, if there is one: how its run
 /// was matched, or why the trace has no history of the suspects.
 pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<String>> {

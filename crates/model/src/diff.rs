@@ -29,6 +29,16 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Difference in reachable objects and in their bytes: the last dump minus the first.
     pub delta: Delta,
+    /// Time until the reachable heap reaches the maximum heap, in milliseconds after the last dump. Null if
+    /// `heap_trend.outlook` is not `ends`. Reports of earlier versions lack the key.
+    #[serde(default)]
+    #[schemars(extend("optional" = true))]
+    pub oom: Option<Oom>,
+    /// Trend of the reachable heap. Null with fewer than three dumps, and if the dumps are not comparable or not all of
+    /// one JVM. Reports of earlier versions lack the key.
+    #[serde(default)]
+    #[schemars(extend("optional" = true))]
+    pub heap_trend: Option<HeapTrend>,
     /// Bytes of the growth of the reachable heap that belong to the suspects. No byte is counted twice. With --top and
     /// --include, only the analyzed suspects are included.
     #[serde(default)]
@@ -50,6 +60,33 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("minItems" = 1))]
     pub left_out: Vec<String>,
+}
+
+/// The time at which the heap reaches its limit at the measured rate. Times are counted from the last figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Oom {
+    /// The estimate, in milliseconds.
+    pub at_ms: u64,
+    /// Start of the 95 % interval, in milliseconds.
+    pub from_ms: u64,
+    /// End of the 95 % interval, in milliseconds.
+    pub to_ms: u64,
+}
+
+/// The trend of the reachable heap over several dumps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeapTrend {
+    /// ends: the heap reaches its limit, see `oom`. no-end: the heap does not reach its limit at the measured rate.
+    /// irregular: the heap grows, but its rate varies so much that the time has no upper bound. no-limit: the heap
+    /// grows, but its limit is unknown (--heap-limit). too-few: there are fewer than five dumps.
+    #[schemars(extend("enum" = ["ends", "no-end", "irregular", "no-limit", "too-few"]))]
+    pub outlook: Cow<'static, str>,
+    /// Growth per hour, a Theil-Sen estimate. With ten or more dumps, dumps of a warm-up are left out.
+    pub bytes_per_hour: i64,
+    /// 95 % interval of the growth per hour; null with fewer than five dumps.
+    pub ci95: Option<[i64; 2]>,
+    /// The maximum heap; null if it is unknown.
+    pub limit_bytes: Option<u64>,
 }
 
 /// A recording that was joined with the dumps.

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::count::{CountSite, CountTotals, CountedMissed};
+pub use crate::diff::Oom;
 use crate::diff::{HistoryGrowth, HistorySeries, HistorySlope};
 use crate::sites::{CountRow, CountedClassRow};
 use crate::words::TRENDS;
@@ -210,17 +211,6 @@ pub struct TraceTopReport {
 impl TraceTopReport {
     /// The schema's name.
     pub const SCHEMA: &'static str = "heapdiff.trace-top/1";
-}
-
-/// The time at which the heap reaches its limit at the measured rate. Times are counted from the last figures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Oom {
-    /// The estimate, in milliseconds.
-    pub at_ms: u64,
-    /// Start of the 95 % interval, in milliseconds.
-    pub from_ms: u64,
-    /// End of the 95 % interval, in milliseconds.
-    pub to_ms: u64,
 }
 
 /// The trend of the used heap after full GCs.

@@ -80,6 +80,8 @@ struct Page<'a> {
     /// The change of the reachable heap in bytes and objects; `None` if it did not change.
     changed: Option<(String, String)>,
     explained: Option<String>,
+    /// The sentence about the time to OutOfMemoryError.
+    end: Option<String>,
     /// How to have stacks in the next comparison, if this one has none.
     next_time: Option<String>,
     answers: Vec<(&'a Suspect, Headline)>,
@@ -180,6 +182,7 @@ pub fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
         next_time: crate::explained::next_time(report),
         more_classes: (more.more_classes > 0).then(|| more_classes(more.more_classes)),
         explained: crate::explained::sentence(report),
+        end: crate::outlook::of_dumps(report).map(|end| crate::capitalized(&end)),
         answers: crate::headlines(report).collect(),
         layout: report.snapshots.last().map(layout_of).unwrap_or_default(),
         warnings,
@@ -308,6 +311,8 @@ fn cut_to_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         comparable: report.comparable,
         warnings: report.warnings.clone(),
         delta: report.delta,
+        oom: report.oom,
+        heap_trend: report.heap_trend.clone(),
         explained_bytes: report.explained_bytes,
         noise_bytes: report.noise_bytes,
         classes,

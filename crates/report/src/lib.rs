@@ -23,6 +23,7 @@ pub mod junit;
 mod kept;
 pub mod markdown;
 pub mod openmetrics;
+mod outlook;
 pub mod pprof;
 mod printable;
 mod render;

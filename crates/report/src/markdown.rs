@@ -55,6 +55,9 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
         _ => format!("The reachable heap changed by **{bytes}** ({objects} objects)"),
     };
     let _ = writeln!(text, "{changed}: {}.\n", paths(report));
+    if let Some(end) = crate::outlook::of_dumps(report) {
+        paragraph(&end, &mut text.0);
+    }
     warnings(&report.warnings, &mut text);
     if undecided.is_some() {
         let _ = writeln!(text, "> **Warning:** {}\n", prose(crate::UNDECIDED));

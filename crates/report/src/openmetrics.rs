@@ -35,6 +35,14 @@ pub(crate) fn growth(report: &Report, labels: &Labels, out: &mut dyn Write) -> i
     families.one("heap_growth_objects", help, delta.objects);
     let help = "Growth of the reachable shallow bytes from the first dump to the last.";
     families.one("heap_growth_bytes", help, delta.shallow_bytes);
+    if let Some(oom) = &report.oom {
+        let help = "Estimated time from the last dump until the reachable heap reaches its limit.";
+        families.one("heap_oom_seconds", help, seconds(oom.at_ms));
+        let help = "Start of the 95 % interval of heap_oom_seconds.";
+        families.one("heap_oom_earliest_seconds", help, seconds(oom.from_ms));
+        let help = "End of the 95 % interval of heap_oom_seconds.";
+        families.one("heap_oom_latest_seconds", help, seconds(oom.to_ms));
+    }
     let help = "Bytes of the growth that the suspects explain.";
     families.one("heap_growth_explained_bytes", help, report.explained_bytes);
     families.suspects(&report.suspects);
@@ -332,6 +340,21 @@ mod tests {
         let mut out = Vec::new();
         heap(report, &[], &mut out).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_time_to_oom_is_in_the_metrics_if_it_is_known() {
+        let mut report = report(Vec::new(), 1);
+        assert!(!text(&report, &[]).contains("_oom_"));
+        report.oom = Some(heapdiff_model::diff::Oom {
+            at_ms: 2000,
+            from_ms: 1500,
+            to_ms: 3000,
+        });
+        let metrics = parsed(&text(&report, &[]));
+        let values = metrics.iter().filter(|m| m.0.contains("_oom_"));
+        let values: Vec<&str> = values.map(|m| &*m.2).collect();
+        assert_eq!(values, ["2.000", "1.500", "3.000"]);
     }
 
     #[test]

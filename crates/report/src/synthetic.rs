@@ -162,6 +162,8 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
             objects: 1000,
             shallow_bytes: 8 << 20,
         },
+        oom: None,
+        heap_trend: None,
         explained_bytes: 7 << 20,
         noise_bytes: 16 << 10,
         classes: (0..classes).map(class).collect(),

@@ -37,7 +37,7 @@ fn read(path: &Path) -> Result<u64, TraceError> {
                 trace.sampled_lines(&run, top.part, &top.rows)?;
             }
             let timeline = Timeline::of(&trace, &run, window)?;
-            HeapOutlook::of(&timeline, trace.heap_limit(&run)?);
+            let _ = HeapOutlook::of(&timeline, trace.heap_limit(&run)?);
             for by in [By::Site, By::Class] {
                 let ranking = rank(&trace, &timeline, by)?;
                 for candidate in &ranking.candidates {

@@ -36,6 +36,9 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
             "the reachable heap changed by {objects} objects, {bytes}"
         ));
     }
+    if let Some(text) = crate::outlook::of_dumps(report) {
+        doc.line(text);
+    }
     let common = common_reason(&report.suspects);
     let explained = crate::explained::sentence(report);
     for sentence in explained.as_deref().into_iter().chain(common) {

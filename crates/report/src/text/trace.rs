@@ -11,6 +11,7 @@ use heapdiff_units::{Size, counted, grouped, percent, signed, signed_size};
 pub(crate) use self::info::info;
 use super::stacks::interval;
 use crate::document::{Document, Tone, dim, yellow};
+use crate::outlook::heap_end;
 use crate::times::{span, utc};
 use crate::view::{TraceTopView, Viewed};
 
@@ -147,29 +148,8 @@ fn grown(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
 fn outlook(report: &TraceTopReport) -> Option<String> {
     let trend = &report.heap_after_full_gcs;
     let rate = signed_size(trend.bytes_per_hour?);
-    let end = match (trend.outlook, report.oom, trend.limit_bytes) {
-        ("ends", Some(oom), Some(limit)) => {
-            let time = |ms| span(ms);
-            let within = format!(
-                "{} ({} to {})",
-                time(oom.at_ms),
-                time(oom.from_ms),
-                time(oom.to_ms)
-            );
-            let limit = Size(limit);
-            match trend.limit {
-                Some("container") => {
-                    format!("reaches the container's limit of {limit} in {within}")
-                }
-                _ => format!("OutOfMemoryError at {limit} in {within}"),
-            }
-        }
-        ("irregular", ..) => "too irregular to estimate the time to OutOfMemoryError".to_owned(),
-        ("no-limit", ..) => {
-            "give the maximum heap (--heap-limit) for the time to OutOfMemoryError".to_owned()
-        }
-        _ => "no end at the measured rate".to_owned(),
-    };
+    let is_container = trend.limit == Some("container");
+    let end = heap_end(trend.outlook, report.oom, trend.limit_bytes, is_container);
     Some(format!("heap after full GCs: {rate}/h, {end}"))
 }
 
