@@ -309,7 +309,7 @@ impl Trace {
 
 /// Returns the maximum heap that the arguments of a JVM set. The last one counts.
 fn max_heap(flags: &str) -> Option<u64> {
-    let sizes = flags.split_ascii_whitespace().filter_map(|flag| {
+    let mut sizes = flags.split_ascii_whitespace().filter_map(|flag| {
         let size = flag
             .strip_prefix("-Xmx")
             .or_else(|| flag.strip_prefix("-XX:MaxHeapSize="))?;
@@ -324,7 +324,7 @@ fn max_heap(flags: &str) -> Option<u64> {
         };
         number.parse::<u64>().ok()?.checked_mul(1 << unit)
     });
-    sizes.last().filter(|bytes| *bytes > 0)
+    sizes.next_back().filter(|bytes| *bytes > 0)
 }
 
 #[cfg(test)]
