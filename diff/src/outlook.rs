@@ -29,6 +29,7 @@ pub(crate) fn add(report: &mut Report, limit: Option<u64>) {
         Some(rise) => {
             let (outlook, oom) = match limit.map(|limit| rise.reach(limit as f64)) {
                 _ if rise.rising == Rising::No => ("no-end", None),
+                _ if rise.rising == Rising::Unclear => ("irregular", None),
                 None => ("no-limit", None),
                 Some(Outlook::Irregular) => ("irregular", None),
                 Some(Outlook::Reaches(reach)) if reach.at <= LONGEST_MS => {

@@ -87,10 +87,10 @@ impl HeapState {
         }
     }
 
-    /// Returns true if the heap after full GCs grows.
+    /// Returns true if the heap after full GCs certainly grows.
     #[must_use]
     pub const fn grows(self) -> bool {
-        matches!(self, Self::Irregular | Self::NoLimit | Self::Ends)
+        matches!(self, Self::NoLimit | Self::Ends)
     }
 }
 
@@ -152,6 +152,7 @@ impl HeapOutlook {
         let end = timeline.ticks().last().map_or(last.0, |t| t.uptime_ms);
         let (state, left) = match limit {
             _ if rise.rising == Rising::No => (HeapState::NoEnd, None),
+            _ if rise.rising == Rising::Unclear => (HeapState::Irregular, None),
             None => (HeapState::NoLimit, None),
             Some(limit) => match rise.reach(limit.bytes as f64) {
                 Outlook::NoEnd => (HeapState::NoEnd, None),

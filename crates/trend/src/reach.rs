@@ -27,6 +27,9 @@ const MAD: f64 = 1.4826;
 pub enum Rising {
     /// The series still rises: the 95 % interval of its slope is above zero.
     Yes,
+    /// The 95 % interval of the slope is above zero, but the end is not higher than all of the series before it. This
+    /// may be a sawtooth.
+    Unclear,
     /// The series does not rise, or its slope may be zero, or the series rose and then stayed level.
     No,
 }
@@ -99,11 +102,16 @@ impl Rise {
         let tail = (used.len() / 4).max(3).min(used.len());
         let level = median(&offsets[used.len() - tail..]) + slope.slope * last.0;
         let (drift, quantile) = variation(used, slope.slope);
-        let rises = low > 0.0
-            && has_new_high(&all, slope.slope * (last.0 - first.0))
-            && !has_ended(used, slope.slope);
+        let growth = slope.slope * (last.0 - first.0);
+        let rising = if low <= 0.0 || has_ended(used, slope.slope) {
+            Rising::No
+        } else if !has_new_high(&all, growth) {
+            Rising::Unclear
+        } else {
+            Rising::Yes
+        };
         Some(Self {
-            rising: if rises { Rising::Yes } else { Rising::No },
+            rising,
             since: first.0,
             slope,
             level,
@@ -123,6 +131,9 @@ impl Rise {
     #[must_use]
     pub fn reach(&self, limit: f64) -> Outlook {
         let rate = self.slope.slope;
+        if self.rising == Rising::Unclear {
+            return Outlook::Irregular;
+        }
         if self.rising == Rising::No || rate * self.span < limit / LIMIT_PART {
             return Outlook::NoEnd;
         }
@@ -261,9 +272,11 @@ fn has_new_high(points: &[(f64, f64)], growth: f64) -> bool {
 /// Returns true if the series rose and then stayed level.
 fn has_ended(points: &[(f64, f64)], rate: f64) -> bool {
     let n = points.len();
-    let upper = |tail: &[(f64, f64)]| Some(Slope::fit(tail)?.ci95?[1]);
+    let ends = |tail: &[(f64, f64)]| Slope::fit(tail)?.ci95;
     let recent = (n / PARTS).max(LEAST_POINTS);
-    if n >= 2 * LEAST_POINTS && upper(&points[n - recent..]).is_some_and(|u| u < rate / 2.0) {
+    // The last points are level if they neither rise nor fall. In a sawtooth they may fall.
+    let is_level = |[low, high]: [f64; 2]| high < rate / 2.0 && low > -rate / 2.0;
+    if n >= 2 * LEAST_POINTS && ends(&points[n - recent..]).is_some_and(is_level) {
         return true;
     }
     let figures: Vec<(u64, u64)> = grouped(points, PARTS)
@@ -272,7 +285,7 @@ fn has_ended(points: &[(f64, f64)], rate: f64) -> bool {
         .collect();
     // A few level points at the end do not show that growth has ended if the last third still rises.
     Course::from_points(&figures, 0).trend.has_stopped_growing()
-        && upper(&points[n - n / 3..]).is_none_or(|u| u <= rate / 4.0)
+        && ends(&points[n - n / 3..]).is_none_or(|[_, high]| high <= rate / 4.0)
 }
 
 fn median_of(figures: impl Iterator<Item = f64>) -> f64 {
