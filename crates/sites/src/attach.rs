@@ -226,11 +226,11 @@ pub const KEYS: &[(&str, &str)] = &[
     ("service", "name of this program, recorded in the trace"),
     (
         "guard",
-        "dump if a full GC leaves this share of the heap in use, such as 90%, or at OutOfMemoryError",
+        "dump at this share of the heap after a full GC, such as 90%, or at OutOfMemoryError",
     ),
     (
         "guard-container",
-        "dump if this share of the container's memory is in use, such as 90%",
+        "dump at this share of the container's memory, such as 90%",
     ),
     (
         "guard-to",
@@ -238,6 +238,6 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "guard-disk",
-        "maximum size of the guard's dumps; the oldest is deleted first [default: twice the heap]",
+        "maximum size of the guard's dumps; the oldest goes first [default: twice the heap]",
     ),
 ];
