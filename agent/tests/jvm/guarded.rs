@@ -50,12 +50,18 @@ fn complete_dump(folder: &Path) -> PathBuf {
 
 #[test]
 fn a_jvm_that_runs_out_of_memory_leaves_a_dump_and_a_trace() {
-    for jdk in Jdk::all_for_agent() {
-        for collector in collectors(&jdk) {
+    let jdks = Jdk::all_for_agent();
+    for (number, jdk) in jdks.iter().enumerate() {
+        let mut collectors = collectors(jdk);
+        if number + 1 < jdks.len() {
+            // The newest JDK runs with all collectors.
+            collectors.truncate(1);
+        }
+        for collector in collectors {
             let folder = tempfile::tempdir().unwrap();
             let to = folder.path().join("new");
             let options = format!("interval=16k,guard=80%,guard-to={}", to.display());
-            let target = launch(&jdk, collector, &options).start().unwrap();
+            let target = launch(jdk, collector, &options).start().unwrap();
             let (well, errors) = target.finish_with_errors().unwrap();
             assert!(!well && errors.contains("OutOfMemoryError"), "{errors}");
             assert!(errors.contains("guard on (heap 80 %)"), "{errors}");

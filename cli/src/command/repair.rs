@@ -24,9 +24,9 @@ Examples:
   heapdiff repair cut.hprof -o whole.hprof   # the disk was full, or the JVM was killed
   heapdiff repair died.hprof -o whole.hprof  # also reads died.hprof.p0, died.hprof.p1, ...
 
-The output has all records that are complete, and an end. If GC roots may be missing, all classes and
-all threads that were alive become GC roots. The output has a mark, from which heapdiff warns that
-parts are missing. Other programs ignore the mark.
+The output has all records that are complete, and an end. If GC roots may be missing, all classes
+and all threads that were alive become GC roots. The output has a mark, from which heapdiff warns
+that parts are missing. Other programs ignore the mark.
 
 IN is not changed. If nothing is missing in IN, OUT is not written.
 

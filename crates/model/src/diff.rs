@@ -77,8 +77,8 @@ pub struct Oom {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapTrend {
     /// ends: the heap reaches its limit, see `oom`. no-end: the heap does not reach its limit at the measured rate.
-    /// irregular: the heap grows, but its rate varies so much that the time has no upper bound. no-limit: the heap
-    /// grows, but its limit is unknown (--heap-limit). too-few: there are fewer than five dumps.
+    /// irregular: the rate varies so much that the time has no upper bound, or the heap only returned to earlier
+    /// levels. no-limit: the heap grows, but its limit is unknown (--heap-limit). too-few: there are fewer than five dumps.
     #[schemars(extend("enum" = ["ends", "no-end", "irregular", "no-limit", "too-few"]))]
     pub outlook: Cow<'static, str>,
     /// Growth per hour, a Theil-Sen estimate. With ten or more dumps, dumps of a warm-up are left out.

@@ -217,8 +217,8 @@ impl TraceTopReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeapTrendRow {
     /// ends: the heap reaches its limit, see `oom`. no-end: the heap does not reach its limit at the measured rate.
-    /// irregular: the heap grows, but its rate varies so much that the time has no upper bound. no-limit: the heap
-    /// grows, but its limit is unknown. too-few: there are too few full GCs.
+    /// irregular: the rate varies so much that the time has no upper bound, or the heap only returned to earlier
+    /// levels. no-limit: the heap grows, but its limit is unknown. too-few: there are too few full GCs.
     #[schemars(extend("enum" = ["ends", "no-end", "irregular", "no-limit", "too-few"]))]
     pub outlook: &'static str,
     /// Number of full GCs with a known figure. G1's concurrent cycles and major GCs of ZGC count as full GCs.

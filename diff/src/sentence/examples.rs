@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use heapdiff_units::{Size, Span};
 use hprof::flaw::Flaw;
+use hprof::repair::Repaired;
 
 use super::samples::{Alive, First, Loss, Rate, Samples, Whole};
 use super::{Change, Evidence, Names, Verdict, Warning, Waste};
@@ -514,6 +515,13 @@ pub(super) fn flaw() -> Vec<Flaw> {
         },
         Flaw::NoLength { bytes: N },
         Flaw::NoEnd,
+        Flaw::Repaired(Repaired {
+            lacks_end: true,
+            records: 1,
+            left_out: 7777,
+            thread_roots: 7777,
+            ..Repaired::default()
+        }),
         Flaw::NoHeapRecord,
         Flaw::UnknownRecords { records: N },
         Flaw::CutSubRecord {
