@@ -169,8 +169,17 @@ pub fn repair(bytes: &[u8]) {
     let (Ok(damaged), Ok(whole)) = (damaged, whole) else {
         panic!("a dump cannot be read");
     };
-    assert!(whole.totals() == damaged.totals(), "other objects");
-    assert!(whole.warnings().iter().any(|w| w.partial), "no warning");
+    // A file can have several heaps. A repair leaves out a heap without any complete record, so the numbers of the
+    // others change.
+    let mut texts = damaged.warnings().iter().map(ToString::to_string);
+    let is_one = !texts.any(|text| text.contains("the file contains another"));
+    assert!(
+        !is_one || whole.totals() == damaged.totals(),
+        "other objects"
+    );
+    // If only a later dump of the file is damaged, the first one has no warning.
+    let is_partial = |read: &Histogram| read.warnings().iter().any(|w| w.partial);
+    assert!(is_partial(&whole) || !is_partial(&damaged), "no warning");
 }
 
 /// Runs the whole analysis, and then one query of each kind about the first objects. The fuzz input also determines
