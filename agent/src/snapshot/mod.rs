@@ -114,7 +114,7 @@ pub(crate) fn take(environment: &Environment, env: &Env<'_>, wanted: Wanted<'_>)
     }
 }
 
-/// What is known about a JVM from a first look, so that a dump of a full heap needs no memory in it.
+/// Data about a JVM that is read once, so that later dumps allocate nothing in the Java heap.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     layout: Option<ObjectLayout>,

@@ -516,7 +516,7 @@ extern "C" fn orphaned(_: c_int) {
     unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, null_mut()) };
 }
 
-/// What a child whose JVM has ended knows from the last check.
+/// Values of the last check, in a child whose JVM has ended.
 struct Checked {
     callbacks: AtomicU64,
     /// Number of times that the child has gone to sleep by itself.

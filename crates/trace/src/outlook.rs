@@ -59,7 +59,7 @@ pub struct HeapLimit {
     pub source: LimitSource,
 }
 
-/// What the heap after full GCs shows.
+/// The trend of the heap after full GCs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeapState {
     /// There are too few full GCs.

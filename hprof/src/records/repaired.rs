@@ -7,7 +7,7 @@ use std::fmt;
 /// Prefix of the text.
 const MARK: &str = "heapdiff repaired dump: ";
 
-/// What a repaired dump lacks, and what the repair added.
+/// The parts that a repaired dump lacks, and the parts that the repair added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
     /// True if the end of the heap was missing. It may have contained objects and GC roots.

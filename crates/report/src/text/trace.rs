@@ -144,7 +144,7 @@ fn grown(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     counted::add(report, doc);
 }
 
-/// Returns the sentence about the heap after full GCs. With too few full GCs there is none.
+/// Returns the sentence about the heap after full GCs; `None` if there were too few.
 fn outlook(report: &TraceTopReport) -> Option<String> {
     let trend = &report.heap_after_full_gcs;
     let rate = signed_size(trend.bytes_per_hour?);
