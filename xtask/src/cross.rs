@@ -101,14 +101,12 @@ pub(crate) struct Builder {
     target_dir: PathBuf,
     /// The folder of cargo-zigbuild, which is put before the search path; `None` if it is on the search path.
     plugin: Option<PathBuf>,
-    profile: &'static str,
-    /// True if paths of this machine must not get into the files, and into their bytes.
-    is_reproducible: bool,
 }
 
 impl Builder {
-    /// Prepares builds of the checkout in `source`. Installs cargo-zigbuild if it is not on the search path.
-    pub(crate) fn new(source: &Path, target_dir: &Path, profile: &'static str) -> Result<Self> {
+    /// Prepares builds of the checkout in `source`, as they are released. Installs cargo-zigbuild if it is not on the
+    /// search path.
+    pub(crate) fn for_release(source: &Path, target_dir: &Path) -> Result<Self> {
         let plugin = if tools::on_path("cargo-zigbuild").is_some() || cfg!(target_os = "macos") {
             None
         } else {
@@ -119,24 +117,14 @@ impl Builder {
             source: std::path::absolute(source)?,
             target_dir: std::path::absolute(target_dir)?,
             plugin,
-            profile,
-            is_reproducible: false,
         })
-    }
-
-    /// Makes the files independent of the folders of this machine.
-    pub(crate) fn reproducible(self) -> Self {
-        Self {
-            is_reproducible: true,
-            ..self
-        }
     }
 
     /// Returns a cargo command for a target, with the options that choose target and profile. `verb` is `build` or
     /// `rustc`. `flags` are added to the flags of rustc.
     fn cargo(&self, verb: &str, triple: &str, flags: &[&str]) -> Result<Command> {
         let mut command = self.cargo_in(&self.source, verb, triple, flags)?;
-        command.args(["--locked", "--profile", self.profile]);
+        command.args(["--locked", "--profile", run::DIST]);
         Ok(command)
     }
 
@@ -174,19 +162,15 @@ impl Builder {
                 .arg("-Zbuild-std=std,panic_unwind")
                 .env("RUSTC_BOOTSTRAP", "1");
         }
+        // What an earlier build left must not decide how the code is split.
+        command.env("CARGO_INCREMENTAL", "0");
         let mut flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
-        if self.is_reproducible {
-            // What an earlier build left must not decide how the code is split.
-            command.env("CARGO_INCREMENTAL", "0");
-            flags.extend(self.remapped(sysroot)?);
-        }
-        if !flags.is_empty() {
-            // These flags are added to those in .cargo/config.toml. The variable RUSTFLAGS would replace them.
-            let list = serde_json::to_string(&flags)?;
-            command
-                .arg("--config")
-                .arg(format!("target.'cfg(all())'.rustflags={list}"));
-        }
+        flags.extend(self.remapped(sysroot)?);
+        // These flags are added to those in .cargo/config.toml. The variable RUSTFLAGS would replace them.
+        let list = serde_json::to_string(&flags)?;
+        command
+            .arg("--config")
+            .arg(format!("target.'cfg(all())'.rustflags={list}"));
         Ok(command)
     }
 
@@ -207,8 +191,8 @@ impl Builder {
         Ok(command)
     }
 
-    /// Returns flags of rustc that replace the folders of this machine in messages and debug information. The last flag
-    /// that fits a path is the one that rustc uses.
+    /// Returns flags of rustc that replace the folders of this machine in messages and debug information, so that the
+    /// same source gives the same bytes. The last flag that fits a path is the one that rustc uses.
     fn remapped(&self, sysroot: &Path) -> Result<Vec<String>> {
         let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
         let cargo_home = match cargo_home {
@@ -259,7 +243,7 @@ impl Builder {
     }
 
     fn built(&self, triple: &str) -> PathBuf {
-        self.target_dir.join(triple).join(self.profile)
+        self.target_dir.join(triple).join(run::DIST)
     }
 }
 

@@ -17,7 +17,7 @@ use self::archive::{Documents, Tree};
 use crate::cross::{Builder, GLIBC, Target};
 use crate::install;
 use crate::tryout::{self, output, size};
-use heapdiff_lab::run::{self, DIST};
+use heapdiff_lab::run;
 use heapdiff_lab::tools;
 
 const SUMS: &str = "SHA256SUMS";
@@ -51,7 +51,7 @@ pub(crate) fn dist(options: &Options) -> Result<()> {
     println!(
         "Building heapdiff and its agent with full optimisation; the first build takes some minutes."
     );
-    let builder = Builder::new(&run::root(), &target_dir, DIST)?.reproducible();
+    let builder = Builder::for_release(&run::root(), &target_dir)?;
     let files = build(&builder, targets, &folder)?;
     for file in &files {
         println!("{:>12} bytes  {}", size(file)?, file.display());
@@ -89,7 +89,7 @@ fn build(builder: &Builder, targets: &[Target], folder: &Path) -> Result<Vec<Pat
             target,
             version,
             &product.program,
-            product.agent.as_deref(),
+            product.agents.as_ref().map(|agents| agents.glibc.as_path()),
             &documents,
         )?;
         archives.push(tree.archive(folder)?);
@@ -114,23 +114,33 @@ fn build(builder: &Builder, targets: &[Target], folder: &Path) -> Result<Vec<Pat
     Ok(archives)
 }
 
-/// The program for a system, and the agent that is packed beside it.
-struct Product {
+/// The program for a system, and its agents.
+#[derive(Debug)]
+pub(crate) struct Product {
     target: Target,
-    program: PathBuf,
-    agent: Option<PathBuf>,
+    pub(crate) program: PathBuf,
+    agents: Option<Agents>,
+}
+
+/// The agents in a program for Linux, as files.
+#[derive(Debug)]
+pub(crate) struct Agents {
+    /// For JVMs that are linked to glibc.
+    pub(crate) glibc: PathBuf,
+    /// For JVMs that are linked to musl.
+    pub(crate) musl: PathBuf,
 }
 
 impl Product {
     /// Builds the program. On Linux, the program is static and contains an agent for JVMs that are linked to glibc, and
     /// one for JVMs that are linked to musl.
-    fn build(builder: &Builder, target: Target) -> Result<Self> {
+    pub(crate) fn build(builder: &Builder, target: Target) -> Result<Self> {
         if target.system() != "linux" {
             let program = builder.program(target, &[])?;
             return Ok(Self {
                 target,
                 program,
-                agent: None,
+                agents: None,
             });
         }
         let glibc = builder.agent(&target.triple().replace("-musl", "-gnu"))?;
@@ -142,8 +152,13 @@ impl Product {
         Ok(Self {
             target,
             program,
-            agent: Some(glibc),
+            agents: Some(Agents { glibc, musl }),
         })
+    }
+
+    /// Returns the agents in the program; an error on systems without an agent.
+    pub(crate) fn agents(&self) -> Result<&Agents> {
+        self.agents.as_ref().context("the agent runs on Linux only")
     }
 }
 
@@ -264,7 +279,7 @@ fn check(targets: &[Target], folder: &Path) -> Result<()> {
             fs::copy(&from, &to).with_context(|| from.display().to_string())?;
         }
     }
-    let builder = Builder::new(&source, &copy.path().join("built"), DIST)?.reproducible();
+    let builder = Builder::for_release(&source, &copy.path().join("built"))?;
     let again = copy.path().join("files");
     build(&builder, targets, &again)?;
     let mut differing = Vec::new();

@@ -11,8 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::cross::{Builder, Target};
-use crate::dist::elf;
-use crate::install;
+use crate::dist::Product;
 use crate::tryout;
 use heapdiff_lab::{run, tools};
 
@@ -88,13 +87,11 @@ pub(crate) fn machines(options: &Options) -> Result<()> {
 /// Builds the static program. Creates the root with musl, and puts the agent there.
 fn prepare_musl() -> Result<PathBuf> {
     let target = Target::LinuxX86;
-    let builder = builder(run::DIST)?;
-    let glibc = builder.agent("x86_64-unknown-linux-gnu")?;
-    let musl = builder.agent(target.triple())?;
-    let program = builder.program(target, &install::embedded(&glibc, &musl)?)?;
-    elf::check_static(&program)?;
-    put(&musl, &musl_root(&builder, target.triple())?.join("agent"))?;
-    Ok(program)
+    let builder = builder()?;
+    let product = Product::build(&builder, target)?;
+    let root = musl_root(&builder, target.triple())?;
+    put(&product.agents()?.musl, &root.join("agent"))?;
+    Ok(product.program)
 }
 
 /// Builds program and agent for aarch64. Creates the root with the JVMs, and puts the agent there. Returns a script that
@@ -104,20 +101,17 @@ fn prepare_aarch64() -> Result<PathBuf> {
     let (emulator, package) = target.runner().context("no emulator")?;
     // The emulator must not need libraries, because it also runs in a root with libraries for aarch64 only.
     let emulator = tools::find(emulator, package)?;
-    // The emulated program is slow in any case, so it is built with the profile that builds fast.
-    let builder = builder("release")?;
+    let product = Product::build(&builder()?, target)?;
     let root = aarch64_root()?;
     put(&emulator, &root)?;
-    put(
-        &builder.agent("aarch64-unknown-linux-gnu")?,
-        &root.join("agent"),
-    )?;
-    let program = builder.program(target, &[])?;
-    tryout::script(&emulator, &program, &roots()?.join("heapdiff-aarch64"))
+    put(&product.agents()?.glibc, &root.join("agent"))?;
+    let script = roots()?.join("heapdiff-aarch64");
+    tryout::script(&emulator, &product.program, &script)
 }
 
-fn builder(profile: &'static str) -> Result<Builder> {
-    Builder::new(&run::root(), &run::target_dir(), profile)
+/// Returns the builder of `cargo xtask dist`, so that the released files are what is tested.
+fn builder() -> Result<Builder> {
+    Builder::for_release(&run::root(), &run::target_dir())
 }
 
 /// Copies a file into a folder.

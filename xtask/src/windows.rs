@@ -52,7 +52,7 @@ pub(crate) struct Options {
 /// Runs the tests.
 pub(crate) fn windows(options: &Options) -> Result<()> {
     let wine = Wine::find()?;
-    let builder = Builder::new(&run::root(), &run::target_dir().join("cross"), "release")?;
+    let builder = Builder::for_release(&run::root(), &run::target_dir())?;
     wine.add_missing_library(&builder)?;
     let program = match &options.program {
         Some(program) => std::path::absolute(program)?,
@@ -66,7 +66,8 @@ pub(crate) fn windows(options: &Options) -> Result<()> {
             .env("HEAPDIFF_BIN", &program)
             .env("HEAPDIFF_RUNNER", &wine.loader),
     )?;
-    let native = run::Products::build_test_profile()?.heapdiff();
+    // Cargo built this program for the golden cases.
+    let native = std::path::absolute(run::target_dir())?.join("release/heapdiff");
     let folder = tempfile::tempdir()?;
     let tested = Tested {
         wine,
