@@ -14,13 +14,15 @@ use flate2::{Compression, GzBuilder};
 use zip::write::SimpleFileOptions;
 
 use super::licences;
-use crate::cross::Target;
+use crate::cross::{GLIBC, Target};
 use crate::tryout::output;
 use heapdiff_lab::run::{self, run};
 
 const DESCRIPTION: &str = "finds memory leaks in JVM programs\n \
-    heapdiff compares two or more heap dumps (HPROF) of a Java program and names the field whose\n \
-    content grows, the path that keeps it alive and, with its agent, the stacks that allocated it.";
+    heapdiff compares two or more heap dumps (HPROF) of a Java program. It names\n \
+    the field whose content grows, the path that keeps it alive and, with its\n \
+    agent, the stacks that allocated it.";
+const MAINTAINER: &str = "The heapdiff developers <heapdiff@users.noreply.github.com>";
 
 const COPYRIGHT: &str = "\
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
@@ -185,13 +187,14 @@ impl Tree {
         let control = scratch.path().join("control");
         fs::create_dir(&control)?;
         fs::write(control.join("md5sums"), sums)?;
-        // Debian orders a pre-release before its release by the tilde.
-        let version = self.version.replace('-', "~");
+        let version = self.debian_version();
         let says = format!(
             "Package: heapdiff\nVersion: {version}\nArchitecture: {architecture}\n\
-             Maintainer: The heapdiff developers <heapdiff@users.noreply.github.com>\n\
+             Maintainer: {MAINTAINER}\nDepends: libc6 (>= {}.{})\n\
              Installed-Size: {}\nSection: devel\nPriority: optional\n\
              Homepage: https://github.com/heapdiff/heapdiff\nDescription: {DESCRIPTION}\n",
+            GLIBC.0,
+            GLIBC.1,
             bytes.div_ceil(1024)
         );
         fs::write(control.join("control"), says)?;
@@ -228,14 +231,29 @@ impl Tree {
         for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
             fs::remove_file(doc.join(licence))?;
         }
-        fs::rename(doc.join("CHANGELOG.md"), doc.join("changelog"))?;
-        for name in ["changelog", "THIRD-PARTY.txt"] {
+        fs::write(doc.join("changelog"), self.debian_changelog()?)?;
+        for name in ["changelog", "CHANGELOG.md", "THIRD-PARTY.txt"] {
             gzip_file(&doc.join(name))?;
         }
         let overrides = usr.join("share/lintian/overrides");
         fs::create_dir_all(&overrides)?;
         fs::write(overrides.join("heapdiff"), LINTIAN)?;
         Ok(())
+    }
+
+    /// Returns a changelog in Debian's format, which names the file with the real changes.
+    fn debian_changelog(&self) -> Result<String> {
+        let at = format!("@{}", self.time);
+        let date = output(Command::new("date").args(["--utc", "--rfc-email", "--date", &at]))?;
+        Ok(format!(
+            "heapdiff ({}) stable; urgency=medium\n\n  * CHANGELOG.md.gz lists the changes.\n\n -- {MAINTAINER}  {date}",
+            self.debian_version()
+        ))
+    }
+
+    /// Returns the version. Debian orders a pre-release before its release by the tilde.
+    fn debian_version(&self) -> String {
+        self.version.replace('-', "~")
     }
 }
 
