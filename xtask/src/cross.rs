@@ -144,7 +144,7 @@ impl Builder {
             .arg("--target")
             .arg(format!("{triple}{glibc}"))
             .arg("--target-dir")
-            .arg(&self.target_dir)
+            .arg(self.target_dir_for(flags))
             .env_remove("RUSTFLAGS");
         let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
         let sysroot = Path::new(sysroot.trim_end());
@@ -223,7 +223,8 @@ impl Builder {
             command.args(["--", "-Clink-self-contained=no"]);
         }
         run::run(&mut command)?;
-        Ok(self.built(target.triple()).join(target.program()))
+        let folder = self.target_dir.join(target.triple()).join(run::DIST);
+        Ok(folder.join(target.program()))
     }
 
     /// Builds the agent for a target of rustc.
@@ -232,18 +233,26 @@ impl Builder {
         // If cargo also built the Rust library that tests link to, it could not optimise across crates.
         command.args(["--package", "heapdiff-agent", "--lib"]);
         run::run(command.args(["--crate-type", "cdylib"]))?;
-        Ok(self.built(triple).join(run::AGENT))
+        let target_dir = self.target_dir_for(library_flags(triple));
+        Ok(target_dir.join(triple).join(run::DIST).join(run::AGENT))
     }
 
     /// Builds the dynamic library of a package that is not part of the checkout.
     pub(crate) fn library(&self, package: &Path, triple: &str, name: &str) -> Result<PathBuf> {
         let mut command = self.cargo_in(package, "build", triple, library_flags(triple))?;
         run::run(command.arg("--release"))?;
-        Ok(self.target_dir.join(triple).join("release").join(name))
+        let target_dir = self.target_dir_for(library_flags(triple));
+        Ok(target_dir.join(triple).join("release").join(name))
     }
 
-    fn built(&self, triple: &str) -> PathBuf {
-        self.target_dir.join(triple).join(run::DIST)
+    /// Returns the folder of builds with these flags. In a folder for all flags, each build would replace the files of
+    /// the build with other flags, and cargo would compile everything again each time.
+    fn target_dir_for(&self, flags: &[&str]) -> PathBuf {
+        if flags.is_empty() {
+            self.target_dir.clone()
+        } else {
+            self.target_dir.join("libraries")
+        }
     }
 }
 

@@ -39,6 +39,8 @@ mod folder;
 #[cfg(target_os = "linux")]
 mod fork;
 #[cfg(target_os = "linux")]
+mod guard;
+#[cfg(target_os = "linux")]
 mod held;
 #[cfg(target_os = "linux")]
 mod hunt;
@@ -86,6 +88,8 @@ pub(crate) const RECORDING: &str = "recording.jfr";
 #[cfg(target_os = "linux")]
 pub(crate) use count::count;
 #[cfg(target_os = "linux")]
+pub(crate) use guard::guard;
+#[cfg(target_os = "linux")]
 pub(crate) use hunt::hunt;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{agent, attach, detach, dump};
@@ -94,9 +98,10 @@ pub(crate) use list::{ps, status};
 #[cfg(target_os = "linux")]
 pub(crate) use no_files::hunt_without_files;
 pub(crate) use request::{
-    Agent, AgentCopy, CountRequest, DumpRequest, Forking, Hunt, JvmArgs, What, agent_options,
+    Agent, AgentCopy, CountRequest, DumpRequest, Forking, GuardRequest, Hunt, JvmArgs, What,
+    agent_options,
 };
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unsupported::{
-    agent, attach, count, detach, dump, hunt, hunt_without_files, ps, status,
+    agent, attach, count, detach, dump, guard, hunt, hunt_without_files, ps, status,
 };

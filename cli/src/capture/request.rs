@@ -71,6 +71,16 @@ pub(crate) struct Agent {
     pub(crate) library: Option<PathBuf>,
 }
 
+/// What `heapdiff guard` asks of a JVM.
+#[derive(Debug)]
+pub(crate) struct GuardRequest {
+    pub(crate) jvm: JvmArgs,
+    /// The agent to load, with the guard's options but for the folder; `None` if the JVM was started with a guard.
+    pub(crate) agent: Option<Agent>,
+    /// The folder of the guard's files.
+    pub(crate) folder: PathBuf,
+}
+
 /// Options for a copy of the agent library, to start a JVM with the agent.
 #[derive(Debug, Args)]
 pub(crate) struct AgentCopy {

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use super::request::{Agent, AgentCopy, CountRequest, DumpRequest, Hunt, Hunted, JvmArgs};
+use super::request::{
+    Agent, AgentCopy, CountRequest, DumpRequest, GuardRequest, Hunt, Hunted, JvmArgs,
+};
 use crate::failure::{Exit, Failure, Result};
 use crate::progress::Wanted;
 
@@ -16,6 +18,28 @@ pub(crate) fn detach(_: &JvmArgs, _: Wanted) -> Result<Exit> {
 }
 
 pub(crate) fn dump(_: &JvmArgs, _: &DumpRequest, _: Wanted) -> Result<Exit> {
+    Err(unsupported_failure())
+}
+
+/// A JVM with a guard. There is none.
+#[derive(Debug)]
+pub(crate) enum Guarded {}
+
+impl Guarded {
+    pub(crate) fn name(&self) -> String {
+        match *self {}
+    }
+
+    pub(crate) fn inner_pid(&self) -> u32 {
+        match *self {}
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        match *self {}
+    }
+}
+
+pub(crate) fn guard(_: &GuardRequest, _: Wanted) -> Result<Guarded> {
     Err(unsupported_failure())
 }
 

@@ -42,30 +42,42 @@ pub(super) fn traced(
             known.then_some(path).ok_or_else(|| unknown.to_owned()),
         );
     }
-    let shown = folder.display();
-    let none = |why: &str| (options.to_owned(), Err(format!("{shown} {why}")));
-    let odd_name = "has a name that cannot be part of the agent's options";
-    let inside = match canonical_folder(folder) {
+    let none = |why: &str| {
+        (
+            options.to_owned(),
+            Err(format!("{} {why}", folder.display())),
+        )
+    };
+    let inside = match shared_folder(jvm, folder) {
         Ok(inside) => inside,
         Err(why) => return none(why),
     };
-    let Some(path) = inside.join(TRACE).to_str().map(str::to_owned) else {
-        return none(odd_name);
-    };
+    let path = inside.join(TRACE);
     let separator = if options.is_empty() { "" } else { "," };
-    let all = format!("trace={path}{separator}{options}");
+    let all = format!("trace={}{separator}{options}", path.display());
+    if all.len() + attach::ADD.len() >= LONGEST_ARGUMENT {
+        return none(ODD_NAME);
+    }
+    (all, Ok(folder.join(TRACE)))
+}
+
+const ODD_NAME: &str = "has a name that cannot be part of the agent's options";
+
+/// Returns the path of a folder for the agent's options, or the reason why the agent cannot write there.
+pub(super) fn shared_folder(jvm: &Jvm<'_>, folder: &Path) -> Result<PathBuf, &'static str> {
+    let inside = canonical_folder(folder)?;
     let odd = |c: char| c == ',' || c == '%' || c.is_control();
-    if path.contains(odd) || all.len() + attach::ADD.len() >= LONGEST_ARGUMENT {
-        return none(odd_name);
+    if inside.to_str().is_none_or(|path| path.contains(odd)) {
+        return Err(ODD_NAME);
     }
     let ours = Folder::open(&inside).and_then(|folder| folder.identity());
     let theirs = jvm.root.identity_of(&inside);
     let same = matches!((ours, theirs), (Ok(ours), Ok(theirs)) if ours == theirs);
     let writable = || Folder::open(&inside).and_then(|folder| folder.is_writable());
     match (same, jvm.process.user.run_as(writable)) {
-        (true, Ok(Ok(()))) => (all, Ok(folder.join(TRACE))),
-        (false, _) => none("is not visible to the JVM, which runs in a container"),
-        (true, _) => none("is a folder that the JVM's user may not write to"),
+        (true, Ok(Ok(()))) => Ok(inside),
+        (false, _) => Err("is not visible to the JVM, which runs in a container"),
+        (true, _) => Err("is a folder that the JVM's user may not write to"),
     }
 }
 

@@ -14,6 +14,7 @@ mod dump_info;
 mod export;
 mod fleet;
 mod growth;
+mod guard;
 mod heap;
 mod histo;
 mod history;
@@ -102,6 +103,8 @@ pub(crate) enum Command {
     Dump(dump::Dump),
     /// Find a leak in a running JVM: load the agent, take a dump, wait, take a second dump, compare
     Hunt(hunt::HuntArgs),
+    /// Let the agent take a dump before the JVM dies; summarize and upload the dump
+    Guard(guard::GuardArgs),
     /// Count every allocation of a running JVM for a while, by line of code
     Count(Reported<count::Count, NamedArgs<ViewArgs>>),
     /// Manage the index files that make later commands on a dump fast
@@ -148,6 +151,7 @@ impl Command {
             Self::Agent(args) => args.run(),
             Self::Dump(args) => args.run(),
             Self::Hunt(args) => report(&args.job()?),
+            Self::Guard(args) => args.run(),
             Self::Count(args) => report(&args.job()?),
             Self::Index(args) => args.run(),
             Self::Trace(args) => args.run(),

@@ -73,24 +73,37 @@ impl Summarize {
         } else {
             summary.to_file(&snapshot)
         };
-        let file = file.ok_or_else(|| {
-            Failure::usage(format!(
-                "{}: the summary would be larger than 1 GiB, because every allocation was sampled; set the agent option `interval` to sample fewer allocations",
-                self.dump.display()
-            ))
-        })?;
+        let bytes = write(file, &self.dump, &self.output)?;
         let to = self.output.display();
-        write::replace(&self.output, |out| out.write_all(&file))
-            .map_err(|e| write::failed(&to, &e))?;
         if !setup.progress.quiet {
             messages::print_done(&format!(
                 "wrote the summary {to} ({}); the dump has {}",
-                Size(file.len() as u64),
+                Size(bytes),
                 Size(summary.info.bytes)
             ));
         }
         Ok(Exit::Done)
     }
+}
+
+/// Writes a summary without questions, as `heapdiff guard` needs it. Returns its size.
+pub(super) fn of_dump(setup: &Setup, dump: &Path, output: &Path) -> Result<u64> {
+    let (snapshot, summary) = diff::open_and_summarize(setup, None, dump)?;
+    messages::print_input_warnings(dump, snapshot.warnings(), setup.progress);
+    write(summary.to_file(&snapshot), dump, output)
+}
+
+/// Writes the content of a summary file; `None` if there would be too much.
+fn write(file: Option<Vec<u8>>, dump: &Path, output: &Path) -> Result<u64> {
+    let file = file.ok_or_else(|| {
+        Failure::usage(format!(
+            "{}: the summary would be larger than 1 GiB, because every allocation was sampled; set the agent option `interval` to sample fewer allocations",
+            dump.display()
+        ))
+    })?;
+    write::replace(output, |out| out.write_all(&file))
+        .map_err(|e| write::failed(output.display(), &e))?;
+    Ok(file.len() as u64)
 }
 
 /// Reads a summary file. Returns `None` if the file is something else.

@@ -21,6 +21,7 @@ use clap::{Args, Subcommand};
 use super::report;
 use crate::args::{ListArgs, NamedArgs, Reported, ViewArgs};
 use crate::failure::{Exit, Result};
+pub(super) use push::headers_of;
 
 const HELP: &str = "\
 Examples:

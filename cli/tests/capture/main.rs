@@ -12,6 +12,7 @@ mod dump;
 mod elsewhere;
 mod empty_root;
 mod fork;
+mod guard;
 mod hunt;
 mod jhsdb;
 mod kubectl;

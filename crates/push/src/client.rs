@@ -90,28 +90,9 @@ impl Endpoint {
             url: without_user(url),
             why,
         })?;
-        let roots = if base.starts_with("https:") {
-            roots(&base, authorities)?
-        } else {
-            Vec::new()
-        };
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::Specific(Arc::new(roots)))
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .build();
-        let mut config = Agent::config_builder()
-            .tls_config(tls)
-            .user_agent(concat!("heapdiff/", env!("CARGO_PKG_VERSION")))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_response_header_size(MOST_READ as usize)
-            .timeout_connect(Some(CONNECT.min(patience.answer)))
-            .timeout_global(Some(patience.answer));
-        if is_this_machine(&base) {
-            config = config.proxy(None);
-        }
+        let agent = agent(&base, authorities, patience)?;
         Ok(Self {
-            agent: config.build().new_agent(),
+            agent,
             base,
             interface,
             headers,
@@ -167,23 +148,8 @@ impl Endpoint {
         self.send_with_retries(&ingest(series))
     }
 
-    /// Sends a request until it succeeds, fails permanently, or has used up its attempts.
     fn send_with_retries(&self, request: &Request) -> Result<(), PushError> {
-        let mut pause = self.patience.pause;
-        for _ in 1..self.patience.tries {
-            let (error, asked) = match self.send_once(request) {
-                Ok(()) => return Ok(()),
-                Err((error, _)) if !error.is_retryable() => return Err(error),
-                Err(failed) => failed,
-            };
-            // The server cannot be reached, and another attempt a moment later would fail in the same way.
-            if matches!(error, PushError::Unreachable { .. }) {
-                return Err(error);
-            }
-            thread::sleep(asked.unwrap_or(pause).min(LONGEST_PAUSE));
-            pause = pause.saturating_mul(2);
-        }
-        self.send_once(request).map_err(|(error, _)| error)
+        with_retries(self.patience, || self.send_once(request))
     }
 
     /// Sends a request once. If the server requests a pause before the next attempt, the pause is returned with the
@@ -201,49 +167,99 @@ impl Endpoint {
         }
         let mut response = builder
             .send(&request.body[..])
-            .map_err(|error| (self.failure(error, &shown), None))?;
+            .map_err(|error| (failure(error, &shown, self.patience.answer), None))?;
         let asked = retry_after(&response);
         check_response(&mut response, shown).map_err(|error| (error, asked))
     }
+}
 
-    fn failure(&self, error: Error, url: &str) -> PushError {
-        let url = url.to_owned();
-        let unreachable = |why: &str| PushError::Unreachable {
-            url: url.clone(),
-            why: why.to_owned(),
+/// Returns the HTTP client for a server.
+pub(crate) fn agent(
+    base: &str,
+    authorities: Option<&Path>,
+    patience: Patience,
+) -> Result<Agent, PushError> {
+    let roots = if base.starts_with("https:") {
+        roots(base, authorities)?
+    } else {
+        Vec::new()
+    };
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::Specific(Arc::new(roots)))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build();
+    let mut config = Agent::config_builder()
+        .tls_config(tls)
+        .user_agent(concat!("heapdiff/", env!("CARGO_PKG_VERSION")))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_response_header_size(MOST_READ as usize)
+        .timeout_connect(Some(CONNECT.min(patience.answer)))
+        .timeout_global(Some(patience.answer));
+    if is_this_machine(base) {
+        config = config.proxy(None);
+    }
+    Ok(config.build().new_agent())
+}
+
+/// Sends a request until it succeeds, fails permanently, or has used up its attempts. If the server requests a pause
+/// before the next attempt, `send` returns the pause with the error.
+pub(crate) fn with_retries(
+    patience: Patience,
+    mut send: impl FnMut() -> Result<(), (PushError, Option<Duration>)>,
+) -> Result<(), PushError> {
+    let mut pause = patience.pause;
+    for _ in 1..patience.tries {
+        let (error, asked) = match send() {
+            Ok(()) => return Ok(()),
+            Err((error, _)) if !error.is_retryable() => return Err(error),
+            Err(failed) => failed,
         };
-        match error {
-            Error::Timeout(_) => PushError::Timeout {
-                url,
-                within: self.patience.answer,
-            },
-            Error::HostNotFound => unreachable("the host name is unknown"),
-            Error::ConnectionFailed => unreachable("no connection"),
-            Error::ConnectProxyFailed(why) => unreachable(&format!(
-                "the proxy refused the connection: {}",
-                sanitized_excerpt(&why)
-            )),
-            Error::InvalidProxyUrl => unreachable(
-                "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY does not contain the address of a proxy",
-            ),
-            Error::Tls(why) => PushError::Tls {
-                url,
-                why: why.to_owned(),
-                fault: TlsFault::Other,
-            },
-            Error::Rustls(why) => untrusted(url, &why),
-            Error::Io(error) => match error.get_ref().and_then(|e| e.downcast_ref()) {
-                Some::<&rustls::Error>(why) => untrusted(url, why),
-                None => unreachable(&system_message(&error)),
-            },
-            Error::Protocol(_) | Error::LargeResponseHeader(..) | Error::Http(_) => {
-                PushError::Foreign {
-                    url,
-                    why: sanitized_excerpt(&error.to_string()),
-                }
-            }
-            other => unreachable(&sanitized_excerpt(&other.to_string())),
+        // The server cannot be reached, and another attempt a moment later would fail in the same way.
+        if matches!(error, PushError::Unreachable { .. }) {
+            return Err(error);
         }
+        thread::sleep(asked.unwrap_or(pause).min(LONGEST_PAUSE));
+        pause = pause.saturating_mul(2);
+    }
+    send().map_err(|(error, _)| error)
+}
+
+/// Converts an error of the HTTP client.
+pub(crate) fn failure(error: Error, url: &str, within: Duration) -> PushError {
+    let url = url.to_owned();
+    let unreachable = |why: &str| PushError::Unreachable {
+        url: url.clone(),
+        why: why.to_owned(),
+    };
+    match error {
+        Error::Timeout(_) => PushError::Timeout { url, within },
+        Error::HostNotFound => unreachable("the host name is unknown"),
+        Error::ConnectionFailed => unreachable("no connection"),
+        Error::ConnectProxyFailed(why) => unreachable(&format!(
+            "the proxy refused the connection: {}",
+            sanitized_excerpt(&why)
+        )),
+        Error::InvalidProxyUrl => unreachable(
+            "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY does not contain the address of a proxy",
+        ),
+        Error::Tls(why) => PushError::Tls {
+            url,
+            why: why.to_owned(),
+            fault: TlsFault::Other,
+        },
+        Error::Rustls(why) => untrusted(url, &why),
+        Error::Io(error) => match error.get_ref().and_then(|e| e.downcast_ref()) {
+            Some::<&rustls::Error>(why) => untrusted(url, why),
+            None => unreachable(&system_message(&error)),
+        },
+        Error::Protocol(_) | Error::LargeResponseHeader(..) | Error::Http(_) => {
+            PushError::Foreign {
+                url,
+                why: sanitized_excerpt(&error.to_string()),
+            }
+        }
+        other => unreachable(&sanitized_excerpt(&other.to_string())),
     }
 }
 
@@ -319,7 +335,7 @@ fn address(url: &str) -> Result<(String, Interface), &'static str> {
 }
 
 /// Returns a URL for messages, without credentials.
-fn without_user(url: &str) -> String {
+pub(crate) fn without_user(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), url),
@@ -358,20 +374,10 @@ fn check_response(response: &mut Response<Body>, url: String) -> Result<(), Push
         });
     }
     let is_page = text(header::CONTENT_TYPE).is_some_and(|t| t.starts_with("text/html"));
-    let mut body = Vec::new();
-    let read = response
-        .body_mut()
-        .as_reader()
-        .take(MOST_READ)
-        .read_to_end(&mut body);
-    if !status.is_success() {
-        // The status has the same meaning even if only a part of the body was read.
-        return Err(PushError::Refused {
-            url,
-            status: status.as_u16(),
-            said: reason(&body, status),
-        });
+    if let Some(refused) = refusal(response, &url) {
+        return Err(refused);
     }
+    let read = read_body(response).map(drop);
     if is_page {
         return Err(PushError::Foreign {
             url,
@@ -379,12 +385,34 @@ fn check_response(response: &mut Response<Body>, url: String) -> Result<(), Push
         });
     }
     match read {
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
         Err(error) => Err(PushError::Foreign {
             url,
             why: system_message(&error),
         }),
     }
+}
+
+/// Returns the error of a response whose status says that the server did not accept the request.
+pub(crate) fn refusal(response: &mut Response<Body>, url: &str) -> Option<PushError> {
+    let status = response.status();
+    if status.is_success() {
+        return None;
+    }
+    // The status has the same meaning even if only a part of the body was read.
+    let body = read_body(response).unwrap_or_default();
+    Some(PushError::Refused {
+        url: url.to_owned(),
+        status: status.as_u16(),
+        said: reason(&body, status),
+    })
+}
+
+fn read_body(response: &mut Response<Body>) -> std::io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    let reader = response.body_mut().as_reader();
+    reader.take(MOST_READ).read_to_end(&mut body)?;
+    Ok(body)
 }
 
 /// Returns the error message in an answer: the message of a Connect error if the body is one, otherwise the text of the
@@ -408,7 +436,7 @@ fn reason(body: &[u8], status: StatusCode) -> String {
 }
 
 /// Returns the first part of an untrusted text, on one line and without control characters.
-fn sanitized_excerpt(text: &str) -> String {
+pub(crate) fn sanitized_excerpt(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = text.chars().take(MOST_SAID).collect();
     if shown.len() < text.len() {
@@ -419,7 +447,7 @@ fn sanitized_excerpt(text: &str) -> String {
 }
 
 /// Returns the message of a system error without Rust's "(os error 2)".
-fn system_message(error: &std::io::Error) -> String {
+pub(crate) fn system_message(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(at) => text[..at].to_owned(),
@@ -428,7 +456,7 @@ fn system_message(error: &std::io::Error) -> String {
 }
 
 /// Returns the pause that the server requests.
-fn retry_after(response: &Response<Body>) -> Option<Duration> {
+pub(crate) fn retry_after(response: &Response<Body>) -> Option<Duration> {
     let value = response.headers().get(header::RETRY_AFTER)?;
     let seconds: u64 = value.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))

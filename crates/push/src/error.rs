@@ -1,9 +1,9 @@
-//! Errors of pushing a profile.
+//! Errors of pushing a profile and of uploading a file.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The reason why a profile could not be pushed. URLs contain no credentials.
+/// The reason why a profile could not be pushed, or a file could not be uploaded. URLs contain no credentials.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
@@ -22,6 +22,14 @@ pub enum PushError {
         place: String,
         /// The problem with the header. The text never contains the header's value, which may be secret.
         why: &'static str,
+    },
+    /// The file to upload cannot be read.
+    #[error("{}: {why}", .file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// The problem.
+        why: String,
     },
     /// The server cannot be reached.
     #[error("{url}: {why}")]

@@ -173,13 +173,7 @@ impl Push {
 
     /// Returns the headers from options, their files and the environment.
     fn headers(&self) -> Result<Vec<Header>> {
-        let mut headers = Vec::new();
-        for text in &self.header {
-            match text.strip_prefix('@') {
-                Some(path) => headers.extend(of_file(Path::new(path))?),
-                None => headers.push(Header::parse(text, "--header").map_err(usage)?),
-            }
-        }
+        let mut headers = headers_of(&self.header)?;
         headers.extend(header_from_environment()?);
         if headers.iter().filter(|h| h.is_authorization()).count() > 1 {
             let message = format!(
@@ -189,6 +183,18 @@ impl Push {
         }
         Ok(headers)
     }
+}
+
+/// Returns the headers from values of `--header`, and from the files that they name.
+pub(in crate::command) fn headers_of(given: &[String]) -> Result<Vec<Header>> {
+    let mut headers = Vec::new();
+    for text in given {
+        match text.strip_prefix('@') {
+            Some(path) => headers.extend(of_file(Path::new(path))?),
+            None => headers.push(Header::parse(text, "--header").map_err(usage)?),
+        }
+    }
+    Ok(headers)
 }
 
 fn usage(error: heapdiff_push::PushError) -> Failure {

@@ -1,0 +1,67 @@
+//! `heapdiff guard`: lets the agent take a dump before the JVM dies.
+
+use std::fs;
+use std::path::Path;
+
+use super::agent;
+use super::checked;
+use super::deadline::Deadline;
+use super::library::Library;
+use super::process::{Process, unusable_failure};
+use super::protocol::Jvm;
+use super::request::{Agent, GuardRequest};
+use super::watch::shared_folder;
+use crate::failure::{Failure, Result, system_message};
+use crate::progress::Wanted;
+
+/// A JVM with a guard.
+#[derive(Debug)]
+pub(crate) struct Guarded {
+    process: Process,
+}
+
+impl Guarded {
+    /// Returns a name of the JVM for messages.
+    pub(crate) fn name(&self) -> String {
+        self.process.to_string()
+    }
+
+    /// The process id in the names of the guard's files.
+    pub(crate) fn inner_pid(&self) -> u32 {
+        self.process.inner_pid
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.process.check_alive().is_err()
+    }
+}
+
+/// Turns the guard on, unless the JVM was started with it. The agent's other options stay as they are.
+pub(crate) fn guard(request: &GuardRequest, wanted: Wanted) -> Result<Guarded> {
+    let Some(given) = &request.agent else {
+        let deadline = Deadline::new(request.jvm.timeout.0);
+        let process = Process::find(&request.jvm.pid, &deadline)?;
+        return Ok(Guarded { process });
+    };
+    let folder = &request.folder;
+    let absolute = std::path::absolute(folder)
+        .map_err(|e| Failure::usage(format!("{}: {}", folder.display(), system_message(&e))))?;
+    let with_folder = |folder: &Path| Agent {
+        library: given.library.clone(),
+        options: format!("{},guard-to={}", given.options, folder.display()),
+    };
+    checked::options(&with_folder(&absolute))?;
+    let library = Library::find(given.library.as_deref())?;
+    let deadline = Deadline::new(request.jvm.timeout.0);
+    let process = Process::find(&request.jvm.pid, &deadline)?;
+    fs::create_dir_all(folder)
+        .map_err(|e| Failure::usage(format!("{}: {}", folder.display(), system_message(&e))))?;
+    let jvm = Jvm::attach(&process, deadline)?;
+    let inside = shared_folder(&jvm, folder)
+        .map_err(|why| unusable_failure(format!("{process}: {} {why}", folder.display())))?;
+    let state = agent::state(&jvm)?;
+    let options = with_folder(&inside).options;
+    super::hunt::load(&jvm, &library, state, &options, wanted)?;
+    drop(jvm);
+    Ok(Guarded { process })
+}

@@ -1,0 +1,99 @@
+//! Tests `heapdiff guard`, which summarizes and uploads the dump of a JVM that dies.
+
+use std::fs;
+
+use testdata::jvm::Launch;
+use testdata::programs;
+use testdata::stub_server::{Answer, StubServer};
+
+use crate::support::{ended, files, first_line, folder, jdks, ready, run, start};
+use crate::trace::library;
+
+#[test]
+fn a_jvm_that_dies_is_summarized_and_uploaded() {
+    for jdk in jdks() {
+        let home = folder();
+        let library = library();
+        let library = library.to_str().expect("a name");
+        let classes = jdk
+            .compile(&programs::agent("Guarded.java"))
+            .expect("classes");
+        let launch = Launch::class(&jdk, classes, "Guarded");
+        let target = ready(&launch.flags(["-Xmx48m", "-XX:+UseSerialGC", "-Dwaits=true"]));
+        let pid = target.pid().to_string();
+        let ok = Answer::says(200, "text/plain", "");
+        let server = StubServer::start(vec![ok.clone(), ok]);
+        let url = format!("{}/dumps/?sig=secret", server.url());
+        let args = [
+            "guard",
+            &pid,
+            "--agent",
+            library,
+            "--to",
+            "new/dumps",
+            "--upload",
+            &url,
+            "--upload-dump",
+        ];
+        let mut child = start(home.path(), &args);
+        let (line, stderr) = first_line(&mut child);
+        assert!(line.contains("guarded until it ends"), "{line}");
+        let (_, errors) = target.finish_with_errors().expect("an end");
+        let done = ended(child).well();
+        let said = std::io::read_to_string(stderr).expect("standard error");
+        assert!(!said.contains("secret"), "{said}");
+        assert!(done.stdout.is_empty(), "{}", done.stdout);
+
+        let dumps = home.path().join("new/dumps");
+        let names = files(&dumps);
+        let of = |end: &str| {
+            names
+                .iter()
+                .find(|name| name.ends_with(end))
+                .unwrap_or_else(|| panic!("no {end} in {names:?}: {said}{errors}"))
+        };
+        let (summary, dump) = (of(".heap"), of(".hprof"));
+        assert!(
+            !names.iter().any(|name| name.ends_with(".part")),
+            "{names:?}"
+        );
+        let received = server.received();
+        for (request, name) in received.iter().zip([summary, dump]) {
+            assert_eq!(request.method, "PUT");
+            assert_eq!(request.target, format!("/dumps/{name}?sig=secret"));
+            let content = fs::read(dumps.join(name)).expect("the file");
+            assert!(request.body == content, "{name}");
+            assert!(
+                said.contains(&format!("uploaded new/dumps/{name} to ")),
+                "{said}"
+            );
+        }
+        assert_eq!(received.len(), 2);
+        let report = run(&dumps, &[dump, "--no-index"]).well().stdout;
+        assert!(report.contains("Guarded.orders"), "{report}");
+    }
+}
+
+#[test]
+fn a_guard_that_cannot_work_says_why() {
+    let home = folder();
+    for (args, why) in [
+        (&["--upload-dump"][..], "--upload"),
+        (
+            &["--upload", "http://h/x", "--upload-dump"],
+            "must end in /",
+        ),
+        (&["--upload", "http://me:secret@h/"], "do not put a user"),
+        (&["--no-attach", "--heap", "80%"], "cannot be used with"),
+        (&["--heap", "100%"], "from 1% to 99%"),
+        (&["--to", "new"], "no process"),
+    ] {
+        let mut all = vec!["guard", "2147483647"];
+        all.extend(args);
+        let done = run(home.path(), &all);
+        assert_ne!(done.code, Some(0), "{args:?}");
+        assert!(done.stderr.contains(why), "{args:?}: {}", done.stderr);
+        assert!(!done.stderr.contains("secret"), "{}", done.stderr);
+    }
+    assert!(files(home.path()).is_empty(), "no folder is left");
+}
