@@ -82,14 +82,13 @@ impl Target {
         self.processor() == env::consts::ARCH && self.system() == env::consts::OS
     }
 
-    /// Returns the program that runs programs for the target, and the Debian package that has it; `None` if there is
-    /// no such program.
-    pub(crate) const fn runner(self) -> Option<(&'static str, &'static str)> {
+    /// Returns the emulator of the target's processor, and the Debian package that has it; `None` if the target is not
+    /// Linux.
+    pub(crate) const fn emulator(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::LinuxX86 => Some(("qemu-x86_64", "qemu-user")),
             Self::LinuxArm => Some(("qemu-aarch64", "qemu-user")),
-            Self::Windows => Some(("wine", "wine wine64")),
-            Self::MacX86 | Self::MacArm => None,
+            Self::Windows | Self::MacX86 | Self::MacArm => None,
         }
     }
 }

@@ -17,6 +17,7 @@ use self::archive::{Documents, Tree};
 use crate::cross::{Builder, GLIBC, Target};
 use crate::install;
 use crate::tryout::{self, output, size};
+use crate::windows;
 use heapdiff_lab::run;
 use heapdiff_lab::tools;
 
@@ -60,7 +61,7 @@ pub(crate) fn dist(options: &Options) -> Result<()> {
         check_package(file)?;
     }
     for (&target, file) in targets.iter().zip(&files) {
-        test(target, file)?;
+        test(&builder, target, file)?;
     }
     if options.check {
         check(targets, &folder)?;
@@ -80,7 +81,7 @@ fn build(builder: &Builder, targets: &[Target], folder: &Path) -> Result<Vec<Pat
         built.push(Product::build(builder, target)?);
     }
     let scratch = tempfile::tempdir()?;
-    let documents = Documents::new(&runnable(&built, scratch.path())?)?;
+    let documents = Documents::new(&runnable(builder, &built, scratch.path())?)?;
     let (mut archives, mut others) = (Vec::new(), Vec::new());
     for product in &built {
         let target = product.target;
@@ -163,13 +164,13 @@ impl Product {
 }
 
 /// Returns a program that this machine runs: one of the products, or one that is built for this machine.
-fn runnable(products: &[Product], scratch: &Path) -> Result<PathBuf> {
+fn runnable(builder: &Builder, products: &[Product], scratch: &Path) -> Result<PathBuf> {
     let native = products.iter().find(|product| product.target.is_native());
     if let Some(native) = native {
         return Ok(native.program.clone());
     }
     for product in products {
-        if let Some(program) = emulated(product.target, &product.program, scratch)? {
+        if let Some(program) = emulated(builder, product.target, &product.program, scratch)? {
             return Ok(program);
         }
     }
@@ -177,19 +178,30 @@ fn runnable(products: &[Product], scratch: &Path) -> Result<PathBuf> {
 }
 
 /// Returns a script that runs a program with an emulator; `None` if this machine has no emulator for the target.
-fn emulated(target: Target, program: &Path, scratch: &Path) -> Result<Option<PathBuf>> {
-    let Some((runner, package)) = target.runner() else {
-        return Ok(None);
+fn emulated(
+    builder: &Builder,
+    target: Target,
+    program: &Path,
+    scratch: &Path,
+) -> Result<Option<PathBuf>> {
+    let runner = match target.emulator() {
+        None if target == Target::Windows => windows::runner(builder, scratch)?,
+        None => None,
+        Some((emulator, package)) => {
+            let found = tools::on_path(emulator);
+            if found.is_none() {
+                println!("{emulator} is missing; run `sudo apt-get install {package}`");
+            }
+            found
+        }
     };
-    let Some(runner) = tools::on_path(runner) else {
-        println!("{runner} is missing; run `sudo apt-get install {package}`");
-        return Ok(None);
-    };
-    tryout::script(&runner, program, &scratch.join("emulated")).map(Some)
+    runner
+        .map(|runner| tryout::script(&runner, program, &scratch.join("emulated")))
+        .transpose()
 }
 
 /// Tests a packed program, if this machine can run it.
-fn test(target: Target, archive: &Path) -> Result<()> {
+fn test(builder: &Builder, target: Target, archive: &Path) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let unpacked = archive::unpack(archive, &scratch.path().join("unpacked"))?;
     let program = match target.system() {
@@ -197,7 +209,7 @@ fn test(target: Target, archive: &Path) -> Result<()> {
         _ => unpacked.join("bin").join(target.program()),
     };
     if !target.is_native() {
-        return match emulated(target, &program, scratch.path())? {
+        return match emulated(builder, target, &program, scratch.path())? {
             Some(program) => try_out(&program, false),
             None => {
                 println!("{} was not tested", archive.display());

@@ -98,7 +98,7 @@ fn prepare_musl() -> Result<PathBuf> {
 /// runs the program with the emulator.
 fn prepare_aarch64() -> Result<PathBuf> {
     let target = Target::LinuxArm;
-    let (emulator, package) = target.runner().context("no emulator")?;
+    let (emulator, package) = target.emulator().context("no emulator")?;
     // The emulator must not need libraries, because it also runs in a root with libraries for aarch64 only.
     let emulator = tools::find(emulator, package)?;
     let product = Product::build(&builder()?, target)?;

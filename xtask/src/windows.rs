@@ -82,6 +82,27 @@ pub(crate) fn windows(options: &Options) -> Result<()> {
     tested.the_live_view_ends_with_an_interrupt()
 }
 
+/// Writes a script that starts programs with wine. Returns its path; `None` if wine is missing.
+pub(crate) fn runner(builder: &Builder, folder: &Path) -> Result<Option<PathBuf>> {
+    let wine = match Wine::find() {
+        Ok(wine) => wine,
+        Err(missing) => {
+            println!("{missing}");
+            return Ok(None);
+        }
+    };
+    wine.add_missing_library(builder)?;
+    let script = folder.join("wine");
+    let text = format!(
+        "#!/bin/sh\nexport WINEPREFIX='{}' WINEDEBUG=-all\nexec '{}' \"$@\"\n",
+        wine.prefix.display(),
+        wine.loader.display()
+    );
+    fs::write(&script, text).with_context(|| script.display().to_string())?;
+    run::run(Command::new("chmod").arg("+x").arg(&script))?;
+    Ok(Some(script))
+}
+
 /// Wine, with its files in the target folder.
 struct Wine {
     loader: PathBuf,
