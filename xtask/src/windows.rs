@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use heapdiff_trace::synthetic;
 
 use crate::cross::{Builder, Target};
-use crate::tryout::output;
+use crate::tryout::{output, script};
 use heapdiff_lab::{java, run, tools};
 
 /// Source of a library that wine lacks before version 9, and its file name.
@@ -58,17 +58,19 @@ pub(crate) fn windows(options: &Options) -> Result<()> {
         Some(program) => std::path::absolute(program)?,
         None => builder.program(Target::Windows, &[])?,
     };
+    let folder = tempfile::tempdir()?;
+    // The tests recognize a program for Windows by its name.
+    let script = script(
+        &wine.script(folder.path())?,
+        &program,
+        &folder.path().join("heapdiff.exe"),
+    )?;
     let mut golden = run::cargo();
     golden.args(["test", "--workspace", "--release", "--locked"]);
     golden.args(["--test", "cli", "commands"]);
-    run::run(
-        wine.in_environment(&mut golden)
-            .env("HEAPDIFF_BIN", &program)
-            .env("HEAPDIFF_RUNNER", &wine.loader),
-    )?;
+    run::run(golden.env("HEAPDIFF_BIN", script))?;
     // Cargo built this program for the golden cases.
     let native = std::path::absolute(run::target_dir())?.join("release/heapdiff");
-    let folder = tempfile::tempdir()?;
     let tested = Tested {
         wine,
         program,
@@ -92,15 +94,7 @@ pub(crate) fn runner(builder: &Builder, folder: &Path) -> Result<Option<PathBuf>
         }
     };
     wine.add_missing_library(builder)?;
-    let script = folder.join("wine");
-    let text = format!(
-        "#!/bin/sh\nexport WINEPREFIX='{}' WINEDEBUG=-all\nexec '{}' \"$@\"\n",
-        wine.prefix.display(),
-        wine.loader.display()
-    );
-    fs::write(&script, text).with_context(|| script.display().to_string())?;
-    run::run(Command::new("chmod").arg("+x").arg(&script))?;
-    Ok(Some(script))
+    wine.script(folder).map(Some)
 }
 
 /// Wine, with its files in the target folder.
@@ -139,6 +133,19 @@ impl Wine {
                 .args(["-shared", "-O1", "-s", "-ladvapi32", "-o"])
                 .args([&library, &file]),
         )
+    }
+
+    /// Writes a script that starts programs with wine.
+    fn script(&self, folder: &Path) -> Result<PathBuf> {
+        let script = folder.join("wine");
+        let text = format!(
+            "#!/bin/sh\nexport WINEPREFIX='{}' WINEDEBUG=-all\nexec '{}' \"$@\"\n",
+            self.prefix.display(),
+            self.loader.display()
+        );
+        fs::write(&script, text).with_context(|| script.display().to_string())?;
+        run::run(Command::new("chmod").arg("+x").arg(&script))?;
+        Ok(script)
     }
 
     fn in_environment<'c>(&self, command: &'c mut Command) -> &'c mut Command {

@@ -2,10 +2,8 @@
 //!
 //! `TRYCMD=overwrite cargo test -p heapdiff --test cli` writes the actual output into the files.
 //!
-//! The environment variable `HEAPDIFF_BIN` names another program to test, such as one for another system, and
-//! `HEAPDIFF_RUNNER` a program that runs it, such as `wine64`.
-
-use std::path::{Path, PathBuf};
+//! The environment variable `HEAPDIFF_BIN` names another program to test, or a script that runs it with an emulator. If
+//! the name ends in `.exe`, the program is for Windows.
 
 #[test]
 fn commands_answer_as_recorded() {
@@ -16,7 +14,7 @@ fn commands_answer_as_recorded() {
     let here = env!("CARGO_MANIFEST_DIR");
     let cases = trycmd::TestCases::new();
     cases
-        .register_bin("heapdiff", program(folder.path()))
+        .register_bin("heapdiff", crate::support::program())
         .case(format!("{here}/tests/cmd/*.trycmd"))
         .case(format!("{here}/../README.md"))
         .case(format!("{here}/../docs/*.md"))
@@ -40,24 +38,3 @@ const NOT_ON_WINDOWS: [(&str, &str); 1] = [(
     "capture.trycmd",
     "commands for running JVMs exit with 3 before they check their other arguments",
 )];
-
-/// Returns the program to test. If it needs a runner, returns a script that calls the runner.
-fn program(folder: &Path) -> PathBuf {
-    let program = crate::support::program();
-    let Some(runner) = std::env::var_os("HEAPDIFF_RUNNER").map(PathBuf::from) else {
-        return program;
-    };
-    let script = folder.join("run-heapdiff");
-    let line = format!(
-        "#!/bin/sh\nexec {} {} \"$@\"\n",
-        runner.display(),
-        program.display()
-    );
-    std::fs::write(&script, line).expect("a written script");
-    #[cfg(unix)]
-    {
-        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&script, executable).expect("an executable script");
-    }
-    script
-}
