@@ -54,6 +54,7 @@ pub(crate) fn windows(options: &Options) -> Result<()> {
     let wine = Wine::find()?;
     let builder = Builder::for_release(&run::root(), &run::target_dir())?;
     wine.add_missing_library(&builder)?;
+    let _waiting = wine.keep_server()?;
     let program = match &options.program {
         Some(program) => std::path::absolute(program)?,
         None => builder.program(Target::Windows, &[])?,
@@ -133,6 +134,14 @@ impl Wine {
                 .args(["-shared", "-O1", "-s", "-ladvapi32", "-o"])
                 .args([&library, &file]),
         )
+    }
+
+    /// Starts a program that waits until it is ended. Without it, the server of wine would end with each program. If a
+    /// program starts at that moment, it fails without a message.
+    fn keep_server(&self) -> Result<Ended> {
+        let mut waiting = self.command(Path::new("cmd"));
+        waiting.stdin(Stdio::piped()).stdout(Stdio::null());
+        Ok(Ended(waiting.spawn().context("cannot start wine")?))
     }
 
     /// Writes a script that starts programs with wine.
