@@ -161,7 +161,7 @@ impl Builder {
                 .arg("-Zbuild-std=std,panic_unwind")
                 .env("RUSTC_BOOTSTRAP", "1");
         }
-        // What an earlier build left must not decide how the code is split.
+        // An incremental build may split the code in another way, and so give other bytes.
         command.env("CARGO_INCREMENTAL", "0");
         let mut flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
         flags.extend(self.remapped(sysroot)?);

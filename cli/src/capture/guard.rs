@@ -44,8 +44,8 @@ pub(crate) fn guard(request: &GuardRequest, wanted: Wanted) -> Result<Guarded> {
         return Ok(Guarded { process });
     };
     let folder = &request.folder;
-    let absolute = std::path::absolute(folder)
-        .map_err(|e| Failure::usage(format!("{}: {}", folder.display(), system_message(&e))))?;
+    let unusable = |e| Failure::usage(format!("{}: {}", folder.display(), system_message(&e)));
+    let absolute = std::path::absolute(folder).map_err(unusable)?;
     let with_folder = |folder: &Path| Agent {
         library: given.library.clone(),
         options: format!("{},guard-to={}", given.options, folder.display()),
@@ -54,8 +54,7 @@ pub(crate) fn guard(request: &GuardRequest, wanted: Wanted) -> Result<Guarded> {
     let library = Library::find(given.library.as_deref())?;
     let deadline = Deadline::new(request.jvm.timeout.0);
     let process = Process::find(&request.jvm.pid, &deadline)?;
-    fs::create_dir_all(folder)
-        .map_err(|e| Failure::usage(format!("{}: {}", folder.display(), system_message(&e))))?;
+    fs::create_dir_all(folder).map_err(unusable)?;
     let jvm = Jvm::attach(&process, deadline)?;
     let inside = shared_folder(&jvm, folder)
         .map_err(|why| unusable_failure(format!("{process}: {} {why}", folder.display())))?;

@@ -71,7 +71,7 @@ pub(crate) struct Agent {
     pub(crate) library: Option<PathBuf>,
 }
 
-/// What `heapdiff guard` asks of a JVM.
+/// The JVM that `heapdiff guard` guards, and the options of the guard.
 #[derive(Debug)]
 pub(crate) struct GuardRequest {
     pub(crate) jvm: JvmArgs,

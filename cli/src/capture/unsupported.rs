@@ -21,7 +21,7 @@ pub(crate) fn dump(_: &JvmArgs, _: &DumpRequest, _: Wanted) -> Result<Exit> {
     Err(unsupported_failure())
 }
 
-/// A JVM with a guard. There is none.
+/// A JVM with a guard. No value exists, because the agent runs on Linux only.
 #[derive(Debug)]
 pub(crate) enum Guarded {}
 

@@ -73,7 +73,7 @@ impl Summarize {
         } else {
             summary.to_file(&snapshot)
         };
-        let bytes = write(file, &self.dump, &self.output)?;
+        let bytes = write_file(file, &self.dump, &self.output)?;
         let to = self.output.display();
         if !setup.progress.quiet {
             messages::print_done(&format!(
@@ -86,15 +86,15 @@ impl Summarize {
     }
 }
 
-/// Writes a summary without questions, as `heapdiff guard` needs it. Returns its size.
+/// Writes the summary of a dump, for `heapdiff guard`. Returns the size of the summary.
 pub(super) fn of_dump(setup: &Setup, dump: &Path, output: &Path) -> Result<u64> {
     let (snapshot, summary) = diff::open_and_summarize(setup, None, dump)?;
     messages::print_input_warnings(dump, snapshot.warnings(), setup.progress);
-    write(summary.to_file(&snapshot), dump, output)
+    write_file(summary.to_file(&snapshot), dump, output)
 }
 
-/// Writes the content of a summary file; `None` if there would be too much.
-fn write(file: Option<Vec<u8>>, dump: &Path, output: &Path) -> Result<u64> {
+/// Writes a summary file. `file` is its content; `None` if it would be too large. Returns its size.
+fn write_file(file: Option<Vec<u8>>, dump: &Path, output: &Path) -> Result<u64> {
     let file = file.ok_or_else(|| {
         Failure::usage(format!(
             "{}: the summary would be larger than 1 GiB, because every allocation was sampled; set the agent option `interval` to sample fewer allocations",

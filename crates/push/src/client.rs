@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use ureq::http::{Response, StatusCode, Uri, header};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::{Agent, Body, Error};
+use ureq::typestate::WithBody;
+use ureq::{Agent, Body, Error, RequestBuilder};
 
 use crate::error::{PushError, TlsFault};
 use crate::headers::Header;
@@ -54,12 +55,10 @@ enum Interface {
 
 /// A server, or a path on it, that accepts profiles.
 pub struct Endpoint {
-    agent: Agent,
+    client: Client,
     /// The URL without the interface's path.
     base: String,
     interface: Interface,
-    headers: Vec<Header>,
-    patience: Patience,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -90,13 +89,10 @@ impl Endpoint {
             url: without_user(url),
             why,
         })?;
-        let agent = agent(&base, authorities, patience)?;
         Ok(Self {
-            agent,
+            client: Client::new(&base, headers, authorities, patience)?,
             base,
             interface,
-            headers,
-            patience,
         })
     }
 
@@ -149,7 +145,7 @@ impl Endpoint {
     }
 
     fn send_with_retries(&self, request: &Request) -> Result<(), PushError> {
-        with_retries(self.patience, || self.send_once(request))
+        self.client.with_retries(|| self.send_once(request))
     }
 
     /// Sends a request once. If the server requests a pause before the next attempt, the pause is returned with the
@@ -158,71 +154,91 @@ impl Endpoint {
         let url = format!("{}{}", self.base, request.path);
         // Error messages do not contain the URL's query, because users cannot change it: heapdiff adds it.
         let shown = url.split('?').next().unwrap_or(&url).to_owned();
-        let mut builder = self
-            .agent
-            .post(&url)
-            .header(header::CONTENT_TYPE, request.content_type);
-        for Header { name, value } in &self.headers {
-            builder = builder.header(name, value);
-        }
-        let mut response = builder
+        let client = &self.client;
+        let post = client.agent.post(&url);
+        let mut response = client
+            .with_headers(post.header(header::CONTENT_TYPE, request.content_type))
             .send(&request.body[..])
-            .map_err(|error| (failure(error, &shown, self.patience.answer), None))?;
+            .map_err(|error| (failure(error, &shown, client.patience.answer), None))?;
         let asked = retry_after(&response);
         check_response(&mut response, shown).map_err(|error| (error, asked))
     }
 }
 
-/// Returns the HTTP client for a server.
-pub(crate) fn agent(
-    base: &str,
-    authorities: Option<&Path>,
-    patience: Patience,
-) -> Result<Agent, PushError> {
-    let roots = if base.starts_with("https:") {
-        roots(base, authorities)?
-    } else {
-        Vec::new()
-    };
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::Specific(Arc::new(roots)))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build();
-    let mut config = Agent::config_builder()
-        .tls_config(tls)
-        .user_agent(concat!("heapdiff/", env!("CARGO_PKG_VERSION")))
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_response_header_size(MOST_READ as usize)
-        .timeout_connect(Some(CONNECT.min(patience.answer)))
-        .timeout_global(Some(patience.answer));
-    if is_this_machine(base) {
-        config = config.proxy(None);
-    }
-    Ok(config.build().new_agent())
+/// What all requests to a server have in common.
+pub(crate) struct Client {
+    pub(crate) agent: Agent,
+    pub(crate) patience: Patience,
+    headers: Vec<Header>,
 }
 
-/// Sends a request until it succeeds, fails permanently, or has used up its attempts. If the server requests a pause
-/// before the next attempt, `send` returns the pause with the error.
-pub(crate) fn with_retries(
-    patience: Patience,
-    mut send: impl FnMut() -> Result<(), (PushError, Option<Duration>)>,
-) -> Result<(), PushError> {
-    let mut pause = patience.pause;
-    for _ in 1..patience.tries {
-        let (error, asked) = match send() {
-            Ok(()) => return Ok(()),
-            Err((error, _)) if !error.is_retryable() => return Err(error),
-            Err(failed) => failed,
+impl Client {
+    /// Creates a client for the server with this URL.
+    pub(crate) fn new(
+        base: &str,
+        headers: Vec<Header>,
+        authorities: Option<&Path>,
+        patience: Patience,
+    ) -> Result<Self, PushError> {
+        let roots = if base.starts_with("https:") {
+            roots(base, authorities)?
+        } else {
+            Vec::new()
         };
-        // The server cannot be reached, and another attempt a moment later would fail in the same way.
-        if matches!(error, PushError::Unreachable { .. }) {
-            return Err(error);
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::Specific(Arc::new(roots)))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let mut config = Agent::config_builder()
+            .tls_config(tls)
+            .user_agent(concat!("heapdiff/", env!("CARGO_PKG_VERSION")))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_response_header_size(MOST_READ as usize)
+            .timeout_connect(Some(CONNECT.min(patience.answer)))
+            .timeout_global(Some(patience.answer));
+        if is_this_machine(base) {
+            config = config.proxy(None);
         }
-        thread::sleep(asked.unwrap_or(pause).min(LONGEST_PAUSE));
-        pause = pause.saturating_mul(2);
+        Ok(Self {
+            agent: config.build().new_agent(),
+            patience,
+            headers,
+        })
     }
-    send().map_err(|(error, _)| error)
+
+    pub(crate) fn with_headers(
+        &self,
+        mut request: RequestBuilder<WithBody>,
+    ) -> RequestBuilder<WithBody> {
+        for Header { name, value } in &self.headers {
+            request = request.header(name, value);
+        }
+        request
+    }
+
+    /// Sends a request until it succeeds, fails permanently, or has used up its attempts. If the server requests a
+    /// pause before the next attempt, `send` returns the pause with the error.
+    pub(crate) fn with_retries(
+        &self,
+        mut send: impl FnMut() -> Result<(), (PushError, Option<Duration>)>,
+    ) -> Result<(), PushError> {
+        let mut pause = self.patience.pause;
+        for _ in 1..self.patience.tries {
+            let (error, asked) = match send() {
+                Ok(()) => return Ok(()),
+                Err((error, _)) if !error.is_retryable() => return Err(error),
+                Err(failed) => failed,
+            };
+            // The server cannot be reached, and another attempt a moment later would fail in the same way.
+            if matches!(error, PushError::Unreachable { .. }) {
+                return Err(error);
+            }
+            thread::sleep(asked.unwrap_or(pause).min(LONGEST_PAUSE));
+            pause = pause.saturating_mul(2);
+        }
+        send().map_err(|(error, _)| error)
+    }
 }
 
 /// Converts an error of the HTTP client.

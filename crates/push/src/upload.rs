@@ -4,12 +4,11 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use ureq::Agent;
 use ureq::http::{StatusCode, Uri, header};
 
 use crate::client::{
-    Patience, agent, failure, refusal, retry_after, sanitized_excerpt, system_message,
-    with_retries, without_user,
+    Client, Patience, failure, refusal, retry_after, sanitized_excerpt, system_message,
+    without_user,
 };
 use crate::error::PushError;
 use crate::headers::Header;
@@ -21,10 +20,8 @@ const SLOWEST: u64 = 1 << 20;
 
 /// A URL to which files are uploaded.
 pub struct Upload {
-    agent: Agent,
+    client: Client,
     url: Uri,
-    headers: Vec<Header>,
-    patience: Patience,
 }
 
 impl std::fmt::Debug for Upload {
@@ -66,10 +63,8 @@ impl Upload {
             ));
         }
         Ok(Self {
-            agent: agent(&origin(&uri), authorities, patience)?,
+            client: Client::new(&origin(&uri), headers, authorities, patience)?,
             url: uri,
-            headers,
-            patience,
         })
     }
 
@@ -106,7 +101,8 @@ impl Upload {
         } else {
             self.url.clone()
         };
-        with_retries(self.patience, || self.put_to(url.clone(), file))?;
+        self.client
+            .with_retries(|| self.put_to(url.clone(), file))?;
         Ok(shown(&url))
     }
 
@@ -120,8 +116,9 @@ impl Upload {
             };
             let content = File::open(file).map_err(unreadable)?;
             let bytes = content.metadata().map_err(unreadable)?.len();
-            let within = self.patience.answer + Duration::from_secs(bytes / SLOWEST);
-            let mut request = self
+            let within = self.client.patience.answer + Duration::from_secs(bytes / SLOWEST);
+            let request = self
+                .client
                 .agent
                 .put(&url)
                 .config()
@@ -129,10 +126,9 @@ impl Upload {
                 .build()
                 .header(header::CONTENT_TYPE, "application/octet-stream")
                 .header(header::CONTENT_LENGTH, bytes);
-            for Header { name, value } in &self.headers {
-                request = request.header(name, value);
-            }
-            let mut response = request
+            let mut response = self
+                .client
+                .with_headers(request)
                 .send(&content)
                 .map_err(|error| (failure(error, &target, within), None))?;
             let status = response.status();
