@@ -51,9 +51,9 @@ pub(crate) fn guard(request: &GuardRequest, wanted: Wanted) -> Result<Guarded> {
         options: format!("{},guard-to={}", given.options, folder.display()),
     };
     checked::options(&with_folder(&absolute))?;
-    let library = Library::find(given.library.as_deref())?;
     let deadline = Deadline::new(request.jvm.timeout.0);
     let process = Process::find(&request.jvm.pid, &deadline)?;
+    let library = Library::find(given.library.as_deref())?;
     fs::create_dir_all(folder).map_err(unusable)?;
     let jvm = Jvm::attach(&process, deadline)?;
     let inside = shared_folder(&jvm, folder)
