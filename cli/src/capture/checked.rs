@@ -20,6 +20,17 @@ pub(super) fn options(agent: &Agent) -> Result<Option<Options>> {
         Err(_) if agent.library.is_some() => return Ok(None),
         Err(error) => return Err(Failure::usage(format!("{error}"))),
     };
+    if let Some(guard) = &options.guard
+        && !guard.folder.is_absolute()
+    {
+        let message = format!(
+            "guard-to={}: this path is relative, but the JVM that writes the dumps has another working directory",
+            guard.folder.display()
+        );
+        return Err(
+            Failure::usage(message).with_hint("give an absolute path, such as guard-to=/dumps")
+        );
+    }
     if let Some(trace) = &options.trace {
         let path = trace.path_in(0);
         if !path.is_absolute() {

@@ -16,10 +16,11 @@ use super::deadline::Deadline;
 use super::dump::{self, DumpPlace, DumpResult, Forker, How};
 use super::flight::Recorder;
 use super::fork;
+use super::guard_files::{GuardFiles, repair_hint};
 use super::library::Library;
-use super::process::Process;
+use super::process::{Process, unusable_failure};
 use super::protocol::Jvm;
-use super::request::{Forking, Hunt, Hunted};
+use super::request::{Agent, Forking, Hunt, Hunted};
 use super::totals::Totals;
 use super::trace_notes::{TraceNotes, trace_of};
 use super::watch::{self, Watch};
@@ -33,7 +34,7 @@ use crate::progress::{Meter, Wanted};
 pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunted> {
     let agent = match &hunt.agent {
         Some(agent) => {
-            let checked = checked::options(agent)?;
+            let checked = check_options(agent, hunt.guard)?;
             let library = Library::find(agent.library.as_deref()).map_err(|e| {
                 with_default_hint(e, "add --no-attach for a hunt without allocation sites")
             })?;
@@ -102,10 +103,32 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     };
     let taken = take_dumps((hunt, how), &jvm, (&folder, &dumps), watch, made, wanted);
     let trace = trace.filter(|path| path.is_file());
-    taken.map_err(|failure| match process.check_alive() {
-        Ok(()) => failure,
-        Err(_) => with_leftover_hint(failure, &dumps, trace.as_deref(), recorder.is_some()),
+    let second = taken.or_else(|failure| match process.check_alive() {
+        Ok(()) => Err(failure),
+        Err(_) => {
+            let mut files = hunt
+                .guard
+                .then(|| GuardFiles::new(&folder, process.inner_pid));
+            let [first, _] = &dumps;
+            let dump = files
+                .as_mut()
+                .filter(|_| first.is_file())
+                .and_then(last_dump);
+            let parts = files.map_or(Vec::new(), |files| files.parts());
+            dump.ok_or_else(|| {
+                let is_recorded = recorder.is_some();
+                with_leftover_hint(failure, &dumps, trace.as_deref(), is_recorded, &parts)
+            })
+        }
     })?;
+    let [first, planned] = dumps;
+    if second != planned {
+        messages::warn(&format!(
+            "{process} has ended; the second dump is that of the guard, {}",
+            second.display()
+        ));
+    }
+    let dumps = [first, second];
     let recording = recorder.and_then(|recorder| {
         let file = folder.join(RECORDING);
         match recorder.finish(&file, wanted) {
@@ -171,7 +194,8 @@ fn start_agent(
         checked::trace(jvm, &checked)?;
     }
     let state = agent::state(jvm)?;
-    let names_trace = asked.split(',').any(|option| option.starts_with("trace="));
+    let names_trace = names_trace(asked);
+    let asked = &guarded(hunt, jvm, folder, asked)?;
     let (options, trace) = match hunt.enough {
         Some(_) if state.does(attach::TRACES) && !names_trace => {
             let unknown = "heapdiff cannot find the trace that the agent writes";
@@ -201,6 +225,37 @@ fn start_agent(
         }
         (_, None) => None,
     })
+}
+
+/// Checks the agent's options. Returns them if their trace has to be checked, too.
+fn check_options(agent: &Agent, has_guard: bool) -> Result<Option<Options>> {
+    if !has_guard {
+        return checked::options(agent);
+    }
+    // The guard's folder will be that of the hunt.
+    let checked = checked::options(&Agent {
+        library: agent.library.clone(),
+        options: format!("{},guard-to=/", agent.options),
+    })?;
+    Ok(checked.filter(|_| names_trace(&agent.options)))
+}
+
+fn names_trace(options: &str) -> bool {
+    let mut options = options.split(',');
+    options.any(|option| option.starts_with("trace="))
+}
+
+/// Adds the folder to the agent's options if the hunt has a guard.
+fn guarded(hunt: &Hunt, jvm: &Jvm<'_>, folder: &Path, options: &str) -> Result<String, NotLoaded> {
+    if !hunt.guard {
+        return Ok(options.to_owned());
+    }
+    let folder = watch::shared_folder(jvm, folder).map_err(|why| {
+        unusable_failure(format!("--guard: {} {why}", folder.display())).with_hint(
+            "give another folder with -o, or start the JVM with the agent option guard=90%",
+        )
+    })?;
+    Ok(format!("{options},guard-to={}", folder.display()))
 }
 
 /// Loads the agent with these options. An agent that is already sampling keeps its own options, and these options are
@@ -246,7 +301,7 @@ fn take_dumps(
     mut watch: Option<Watch>,
     made: Made<'_>,
     wanted: Wanted,
-) -> Result<()> {
+) -> Result<PathBuf> {
     let mut notes = TraceNotes::new(jvm);
     notes.hunt("the first dump is being taken");
     jvm.restart();
@@ -281,7 +336,14 @@ fn take_dumps(
     notes.dump(&second);
     print_fallback_reason(&second, wanted);
     notes.hunt("both dumps are taken");
-    Ok(())
+    Ok(after.clone())
+}
+
+/// After the JVM's end: waits until the guard's dump is complete, and returns it.
+fn last_dump(files: &mut GuardFiles) -> Option<PathBuf> {
+    let wait = Wait::start();
+    while !files.are_final() && wait.pause(Duration::from_millis(200)) {}
+    files.dumps().pop()
 }
 
 /// Prints the reason why the JVM itself wrote a dump although a child process was requested.
@@ -298,8 +360,9 @@ fn with_leftover_hint(
     dumps: &[PathBuf; 2],
     trace: Option<&Path>,
     is_recorded: bool,
+    parts: &[PathBuf],
 ) -> Failure {
-    let mut left = Vec::new();
+    let mut left: Vec<_> = parts.iter().map(|part| repair_hint(part)).collect();
     // The agent may have ended before it wrote anything.
     let written = |path: &&Path| {
         let runs = Trace::open(path).and_then(|trace| trace.runs());

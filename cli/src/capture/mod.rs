@@ -40,6 +40,7 @@ mod folder;
 mod fork;
 #[cfg(target_os = "linux")]
 mod guard;
+mod guard_files;
 #[cfg(target_os = "linux")]
 mod held;
 #[cfg(target_os = "linux")]
@@ -89,6 +90,9 @@ pub(crate) const RECORDING: &str = "recording.jfr";
 pub(crate) use count::count;
 #[cfg(target_os = "linux")]
 pub(crate) use guard::guard;
+pub(crate) use guard_files::{
+    GuardFiles, LIMIT as GUARD_LIMIT, dumps as guard_dumps, options as guard_options, repair_hint,
+};
 #[cfg(target_os = "linux")]
 pub(crate) use hunt::hunt;
 #[cfg(target_os = "linux")]

@@ -198,7 +198,7 @@ pub(crate) struct Hunt {
     pub(crate) agent: Option<Agent>,
     /// True if the JVM records with Flight Recorder during the hunt.
     pub(crate) record: bool,
-    /// True if a recording cannot replace the agent: for `--fork`, or if the report's format has only stacks of the
+    /// True if a recording cannot replace the agent: for `--fork` and `--guard`, or if the report's format has only stacks of the
     /// agent.
     pub(crate) needs_agent: bool,
     pub(crate) what: What,
@@ -208,6 +208,8 @@ pub(crate) struct Hunt {
     pub(crate) folder: Option<PathBuf>,
     /// True if the hunt writes files; false if it keeps the dumps in memory.
     pub(crate) files: bool,
+    /// True if the agent takes a dump before the JVM dies.
+    pub(crate) guard: bool,
     /// If an allocation site has grown by at least this number of bytes, the wait for the second dump ends early. If
     /// `None`, growth does not end the wait, and the agent writes no trace.
     pub(crate) enough: Option<u64>,

@@ -3,30 +3,25 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use heapdiff_push::{Patience, PushError, Upload};
 use heapdiff_report::printable;
+use heapdiff_trace::Trace;
 use heapdiff_units::Size;
 
 use super::summarize;
 use super::trace::headers_of;
 use crate::args::{SetupArgs, WorkArgs};
-use crate::capture::{self, Agent, GuardRequest, JvmArgs};
-use crate::failure::{Exit, Failure, Result};
+use crate::capture::{self, Agent, GuardFiles, GuardRequest, JvmArgs, repair_hint};
+use crate::failure::{Exit, Failure, Result, system_message};
 use crate::interrupt::{self, Wait};
 use crate::job::Setup;
 use crate::messages;
 
-/// Start of the names of the files that the agent's guard writes.
-const PREFIX: &str = "heapdiff-guard-";
-const DUMP: &str = ".hprof";
-const PART: &str = ".hprof.part";
 /// Time between two looks into the folder.
 const CHECK: Duration = Duration::from_millis(500);
-/// Maximum time for which a dump of a JVM that ended may not grow, before it counts as given up.
-const GIVEN_UP: Duration = Duration::from_secs(10);
 
 const HELP: &str = "\
 Examples:
@@ -50,10 +45,10 @@ pub(crate) struct GuardArgs {
     #[command(flatten)]
     jvm: JvmArgs,
     /// Share of the maximum heap in use after a full GC at which to take a dump
-    #[arg(long, value_name = "PERCENT", default_value = "90%")]
+    #[arg(long, value_name = "PERCENT", default_value = capture::GUARD_LIMIT)]
     heap: String,
     /// Share of the container's memory limit at which to take a dump
-    #[arg(long, value_name = "PERCENT", default_value = "90%")]
+    #[arg(long, value_name = "PERCENT", default_value = capture::GUARD_LIMIT)]
     container: String,
     /// Folder for the dumps, their summaries and the trace; the JVM must be able to write there
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -92,7 +87,7 @@ impl GuardArgs {
             jvm: self.jvm,
             agent: (!self.no_attach).then(|| Agent {
                 library: self.agent,
-                options: options(&self.heap, &self.container, self.disk),
+                options: capture::guard_options(&self.heap, &self.container, self.disk),
             }),
             folder: self.to,
         };
@@ -111,10 +106,10 @@ impl GuardArgs {
         ));
         let wait = Wait::start();
         let (mut faults, mut done) = (0, BTreeSet::new());
-        let mut end = End::new(guarded.inner_pid());
+        let mut files = GuardFiles::new(&request.folder, guarded.inner_pid());
         loop {
             // This comes first, so that a dump that is finished in this moment is not missed.
-            let has_ended = guarded.has_ended() && end.is_over(&request.folder);
+            let has_ended = guarded.has_ended() && files.are_final();
             faults += watched.summarize_new(&mut done);
             if has_ended {
                 break;
@@ -123,17 +118,20 @@ impl GuardArgs {
                 return Ok(exit(faults));
             }
         }
-        let parts = files(&request.folder, &format!("{}-", guarded.inner_pid()), PART);
-        for part in &parts {
-            let shown = part.display();
-            let whole = part.with_extension("");
-            messages::warn(&format!(
-                "{shown} is incomplete; `heapdiff repair {shown} -o {}` makes a readable dump of it",
-                whole.display()
-            ));
-        }
         watched.say(&format!("{} has ended", guarded.name()));
-        Ok(exit(faults + parts.len()))
+        let parts = files.parts();
+        for part in &parts {
+            messages::warn(&repair_hint(part));
+        }
+        faults += parts.len();
+        if files.dumps().is_empty()
+            && let Some(trace) = files.trace()
+            && let Err(failure) = watched.handle_trace(&trace)
+        {
+            faults += 1;
+            messages::warn(&failure.message);
+        }
+        Ok(exit(faults))
     }
 
     fn uploads(&self) -> Result<Option<Upload>> {
@@ -158,45 +156,6 @@ const fn exit(faults: usize) -> Exit {
     if faults == 0 { Exit::Done } else { Exit::Input }
 }
 
-/// Returns the agent's options for a guard, without the folder.
-fn options(heap: &str, container: &str, disk: Option<Size>) -> String {
-    let mut options = format!("guard={heap},guard-container={container}");
-    if let Some(disk) = disk {
-        options.push_str(&format!(",guard-disk={}", disk.0));
-    }
-    options
-}
-
-/// Finds out when the dump of a JVM that ended will not grow any more.
-struct End {
-    pid: u32,
-    bytes: u64,
-    since: Option<Instant>,
-}
-
-impl End {
-    const fn new(pid: u32) -> Self {
-        Self {
-            pid,
-            bytes: 0,
-            since: None,
-        }
-    }
-
-    fn is_over(&mut self, folder: &Path) -> bool {
-        let parts = files(folder, &format!("{}-", self.pid), PART);
-        let size = |part: &PathBuf| fs::metadata(part).map_or(0, |data| data.len());
-        let bytes = parts.iter().map(size).sum();
-        if parts.is_empty() {
-            return true;
-        }
-        if self.since.is_none() || bytes != self.bytes {
-            (self.bytes, self.since) = (bytes, Some(Instant::now()));
-        }
-        self.since.is_some_and(|since| since.elapsed() >= GIVEN_UP)
-    }
-}
-
 /// A folder of guards, and what happens with the dumps in it.
 struct Watched<'a> {
     folder: &'a Path,
@@ -209,7 +168,7 @@ impl Watched<'_> {
     /// Summarizes and uploads the dumps that have no summary yet. Returns the number of dumps with an error.
     fn summarize_new(&self, done: &mut BTreeSet<PathBuf>) -> usize {
         let mut faults = 0;
-        for dump in files(self.folder, "", DUMP) {
+        for dump in capture::guard_dumps(self.folder) {
             let summary = dump.with_extension("heap");
             if summary.exists() || !done.insert(dump.clone()) {
                 continue;
@@ -237,14 +196,52 @@ impl Watched<'_> {
             return Ok(());
         };
         for file in [Some(summary), self.upload_dump.then_some(dump)] {
-            let Some(file) = file else {
-                continue;
-            };
-            let to = upload.put(file).map_err(|e| {
-                Failure::bad_input(format!("{} was not uploaded: {e}", file.display()))
-            })?;
-            self.say(&format!("uploaded {} to {to}", file.display()));
+            if let Some(file) = file {
+                self.put(upload, file, file)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Names and uploads the trace of a JVM that left no complete dump.
+    fn handle_trace(&self, path: &Path) -> Result<()> {
+        let shown = path.display();
+        let trace = Trace::open(path).map_err(|e| Failure::bad_input(e.to_string()))?;
+        if trace.runs().is_ok_and(|runs| runs.is_empty()) {
+            return Err(Failure::bad_input(format!(
+                "{shown} is empty: the JVM ended before the agent wrote anything"
+            )));
+        }
+        self.say(&format!(
+            "no complete dump was written; the trace shows what grew: heapdiff trace top {shown}"
+        ));
+        let Some(upload) = self.upload else {
+            return Ok(());
+        };
+        if !upload.is_folder() {
+            return Err(Failure::bad_input(format!(
+                "{shown} was not uploaded: {} is the place of a summary; a URL that ends in / takes traces, too",
+                upload.target()
+            )));
+        }
+        let failed = |why: String| {
+            Failure::bad_input(format!("{shown} cannot be copied for the upload: {why}"))
+        };
+        let copies = tempfile::tempdir().map_err(|e| failed(system_message(&e)))?;
+        let copy = copies.path().join(path.file_name().unwrap_or_default());
+        trace
+            .copy_without_arguments(&copy)
+            .map_err(|e| failed(e.to_string()))?;
+        self.put(upload, &copy, path)
+    }
+
+    /// Uploads a file. `name` is its name in messages.
+    fn put(&self, upload: &Upload, file: &Path, name: &Path) -> Result<()> {
+        let name = name.display();
+        let to = upload
+            .put(file)
+            .map_err(|e| Failure::bad_input(format!("{name} was not uploaded: {e}")))?;
+        self.say(&format!("uploaded {name} to {to}"));
         Ok(())
     }
 
@@ -252,53 +249,5 @@ impl Watched<'_> {
         if !self.setup.progress.quiet {
             messages::print_done(&printable(text));
         }
-    }
-}
-
-/// Returns the files of guards whose names continue with `start` and end in `end`, in the order of their names.
-fn files(folder: &Path, start: &str, end: &str) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let is_ours = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.and_then(|name| name.strip_prefix(PREFIX))
-            .is_some_and(|rest| rest.starts_with(start) && rest.ends_with(end))
-    };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut paths: Vec<PathBuf> = paths.filter(is_ours).collect();
-    paths.sort();
-    paths
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dump_that_grows_is_awaited_after_the_end_of_its_jvm() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut end = End::new(7);
-        assert!(end.is_over(folder.path()), "no dump");
-        fs::write(
-            folder.path().join("heapdiff-guard-77-1-heap.hprof.part"),
-            "x",
-        )
-        .unwrap();
-        assert!(end.is_over(folder.path()), "the dump of another JVM");
-        let part = folder.path().join("heapdiff-guard-7-1-heap.hprof.part");
-        fs::write(&part, "x").unwrap();
-        assert!(!end.is_over(folder.path()));
-        end.since = Instant::now().checked_sub(GIVEN_UP);
-        assert!(end.is_over(folder.path()), "it did not grow");
-        fs::write(&part, "xy").unwrap();
-        assert!(!end.is_over(folder.path()));
-    }
-
-    #[test]
-    fn the_agents_options_are_those_of_the_command() {
-        let all = options("80%", "75%", Some(Size(1 << 30)));
-        assert_eq!(all, "guard=80%,guard-container=75%,guard-disk=1073741824");
-        assert_eq!(options("90%", "90%", None), "guard=90%,guard-container=90%");
     }
 }

@@ -75,6 +75,10 @@ pub(crate) struct HuntArgs {
     /// recording after the second dump; may be repeated
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "", value_parser = recording())]
     recording: Vec<PathBuf>,
+    /// Also take a dump before the JVM runs out of memory (agent option guard=90%); if the JVM ends
+    /// during the hunt, this is the second dump
+    #[arg(long, conflicts_with_all = ["no_attach", "recording", "no_files"])]
+    guard: bool,
     /// Also count every allocation by line of code (agent option count=on)
     #[arg(long, conflicts_with_all = ["no_attach", "recording"])]
     count: bool,
@@ -135,7 +139,10 @@ impl HuntArgs {
         let files = self.recording.into_iter();
         question.recordings = files.filter(|file| !is_ours(&file)).collect();
         let mut options = self.options;
-        for (asked, more) in [(self.count, COUNT_ON), (self.usage, USAGE_ON)] {
+        let guard = capture::guard_options(capture::GUARD_LIMIT, capture::GUARD_LIMIT, None);
+        let guard = guard.split(',').map(|option| (self.guard, option));
+        let asked = [(self.count, COUNT_ON), (self.usage, USAGE_ON)].into_iter();
+        for (asked, more) in asked.chain(guard) {
             if asked {
                 options = agent_options(&with_option(options, more)).map_err(Failure::usage)?;
             }
@@ -151,7 +158,7 @@ impl HuntArgs {
             jvm: self.jvm,
             agent: attaches.then_some(agent),
             record,
-            needs_agent: self.fork || setup.is_any(Format::has_only_stacks),
+            needs_agent: self.fork || self.guard || setup.is_any(Format::has_only_stacks),
             what: self.what,
             fork: if self.fork {
                 Forking::Always
@@ -163,6 +170,7 @@ impl HuntArgs {
             wait: self.wait,
             folder: self.output,
             files: !self.no_files,
+            guard: self.guard,
             enough: (!(self.no_trace || self.no_files)).then_some(self.enough.0),
         };
         Job::new(setup, Hunt { hunt, question })

@@ -6,7 +6,7 @@ use testdata::jvm::Launch;
 use testdata::programs;
 use testdata::stub_server::{Answer, StubServer};
 
-use crate::support::{ended, files, first_line, folder, jdks, ready, run, start};
+use crate::support::{ended, files, first_line, folder, jdks, ready, run, start, until};
 use crate::trace::library;
 
 #[test]
@@ -72,6 +72,82 @@ fn a_jvm_that_dies_is_summarized_and_uploaded() {
         let report = run(&dumps, &[dump, "--no-index"]).well().stdout;
         assert!(report.contains("Guarded.orders"), "{report}");
     }
+}
+
+#[test]
+fn the_guards_dump_is_the_second_of_a_hunt() {
+    let jdk = &jdks()[0];
+    let home = folder();
+    let classes = jdk
+        .compile(&programs::agent("Guarded.java"))
+        .expect("classes");
+    let launch = Launch::class(jdk, classes, "Guarded");
+    let target = ready(&launch.flags(["-Xmx48m", "-XX:+UseSerialGC", "-Dwaits=true"]));
+    let pid = target.pid().to_string();
+    let library = library();
+    let library = library.to_str().expect("a name");
+    let args = ["hunt", &pid, "--guard", "--for", "1h", "--enough", "1g"];
+    let hunt = start(
+        home.path(),
+        &[&args[..], &["-o", "x", "--agent", library]].concat(),
+    );
+    let dump = home.path().join("x/before.hprof");
+    until("a dump", || dump.exists());
+    target.finish_with_errors().expect("an end");
+    let done = ended(hunt).well();
+    let files = files(&home.path().join("x"));
+    let second = files
+        .iter()
+        .find(|name| name.starts_with("heapdiff-guard-") && name.ends_with(".hprof"))
+        .unwrap_or_else(|| panic!("{files:?}: {}", done.stderr));
+    let said = format!("the second dump is that of the guard, x/{second}");
+    assert!(done.stderr.contains(&said), "{}", done.stderr);
+    assert!(done.stdout.contains("Guarded.orders"), "{}", done.stdout);
+    assert!(done.stdout.contains("Guarded.book"), "{}", done.stdout);
+}
+
+#[test]
+fn a_jvm_that_is_killed_leaves_its_trace() {
+    let jdk = &jdks()[0];
+    let home = folder();
+    let classes = jdk
+        .compile(&programs::agent("Guarded.java"))
+        .expect("classes");
+    let launch = Launch::class(jdk, classes, "Guarded");
+    let target = ready(&launch.flags(["-Dwaits=true", "-Dpassword=secret"]));
+    let pid = target.pid().to_string();
+    let server = StubServer::start(vec![Answer::says(200, "text/plain", "")]);
+    let url = format!("{}/traces/", server.url());
+    let library = library();
+    let library = library.to_str().expect("a name");
+    let args = ["guard", &pid, "--agent", library, "--upload", &url];
+    let mut child = start(home.path(), &args);
+    let (line, stderr) = first_line(&mut child);
+    assert!(line.contains("guarded until it ends"), "{line}");
+    let name = format!("heapdiff-guard-{pid}.db");
+    let path = home.path().join(&name);
+    let runs = || heapdiff_trace::Trace::open(&path).and_then(|trace| trace.runs());
+    until("a trace", || runs().is_ok_and(|runs| !runs.is_empty()));
+    drop(target);
+    let done = ended(child).well();
+    let said = std::io::read_to_string(stderr).expect("standard error");
+    let next = format!("the trace shows what grew: heapdiff trace top ./{name}");
+    assert!(said.contains(&next), "{done:?} {said}");
+
+    let received = server.received();
+    assert_eq!(received.len(), 1, "{said}");
+    let request = &received[0];
+    assert_eq!(request.target, format!("/traces/{name}"));
+    let has_password = |bytes: &[u8]| bytes.windows(6).any(|part| part == b"secret");
+    assert!(has_password(runs().expect("runs")[0].flags.as_bytes()));
+    assert!(
+        !has_password(&request.body),
+        "no arguments leave the machine"
+    );
+    let copy = home.path().join("copy.db");
+    fs::write(&copy, &request.body).expect("a copy");
+    let shown = run(home.path(), &["trace", "info", "copy.db"]).well();
+    assert!(shown.stdout.contains("Guarded"), "{}", shown.stdout);
 }
 
 #[test]

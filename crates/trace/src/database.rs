@@ -289,7 +289,7 @@ impl Database {
 /// Creates the file, if it is missing, with access for its owner only: like a heap dump, it contains command lines and
 /// class names. SQLite gives the same access rights to the files beside it. An error here is ignored, because SQLite
 /// reports it when it opens the file.
-fn create_private(path: &Path) {
+pub(crate) fn create_private(path: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

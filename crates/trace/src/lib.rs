@@ -21,6 +21,7 @@
 mod amount;
 mod class_totals;
 mod compared;
+mod copy;
 mod counted;
 mod database;
 mod export;
