@@ -195,10 +195,9 @@ impl Watched<'_> {
         let Some(upload) = self.upload else {
             return Ok(());
         };
-        for file in [Some(summary), self.upload_dump.then_some(dump)] {
-            if let Some(file) = file {
-                self.put(upload, file, file)?;
-            }
+        self.put(upload, summary, summary)?;
+        if self.upload_dump {
+            self.put(upload, dump, dump)?;
         }
         Ok(())
     }

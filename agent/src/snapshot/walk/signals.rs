@@ -1,0 +1,148 @@
+//! The signal handlers of the child: they detect the end of the walk, and write the end of the dump.
+
+use std::ffi::{CString, NulError, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::ptr::null_mut;
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::time::Duration;
+
+use super::{CHILD, code_of, end};
+
+/// The names of a dump that outlives the JVM: while it is written, and when it is complete.
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
+    part: CString,
+    last: CString,
+}
+
+impl Names {
+    pub(crate) fn new(part: &Path, last: &Path) -> std::result::Result<Self, NulError> {
+        let name = |path: &Path| CString::new(path.as_os_str().as_bytes());
+        Ok(Self {
+            part: name(part)?,
+            last: name(last)?,
+        })
+    }
+
+    /// Gives the dump the name of a complete dump. Returns the child's exit code.
+    fn complete(&self, file: c_int) -> c_int {
+        // SAFETY: these are system calls with an open file and NUL-terminated names.
+        let is_done = unsafe {
+            libc::fsync(file) == 0 && libc::rename(self.part.as_ptr(), self.last.as_ptr()) == 0
+        };
+        match is_done {
+            true => end::DONE,
+            false => code_of(&std::io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Signal handler: the parent reports that the heap walk is over.
+pub(super) extern "C" fn finish(_: c_int) {
+    let walk = CHILD.load(Acquire);
+    if walk.is_null() {
+        return;
+    }
+    // SAFETY: the walk lives as long as the child. The child has only this thread. The thread sleeps outside of
+    // callbacks, and the check of `busy` below confirms this, so no other reference to the walk is in use.
+    let walk = unsafe { &mut *walk };
+    if walk.page.shared().busy.load(Acquire) {
+        return;
+    }
+    let finished = catch_unwind(AssertUnwindSafe(|| walk.writer.finish()));
+    let code = match finished {
+        Ok(Ok(())) => match &walk.names {
+            Some(names) => names.complete(walk.file),
+            None => end::DONE,
+        },
+        Ok(Err(e)) => code_of(&e),
+        Err(_) => end::PANICKED,
+    };
+    if code == end::DONE {
+        walk.page.shared().done.store(true, Release);
+    }
+    // SAFETY: this ends the child without running any code of the JVM.
+    unsafe { libc::_exit(code) }
+}
+
+/// Interval of the timer of a child whose JVM has ended.
+const CHECK: Duration = Duration::from_millis(50);
+/// The walk is over after this number of checks without any change.
+const IDLE_CHECKS: u32 = 10;
+/// A child that waits in the middle of the walk is ended after this number of checks: it waits for a thread that does
+/// not exist.
+const STUCK_CHECKS: u32 = 1200;
+
+/// Signal handler: the JVM has ended. Starts the timer.
+pub(super) extern "C" fn orphaned(_: c_int) {
+    let period = libc::timeval {
+        tv_sec: 0,
+        tv_usec: CHECK.subsec_micros().into(),
+    };
+    let timer = libc::itimerval {
+        it_interval: period,
+        it_value: period,
+    };
+    // SAFETY: the pointer is to a local variable.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, null_mut()) };
+}
+
+/// Values of the last check, in a child whose JVM has ended.
+struct Checked {
+    callbacks: AtomicU64,
+    /// Number of times that the child has gone to sleep by itself.
+    sleeps: AtomicU64,
+    /// Number of pages that the kernel had to read from a disk, during which the child also sleeps.
+    reads: AtomicU64,
+    /// Number of checks without any change.
+    idle: AtomicU32,
+}
+
+static CHECKED: Checked = Checked {
+    callbacks: AtomicU64::new(0),
+    sleeps: AtomicU64::new(0),
+    reads: AtomicU64::new(0),
+    idle: AtomicU32::new(0),
+};
+
+/// Signal handler of the timer: writes the end of the dump if the walk is over.
+pub(super) extern "C" fn check_end(_: c_int) {
+    let walk = CHILD.load(Acquire);
+    if walk.is_null() {
+        return;
+    }
+    // SAFETY: the walk lives as long as the child. This reads only the field `page`, which nothing changes, and whose
+    // content is atomic.
+    let shared = unsafe { (*walk).page.shared() };
+    // SAFETY: zeroes are a valid `rusage`. The pointer is to a local variable.
+    let usage = unsafe {
+        let mut usage = std::mem::zeroed::<libc::rusage>();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    let callbacks = shared.callbacks.load(Relaxed);
+    let sleeps = usage.ru_nvcsw.cast_unsigned();
+    let reads = usage.ru_majflt.cast_unsigned();
+    let is_same = CHECKED.callbacks.swap(callbacks, Relaxed) == callbacks
+        && CHECKED.reads.swap(reads, Relaxed) == reads;
+    let has_slept = CHECKED.sleeps.swap(sleeps, Relaxed) != sleeps;
+    if !is_same || !has_slept || shared.busy.load(Acquire) {
+        CHECKED.idle.store(0, Relaxed);
+        return;
+    }
+    let idle = CHECKED.idle.fetch_add(1, Relaxed) + 1;
+    let has_visited_all =
+        callbacks > 0 && shared.seen.load(Relaxed) == shared.visited.load(Relaxed);
+    if idle >= IDLE_CHECKS && has_visited_all {
+        finish(0);
+    }
+    if idle >= STUCK_CHECKS {
+        // SAFETY: this ends the child without running any code of the JVM.
+        unsafe { libc::_exit(end::FAILED) }
+    }
+}
