@@ -1,6 +1,7 @@
 //! Synthetic dumps, leak scenarios and real JVMs for the tests.
 
 pub mod authority;
+pub mod cgroup;
 pub mod deadline;
 pub mod dumps;
 pub mod hostile;

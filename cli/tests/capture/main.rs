@@ -3,7 +3,6 @@
 
 mod aarch64;
 mod attach;
-mod cgroup;
 mod copies;
 mod count;
 mod counts;

@@ -9,13 +9,13 @@ use std::time::Duration;
 use serde_json::Value;
 use testdata::jvm::Target;
 
-use crate::cgroup::Group;
 use crate::elsewhere::contained;
 use crate::support::{
     self, AS_NOBODY, agent, ended, files, first_line, folder, heapdiff, is_root, jdks, ready, run,
     shelf, signal, until,
 };
 use crate::trace::library;
+use testdata::cgroup::Group;
 
 /// Environment variables for the folders that heapdiff may write to.
 const FOLDERS: [(&str, &str); 3] = [

@@ -11,6 +11,7 @@ mod beside;
 mod counting;
 mod coverage;
 mod forks;
+mod guard;
 pub mod java;
 mod jdks;
 mod mat;
@@ -53,6 +54,8 @@ pub enum Measurement {
     Jdks(jdks::Options),
     /// Measure the intervals of the time to OutOfMemoryError, on JVMs whose heap fills up or is bounded
     Oom(oom::Options),
+    /// Let JVMs run out of memory, and measure what names the leak and what the guard costs
+    Guard(guard::Options),
     /// Run the agent's stress test for a long time
     Soak(soak::Options),
 }
@@ -101,6 +104,7 @@ impl Measurement {
             Self::Forks(options) => forks::forks(options),
             Self::Jdks(options) => jdks::jdks(options),
             Self::Oom(options) => oom::oom(options),
+            Self::Guard(options) => guard::guard(options),
             Self::Soak(options) => soak::soak(options),
         }
     }

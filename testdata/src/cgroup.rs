@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A control group. Dropping this value removes the group.
-pub(crate) struct Group {
+pub struct Group {
     folder: PathBuf,
     /// Names of the two files in the control group's folder that contain its memory limit and its used memory.
     names: [&'static str; 2],
@@ -16,7 +17,7 @@ impl Group {
     /// Creates a control group with this memory limit below the control group of this process. If the kernel does not
     /// allow this, prints a message and returns `None`.
     #[expect(clippy::print_stderr, reason = "what is left out is said")]
-    pub(crate) fn of(bytes: u64) -> Option<Self> {
+    pub fn of(bytes: u64) -> Option<Self> {
         let made = made(bytes);
         if made.is_none() {
             eprintln!("no control group can be made here: room in a container is left out");
@@ -26,7 +27,7 @@ impl Group {
 
     /// Returns the first words of a command line, such as `sh -c ...`. The command after them runs in the control
     /// group.
-    pub(crate) fn entrance(&self) -> [String; 3] {
+    pub fn entrance(&self) -> [String; 3] {
         let procs = self.folder.join("cgroup.procs");
         let join = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());
         ["sh", "-c", &join].map(str::to_owned)
@@ -34,7 +35,7 @@ impl Group {
 
     /// Sets the memory limit to `bytes` more than the used memory. File pages that nobody uses are not included in the
     /// used memory, because the kernel reclaims them first.
-    pub(crate) fn leave(&self, bytes: u64) {
+    pub fn leave(&self, bytes: u64) {
         let [limit, used] = self.names.map(|name| self.folder.join(name));
         let used = fs::read_to_string(used).expect("a figure");
         let used: u64 = used.trim().parse().expect("a number");
@@ -48,13 +49,13 @@ impl Group {
 
     /// Sets whether the kernel kills all processes of the group if it kills one for lack of memory. Returns false if
     /// control groups have no such setting.
-    pub(crate) fn kill_together(&self, is_so: bool) -> bool {
+    pub fn kill_together(&self, is_so: bool) -> bool {
         let setting = self.folder.join("memory.oom.group");
         setting.exists() && fs::write(setting, u8::from(is_so).to_string()).is_ok()
     }
 
     /// Returns a command that enters the control group and then runs `plain`.
-    pub(crate) fn within(&self, plain: &Command) -> Command {
+    pub fn within(&self, plain: &Command) -> Command {
         let [shell, option, join] = self.entrance();
         let mut command = Command::new(shell);
         command
@@ -75,6 +76,9 @@ impl Drop for Group {
     }
 }
 
+/// Number of groups that this process has created.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
 fn made(bytes: u64) -> Option<Group> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let of = |line: &str| -> Option<(PathBuf, [&'static str; 2])> {
@@ -91,9 +95,9 @@ fn made(bytes: u64) -> Option<Group> {
         }
     };
     let make = |(above, names): (PathBuf, [&'static str; 2])| {
-        let name = "heapdiff-test-";
-        let folder = tempfile::Builder::new().prefix(name).tempdir_in(above);
-        let folder = folder.ok()?.keep();
+        let (pid, number) = (std::process::id(), NUMBER.fetch_add(1, Relaxed));
+        let folder = above.join(format!("heapdiff-test-{pid}-{number}"));
+        fs::create_dir(&folder).ok()?;
         let group = Group { folder, names };
         fs::write(group.folder.join(names[0]), bytes.to_string()).ok()?;
         Some(group)

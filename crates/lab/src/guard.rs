@@ -1,0 +1,300 @@
+//! Measures how often a JVM that runs out of memory leaves a report that names the leak, and what the guard costs it:
+//! JVMs that throw OutOfMemoryError, and JVMs that the kernel kills at the limit of their control group.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use testdata::cgroup::Group;
+use testdata::jvm::Jdk;
+
+use crate::run::{Tested, root};
+use crate::{java, run};
+
+/// Options of `cargo xtask guard`.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    tested: Tested,
+    /// Number of JVMs for each collector and cause, with the guard and without
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Use only this collector, such as G1; may be repeated
+    #[arg(long, value_name = "NAME")]
+    collector: Vec<String>,
+    /// Only JVMs that die for this cause
+    #[arg(long)]
+    cause: Option<Cause>,
+    /// Major version of the JDK [default: the latest that is found]
+    #[arg(long, value_name = "MAJOR")]
+    jdk: Option<u32>,
+    /// Run no JVMs without the guard
+    #[arg(long)]
+    no_baseline: bool,
+}
+
+/// The reason why a JVM dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Cause {
+    /// It throws OutOfMemoryError.
+    Heap,
+    /// The kernel kills it at the limit of its control group.
+    Container,
+}
+
+const COLLECTORS: [&str; 4] = ["G1", "Parallel", "Serial", "Shenandoah"];
+/// Kilobytes per second that the program keeps. Each run uses the next of these.
+const RATES: [u32; 3] = [12 << 10, 8 << 10, 4 << 10];
+const HEAP_MIB: u32 = 96;
+/// Memory limit of the control group. The heap may become larger than this.
+const GROUP_MIB: u64 = 200;
+/// Share of the control group's memory at which the guard acts.
+const GROUP_SHARE: &str = "60%";
+/// Maximum time for which a dump may not grow.
+const GIVEN_UP: Duration = Duration::from_secs(10);
+
+/// What names the leak after the JVM's death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Dump,
+    /// An incomplete dump, after `heapdiff repair`.
+    Repaired,
+    Trace,
+    Nothing,
+}
+
+/// How a JVM died.
+struct Death {
+    lived: Duration,
+    /// The longest pause that the program measured, in milliseconds.
+    pause_ms: u64,
+    left: Left,
+    /// The guard's last message.
+    said: String,
+}
+
+/// Runs the JVMs, and prints a line for each and the totals.
+pub(crate) fn guard(options: &Options) -> Result<()> {
+    let (heapdiff, agent) = options.tested.build_products(false)?;
+    let jdks = java::for_agent(&[], options.jdk.as_slice())?;
+    let jdk = jdks.last().context("no JDK")?;
+    let classes = java::ensure_jdk()?.compile(&root().join("testdata/java/guard/Dying.java"))?;
+    let lab = Lab {
+        heapdiff,
+        agent,
+        jdk,
+        classes,
+    };
+    let is_chosen = |name: &&str| {
+        options.collector.is_empty() || options.collector.iter().any(|chosen| chosen == name)
+    };
+    let mut lines = Vec::new();
+    for cause in [Cause::Heap, Cause::Container] {
+        if options.cause.is_some_and(|chosen| chosen != cause) {
+            continue;
+        }
+        for collector in COLLECTORS.into_iter().filter(is_chosen) {
+            let (mut guarded, mut plain) = (Vec::new(), Vec::new());
+            for (number, rate) in (1..=options.runs).zip(RATES.into_iter().cycle()) {
+                let death = lab.run((cause, rate), collector, true)?;
+                println!(
+                    "{cause:?} {collector} {number} ({} MiB/s): {:?}, {} ms, pause {} ms; {}",
+                    rate >> 10,
+                    death.left,
+                    death.lived.as_millis(),
+                    death.pause_ms,
+                    death.said
+                );
+                guarded.push(death);
+                if !options.no_baseline {
+                    plain.push(lab.run((cause, rate), collector, false)?);
+                }
+            }
+            lines.push(line(cause, collector, &guarded, &plain));
+        }
+    }
+    println!("JDK {}", jdk.version());
+    println!(
+        "| cause | collector | JVMs | dump | repaired dump | trace | nothing | time to death, ms (median, 90 %, most) | without guard | longest pause, ms | without guard |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    for line in lines {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+fn line(cause: Cause, collector: &str, guarded: &[Death], plain: &[Death]) -> String {
+    let count = |left| guarded.iter().filter(|death| death.left == left).count();
+    let lived = |deaths: &[Death]| spread(deaths.iter().map(|d| d.lived.as_millis() as u64));
+    let pauses = |deaths: &[Death]| spread(deaths.iter().map(|d| d.pause_ms));
+    format!(
+        "| {cause:?} | {collector} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+        guarded.len(),
+        count(Left::Dump),
+        count(Left::Repaired),
+        count(Left::Trace),
+        count(Left::Nothing),
+        lived(guarded),
+        lived(plain),
+        pauses(guarded),
+        pauses(plain)
+    )
+}
+
+/// Returns median, 90th percentile and maximum.
+fn spread(figures: impl Iterator<Item = u64>) -> String {
+    let mut figures: Vec<u64> = figures.collect();
+    figures.sort_unstable();
+    let at = |percent: usize| figures.get((figures.len() * percent / 100).min(figures.len() - 1));
+    if figures.is_empty() {
+        return "-".to_owned();
+    }
+    let shown = [at(50), at(90), at(100)].map(|figure| figure.map_or(0, |figure| *figure));
+    format!("{}, {}, {}", shown[0], shown[1], shown[2])
+}
+
+struct Lab<'a> {
+    heapdiff: PathBuf,
+    agent: PathBuf,
+    jdk: &'a Jdk,
+    classes: PathBuf,
+}
+
+impl Lab<'_> {
+    fn run(&self, (cause, rate): (Cause, u32), collector: &str, is_guarded: bool) -> Result<Death> {
+        let folder = tempfile::tempdir()?;
+        let at = folder.path();
+        let mut java = Command::new(self.jdk.java());
+        java.arg(format!("-XX:+Use{collector}GC"));
+        let heap = match cause {
+            Cause::Heap => HEAP_MIB,
+            Cause::Container => 1024,
+        };
+        java.arg(format!("-Xmx{heap}m"));
+        let guard = match cause {
+            _ if !is_guarded => String::new(),
+            Cause::Heap => format!(",guard=90%,guard-to={}", at.display()),
+            Cause::Container => {
+                format!(",guard-container={GROUP_SHARE},guard-to={}", at.display())
+            }
+        };
+        // The JVM without a guard has a trace, too, so that the difference is the guard alone.
+        let trace = at.join("trace.db");
+        java.arg(format!(
+            "-agentpath:{}=interval=64k,trace={}{guard}",
+            self.agent.display(),
+            trace.display()
+        ));
+        java.arg("-cp").arg(&self.classes);
+        java.args(["Dying", &rate.to_string()]);
+        let group = match cause {
+            Cause::Heap => None,
+            Cause::Container => Some(
+                Group::of(GROUP_MIB << 20).context("this system allows no control group here")?,
+            ),
+        };
+        let mut java = group
+            .as_ref()
+            .map(|group| group.within(&java))
+            .unwrap_or(java);
+        let (out, log) = (at.join("out"), at.join("log"));
+        java.stdout(File::create(&out)?).stderr(File::create(&log)?);
+        java.stdin(Stdio::null());
+        let started = Instant::now();
+        let status = java.status().context("the JVM cannot be started")?;
+        let lived = started.elapsed();
+        ensure!(
+            !status.success(),
+            "the program ended before its memory was full"
+        );
+        let pauses = fs::read_to_string(&out)?;
+        let pauses = pauses
+            .lines()
+            .filter_map(|line| line.strip_prefix("pause "));
+        let pause_ms = pauses.filter_map(|ms| ms.parse().ok()).max().unwrap_or(0);
+        let said = fs::read_to_string(&log)?;
+        let said = said.lines().rfind(|line| line.contains("guard: "));
+        Ok(Death {
+            lived,
+            pause_ms,
+            left: if is_guarded {
+                self.left(at, &trace)?
+            } else {
+                Left::Nothing
+            },
+            said: said.unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// Waits until the dump is complete or given up, and finds out what names the leak.
+    fn left(&self, folder: &Path, trace: &Path) -> Result<Left> {
+        let mut seen = (0, Instant::now());
+        while let Some(part) = with_ending(folder, ".part")? {
+            let bytes = fs::metadata(&part).map_or(0, |data| data.len());
+            if bytes != seen.0 {
+                seen = (bytes, Instant::now());
+            }
+            if seen.1.elapsed() > GIVEN_UP {
+                break;
+            }
+            sleep(Duration::from_millis(50));
+        }
+        if let Some(dump) = with_ending(folder, ".hprof")?
+            && self.is_named_in(&dump)?
+        {
+            return Ok(Left::Dump);
+        }
+        if let Some(part) = with_ending(folder, ".part")? {
+            let repaired = folder.join("repaired");
+            let mut command = Command::new(&self.heapdiff);
+            command.arg("repair").arg(part).arg("-o").arg(&repaired);
+            if command.output()?.status.success() && self.is_named_in(&repaired)? {
+                return Ok(Left::Repaired);
+            }
+        }
+        let mut command = Command::new(&self.heapdiff);
+        command
+            .args(["trace", "top", "--format", "json"])
+            .arg(trace);
+        let report = json(&mut command)?;
+        let frames = &report["candidates"][0]["frames"];
+        let is_named = frames.as_array().is_some_and(|frames| {
+            let mut frames = frames.iter().filter_map(Value::as_str);
+            frames.any(|frame| frame.starts_with("Dying.book("))
+        });
+        Ok(if is_named { Left::Trace } else { Left::Nothing })
+    }
+
+    /// True if the first suspect in the report of a dump is the leak.
+    fn is_named_in(&self, dump: &Path) -> Result<bool> {
+        let mut command = Command::new(&self.heapdiff);
+        command.args(["--no-index", "--format", "json"]).arg(dump);
+        Ok(json(&mut command)?["suspects"][0]["holder"] == "Dying.orders")
+    }
+}
+
+fn with_ending(folder: &Path, end: &str) -> Result<Option<PathBuf>> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.to_string_lossy().ends_with(end) {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+fn json(command: &mut Command) -> Result<Value> {
+    let output = command.output()?;
+    ensure!(
+        output.status.success(),
+        "{} failed: {}",
+        run::command_text(command),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
