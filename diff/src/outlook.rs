@@ -4,8 +4,8 @@ use heapdiff_model::diff::{HeapTrend, Oom, Report};
 use heapdiff_trend::{Outlook, Rise, Rising, Slope};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
-/// Minimum number of dumps for a rate. With two dumps, the growth and the times of the dumps show it.
-const LEAST_DUMPS: usize = 3;
+/// Minimum time between two dumps for a rate, in milliseconds. The growth of a few seconds says little about an hour.
+const LEAST_SPAN: u64 = 60_000;
 /// Maximum time to OutOfMemoryError that is reported, in milliseconds: a thousand years.
 const LONGEST_MS: f64 = 1000.0 * 365.25 * 24.0 * MS_PER_HOUR;
 
@@ -15,7 +15,12 @@ pub(crate) fn add(report: &mut Report, limit: Option<u64>) {
         .snapshots
         .windows(2)
         .all(|w| w[0].taken_ms < w[1].taken_ms);
-    if !report.comparable || !is_rising_time || report.snapshots.len() < LEAST_DUMPS {
+    let is_enough = match &*report.snapshots {
+        [] | [_] => false,
+        [first, last] => last.taken_ms.saturating_sub(first.taken_ms) >= LEAST_SPAN,
+        _ => true,
+    };
+    if !report.comparable || !is_rising_time || !is_enough {
         (report.heap_trend, report.oom) = (None, None);
         return;
     }
@@ -109,7 +114,13 @@ mod tests {
         let mut three = report(&[100, 110, 120]);
         set_heap_limit(&mut three, 240 << 20);
         assert_eq!((outlook(&three), three.oom), (Some("too-few"), None));
-        assert_eq!(report(&[100, 110]).heap_trend, None);
+        let two = report(&[100, 110]).heap_trend.unwrap();
+        assert_eq!((&*two.outlook, two.bytes_per_hour), ("too-few", 600 << 20));
+        let mut soon = report(&[100, 110]);
+        soon.snapshots[1].taken_ms -= 1;
+        add(&mut soon, None);
+        assert_eq!(soon.heap_trend, None, "less than a minute");
+        assert_eq!(report(&[100]).heap_trend, None);
         let mut level = report(&[100, 140, 150, 150, 150]);
         set_heap_limit(&mut level, 240 << 20);
         assert_eq!((outlook(&level), level.oom), (Some("no-end"), None));

@@ -34,8 +34,8 @@ pub struct Report {
     #[serde(default)]
     #[schemars(extend("optional" = true))]
     pub oom: Option<Oom>,
-    /// Trend of the reachable heap. Null with fewer than three dumps, and if the dumps are not comparable or not all of
-    /// one JVM. Reports of earlier versions lack the key.
+    /// Trend of the reachable heap. Null with one dump, with two dumps less than a minute apart, and if the dumps are
+    /// not comparable or not all of one JVM. Reports of earlier versions lack the key.
     #[serde(default)]
     #[schemars(extend("optional" = true))]
     pub heap_trend: Option<HeapTrend>,
