@@ -54,6 +54,13 @@ impl Group {
         setting.exists() && fs::write(setting, u8::from(is_so).to_string()).is_ok()
     }
 
+    /// Kills all processes of the group with SIGKILL.
+    pub fn kill(&self) {
+        let ids = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
+        // A process may have ended meanwhile.
+        let _ = Command::new("kill").arg("-9").args(ids.lines()).status();
+    }
+
     /// Returns a command that enters the control group and then runs `plain`.
     pub fn within(&self, plain: &Command) -> Command {
         let [shell, option, join] = self.entrance();

@@ -44,6 +44,8 @@ enum Cause {
     Heap,
     /// The kernel kills it at the limit of its control group.
     Container,
+    /// It and the child that writes its dump are killed at some moment of the dump, and then `heapdiff repair` is.
+    Kill,
 }
 
 const COLLECTORS: [&str; 4] = ["G1", "Parallel", "Serial", "Shenandoah"];
@@ -93,12 +95,19 @@ pub(crate) fn guard(options: &Options) -> Result<()> {
         options.collector.is_empty() || options.collector.iter().any(|chosen| chosen == name)
     };
     let mut lines = Vec::new();
-    for cause in [Cause::Heap, Cause::Container] {
+    for cause in [Cause::Heap, Cause::Container, Cause::Kill] {
         if options.cause.is_some_and(|chosen| chosen != cause) {
             continue;
         }
         for collector in COLLECTORS.into_iter().filter(is_chosen) {
             let (mut guarded, mut plain) = (Vec::new(), Vec::new());
+            if cause == Cause::Kill {
+                for number in 1..=options.runs {
+                    let found = lab.kill(collector, number)?;
+                    println!("Kill {collector} {number}: {found}");
+                }
+                continue;
+            }
             for (number, rate) in (1..=options.runs).zip(RATES.into_iter().cycle()) {
                 let death = lab.run((cause, rate), collector, true)?;
                 println!(
@@ -118,6 +127,9 @@ pub(crate) fn guard(options: &Options) -> Result<()> {
         }
     }
     println!("JDK {}", jdk.version());
+    if lines.is_empty() {
+        return Ok(());
+    }
     println!(
         "| cause | collector | JVMs | dump | repaired dump | trace | nothing | time to death, ms (median, 90 %, most) | without guard | longest pause, ms | without guard |"
     );
@@ -169,34 +181,11 @@ impl Lab<'_> {
     fn run(&self, (cause, rate): (Cause, u32), collector: &str, is_guarded: bool) -> Result<Death> {
         let folder = tempfile::tempdir()?;
         let at = folder.path();
-        let mut java = Command::new(self.jdk.java());
-        java.arg(format!("-XX:+Use{collector}GC"));
-        let heap = match cause {
-            Cause::Heap => HEAP_MIB,
-            Cause::Container => 1024,
-        };
-        java.arg(format!("-Xmx{heap}m"));
-        let guard = match cause {
-            _ if !is_guarded => String::new(),
-            Cause::Heap => format!(",guard=90%,guard-to={}", at.display()),
-            Cause::Container => {
-                format!(",guard-container={GROUP_SHARE},guard-to={}", at.display())
-            }
-        };
-        // The JVM without a guard has a trace, too, so that the difference is the guard alone.
         let trace = at.join("trace.db");
-        java.arg(format!(
-            "-agentpath:{}=interval=64k,trace={}{guard}",
-            self.agent.display(),
-            trace.display()
-        ));
-        java.arg("-cp").arg(&self.classes);
-        java.args(["Dying", &rate.to_string()]);
+        let java = self.java((cause, rate), collector, at, is_guarded);
         let group = match cause {
-            Cause::Heap => None,
-            Cause::Container => Some(
-                Group::of(GROUP_MIB << 20).context("this system allows no control group here")?,
-            ),
+            Cause::Container => Some(group(GROUP_MIB)?),
+            _ => None,
         };
         let mut java = group
             .as_ref()
@@ -229,6 +218,107 @@ impl Lab<'_> {
             },
             said: said.unwrap_or_default().to_owned(),
         })
+    }
+
+    /// Returns the command that starts the program.
+    fn java(
+        &self,
+        (cause, rate): (Cause, u32),
+        collector: &str,
+        folder: &Path,
+        is_guarded: bool,
+    ) -> Command {
+        let heap = match cause {
+            Cause::Heap | Cause::Kill => HEAP_MIB,
+            Cause::Container => 1024,
+        };
+        let share = match cause {
+            Cause::Heap | Cause::Kill => "guard=90%".to_owned(),
+            Cause::Container => format!("guard-container={GROUP_SHARE}"),
+        };
+        let guard = match is_guarded {
+            true => format!(",{share},guard-to={}", folder.display()),
+            false => String::new(),
+        };
+        let mut java = Command::new(self.jdk.java());
+        java.arg(format!("-XX:+Use{collector}GC"))
+            .arg(format!("-Xmx{heap}m"))
+            // The JVM without a guard has a trace, too, so that the difference is the guard alone.
+            .arg(format!(
+                "-agentpath:{}=interval=64k,trace={}{guard}",
+                self.agent.display(),
+                folder.join("trace.db").display()
+            ))
+            .arg("-cp")
+            .arg(&self.classes)
+            .args(["Dying", &rate.to_string()]);
+        java
+    }
+
+    /// Kills a JVM and the child that writes its dump, and then the command that repairs the dump. Fails if a report of
+    /// an incomplete dump has no warning, or if an incomplete file has the name of a complete one.
+    fn kill(&self, collector: &str, number: u32) -> Result<&'static str> {
+        let folder = tempfile::tempdir()?;
+        let at = folder.path();
+        let group = group(1024)?;
+        let mut java = group.within(&self.java((Cause::Kill, RATES[0]), collector, at, true));
+        java.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut java = java.stdin(Stdio::null()).spawn()?;
+        let is_begun = || Ok::<_, anyhow::Error>(with_ending(at, ".part")?.is_some());
+        while !is_begun()? && java.try_wait()?.is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        sleep(Duration::from_millis(u64::from(number * 61 % 1500)));
+        group.kill();
+        java.wait()?;
+        let Some(part) = with_ending(at, ".part")? else {
+            let dump = with_ending(at, ".hprof")?.context("neither a dump nor a part")?;
+            ensure!(!self.is_warned_of(&dump)?, "a complete dump has a warning");
+            return Ok("complete");
+        };
+        ensure!(with_ending(at, ".hprof")?.is_none(), "two dumps");
+        let repaired = at.join("repaired");
+        let repair = || {
+            let mut command = Command::new(&self.heapdiff);
+            command.arg("repair").arg(&part).arg("-o").arg(&repaired);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command
+        };
+        let mut killed = repair().spawn()?;
+        sleep(Duration::from_millis(u64::from(number * 7 % 120)));
+        killed.kill()?;
+        let is_done = killed.wait()?.success();
+        ensure!(
+            is_done || !repaired.exists(),
+            "half a file has the final name"
+        );
+        if !is_done && !repair().status()?.success() {
+            let mut report = Command::new(&self.heapdiff);
+            let output = report.args(["top", "--no-index"]).arg(&part).output()?;
+            ensure!(
+                !output.status.success(),
+                "a dump without objects has a report"
+            );
+            return Ok("no objects yet");
+        }
+        for file in [&part, &repaired] {
+            ensure!(
+                self.is_warned_of(file)?,
+                "{} has no warning",
+                file.display()
+            );
+        }
+        Ok("incomplete, with a warning")
+    }
+
+    fn is_warned_of(&self, dump: &Path) -> Result<bool> {
+        let mut command = Command::new(&self.heapdiff);
+        command
+            .args(["top", "--no-index", "--format", "json"])
+            .arg(dump);
+        let report = json(&mut command)?;
+        let warnings = report["snapshot"]["warnings"].as_array();
+        Ok(warnings.is_some_and(|warnings| !warnings.is_empty()))
     }
 
     /// Waits until the dump is complete or given up, and finds out what names the leak.
@@ -276,6 +366,10 @@ impl Lab<'_> {
         command.args(["--no-index", "--format", "json"]).arg(dump);
         Ok(json(&mut command)?["suspects"][0]["holder"] == "Dying.orders")
     }
+}
+
+fn group(mebibytes: u64) -> Result<Group> {
+    Group::of(mebibytes << 20).context("this system allows no control group here")
 }
 
 fn with_ending(folder: &Path, end: &str) -> Result<Option<PathBuf>> {
