@@ -52,8 +52,9 @@ const COLLECTORS: [&str; 4] = ["G1", "Parallel", "Serial", "Shenandoah"];
 /// Kilobytes per second that the program keeps. Each run uses the next of these.
 const RATES: [u32; 3] = [12 << 10, 8 << 10, 4 << 10];
 const HEAP_MIB: u32 = 96;
-/// Memory limit of the control group. The heap may become larger than this.
+/// Memory limit of the control group. The heap and the other memory of the JVM together become larger than this.
 const GROUP_MIB: u64 = 200;
+const GROUP_HEAP_MIB: u32 = 190;
 /// Share of the control group's memory at which the guard acts.
 const GROUP_SHARE: &str = "60%";
 /// Maximum time for which a dump may not grow.
@@ -230,7 +231,7 @@ impl Lab<'_> {
     ) -> Command {
         let heap = match cause {
             Cause::Heap | Cause::Kill => HEAP_MIB,
-            Cause::Container => 1024,
+            Cause::Container => GROUP_HEAP_MIB,
         };
         let share = match cause {
             Cause::Heap | Cause::Kill => "guard=90%".to_owned(),
