@@ -17,6 +17,14 @@ pub(crate) enum Order {
     Classic,
 }
 
+/// The place of references among the static fields of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum References {
+    First,
+    /// JDK 28 and later.
+    Last,
+}
+
 /// A hypothesis about the JVM's layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
@@ -127,17 +135,20 @@ impl Model {
         }
     }
 
-    /// Returns the total size of static fields in bytes. They are placed without gaps: references first, then
-    /// primitives from the largest to the smallest.
-    pub(crate) fn statics(&self, kinds: impl Iterator<Item = Kind>) -> u64 {
+    /// Returns the total size of static fields in bytes. Primitives are placed from the largest to the smallest, and
+    /// references before or after them.
+    pub(crate) fn statics(&self, kinds: impl Iterator<Item = Kind>, place: References) -> u64 {
         let mut sorted = Sorted::default();
         kinds.for_each(|kind| sorted.add(kind));
-        let mut end = u64::from(sorted.references) * u64::from(self.reference);
-        for size in [8_u32, 4, 2, 1] {
-            let count = sorted.counts[size as usize];
-            if count > 0 {
-                end = end.next_multiple_of(u64::from(size)) + u64::from(count) * u64::from(size);
-            }
+        let [eight, four, two, one] = [8_u32, 4, 2, 1].map(|n| (n, sorted.counts[n as usize]));
+        let references = (self.reference, sorted.references);
+        let mut all = [references, eight, four, two, one];
+        if place == References::Last {
+            all.rotate_left(1);
+        }
+        let mut end = 0_u64;
+        for (size, count) in all.into_iter().filter(|(_, count)| *count > 0) {
+            end = end.next_multiple_of(u64::from(size)) + u64::from(count) * u64::from(size);
         }
         end.next_multiple_of(8)
     }
@@ -593,7 +604,15 @@ mod tests {
     fn static_fields_fill_no_holes() {
         // The fields of an AtomicLong: a reference, two longs, a boolean.
         let kinds = [Object, Long, Boolean, Long];
-        assert_eq!(COOPS.statics(kinds.into_iter()), 32);
+        assert_eq!(COOPS.statics(kinds.into_iter(), References::First), 32);
+        // java.lang.Double of JDK 28: a reference, seven fields of eight bytes, and five of four.
+        let long = std::iter::repeat_n(Double, 7);
+        let double = || {
+            let ints = std::iter::repeat_n(Int, 5);
+            ints.chain(long.clone()).chain([Object])
+        };
+        assert_eq!(COOPS.statics(double(), References::First), 88);
+        assert_eq!(COOPS.statics(double(), References::Last), 80);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::records::forked::Forked;
 use crate::records::outline::LiveObjects;
 use crate::records::record::Kind;
 use crate::sizes::agent::Agreed;
-use crate::sizes::fields::{self, LaidOut, Model, Order, Variant};
+use crate::sizes::fields::{self, LaidOut, Model, Order, References, Variant};
 use crate::sizes::gaps;
 use crate::sizes::stats::{self, Stats};
 
@@ -203,10 +203,11 @@ impl Sizes {
             .map(|((i, _), &array)| value_array(classes, stats, i, &model).unwrap_or(array))
             .collect();
         let base = class_class.map_or(0, |c| instance[c.index()]);
+        let place = static_references(classes);
         let class_object = classes
             .iter()
             .map(|(_, class)| {
-                let size = round_up(base + statics(class, &model), u64::from(align));
+                let size = round_up(base + statics(class, &model, place), u64::from(align));
                 match mirrors.next(class.id.0) {
                     // In a forked dump, two class objects are adjacent if the child process reached one after the
                     // other. Then their distance is the exact size, which is close to the model's size.
@@ -331,9 +332,18 @@ impl Sizes {
 
 /// Returns the size of a class's static fields in bytes. Static fields with names in angle brackets do not count. They
 /// are references of the JVM, which are static fields only in the dump.
-fn statics(class: &Class, model: &Model) -> u64 {
+fn statics(class: &Class, model: &Model, place: References) -> u64 {
     let fields = class.statics.iter().filter(|s| !s.name.starts_with('<'));
-    model.statics(fields.map(|s| s.kind))
+    model.statics(fields.map(|s| s.kind), place)
+}
+
+/// Returns where the JVM places static references. JDK 28 changed this together with the code for value classes (JEP
+/// 401), and has a new exception, which each of its dumps contains.
+fn static_references(classes: &Classes) -> References {
+    match classes.by_name("java.lang.IdentityException") {
+        [] => References::First,
+        _ => References::Last,
+    }
 }
 
 /// Returns the alignment: all addresses are multiples of it.
@@ -662,9 +672,10 @@ fn choose(
 /// Returns an upper bound of the size of a class object without static fields. For each two adjacent class objects, it
 /// is their distance minus the static fields of the first. The smallest of these values is returned.
 fn max_mirror_size(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u64> {
+    let place = static_references(classes);
     let room = |class: &Class| {
         let room = mirrors.next(class.id.0)? - class.id.0;
-        let room = room.checked_sub(statics(class, model))?;
+        let room = room.checked_sub(statics(class, model, place))?;
         Some(room & !(u64::from(model.align) - 1)).filter(|&r| r >= u64::from(model.header))
     };
     classes

@@ -468,7 +468,10 @@ fn exception(major: u32, class: &str, dump: (u64, u64), jvm: (u64, u64)) -> Opti
     match class {
         // The histogram also counts class objects in the CDS archive that no class uses yet, and static fields of
         // classes that are not linked.
-        "java.lang.Class" if dump.0 <= jvm.0 && dump.1 <= jvm.1 => {
+        "java.lang.Class"
+            if dump.1 <= jvm.1
+                && (dump.0 < jvm.0 || dump.0 == jvm.0 && jvm.1 - dump.1 <= jvm.1 / 100) =>
+        {
             Some("java.lang.Class, of archived or unlinked classes")
         }
         // The model of static fields is not exact for JDK 8.
