@@ -605,8 +605,8 @@ mod tests {
         // The fields of an AtomicLong: a reference, two longs, a boolean.
         let kinds = [Object, Long, Boolean, Long];
         assert_eq!(COOPS.statics(kinds.into_iter(), References::First), 32);
-        // java.lang.Double of JDK 28: a reference, seven fields of eight bytes, and five of four.
-        let long = std::iter::repeat_n(Double, 7);
+        // java.lang.Double of JDK 28: a reference, seven longs or doubles, and five of four.
+        let long = std::iter::repeat_n(Long, 7);
         let double = || {
             let ints = std::iter::repeat_n(Int, 5);
             ints.chain(long.clone()).chain([Object])
