@@ -75,8 +75,8 @@ pub(crate) struct HuntArgs {
     /// recording after the second dump; may be repeated
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "", value_parser = recording())]
     recording: Vec<PathBuf>,
-    /// Also take a dump before the JVM runs out of memory (agent option guard=90%); if the JVM ends
-    /// during the hunt, this is the second dump
+    /// Also take a dump before the JVM runs out of memory (agent option guard=90%); if the JVM ends,
+    /// compare with this dump
     #[arg(long, conflicts_with_all = ["no_attach", "recording", "no_files"])]
     guard: bool,
     /// Also count every allocation by line of code (agent option count=on)
