@@ -1,6 +1,8 @@
 //! Builds for other systems with cargo-zigbuild, whose linker has the symbols of old versions of glibc, of musl and of
 //! Windows.
 
+mod pe;
+
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -223,7 +225,11 @@ impl Builder {
         }
         run::run(&mut command)?;
         let folder = self.target_dir.join(target.triple()).join(run::DIST);
-        Ok(folder.join(target.program()))
+        let program = folder.join(target.program());
+        if target == Target::Windows {
+            pe::remove_time(&program)?;
+        }
+        Ok(program)
     }
 
     /// Builds the agent for a target of rustc.

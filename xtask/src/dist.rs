@@ -4,7 +4,6 @@
 mod archive;
 pub(crate) mod elf;
 mod licences;
-mod pe;
 mod sbom;
 
 use std::fs;
@@ -139,9 +138,6 @@ impl Product {
     pub(crate) fn build(builder: &Builder, target: Target) -> Result<Self> {
         if target.system() != "linux" {
             let program = builder.program(target, &[])?;
-            if target == Target::Windows {
-                pe::remove_time(&program)?;
-            }
             return Ok(Self {
                 target,
                 program,

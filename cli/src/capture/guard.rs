@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::agent;
 use super::checked;
 use super::deadline::Deadline;
+use super::guard_files::GuardFiles;
 use super::library::Library;
-use super::process::{Process, unusable_failure};
+use super::process::{Process, unusable_failure, uptime};
 use super::protocol::Jvm;
 use super::request::{Agent, GuardRequest};
 use super::watch::shared_folder;
@@ -26,9 +28,12 @@ impl Guarded {
         self.process.to_string()
     }
 
-    /// The process id in the names of the guard's files.
-    pub(crate) fn inner_pid(&self) -> u32 {
-        self.process.inner_pid
+    /// Returns the guard's files in a folder.
+    pub(crate) fn files(&self, folder: &Path) -> GuardFiles {
+        let began = uptime(self.process.pid).and_then(|up| SystemTime::now().checked_sub(up));
+        // One second less, because the machine's clock may have been adjusted since then.
+        let began = began.and_then(|began| began.checked_sub(Duration::from_secs(1)));
+        GuardFiles::new(folder, self.process.inner_pid, began.unwrap_or(UNIX_EPOCH))
     }
 
     pub(crate) fn has_ended(&self) -> bool {

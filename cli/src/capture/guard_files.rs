@@ -1,10 +1,8 @@
-//! The agent's guard as other processes see it: its options, and the files that it writes.
+//! The files that the agent's guard writes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-use heapdiff_units::Size;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Start of the names of the files that the agent's guard writes.
 const PREFIX: &str = "heapdiff-guard-";
@@ -13,21 +11,9 @@ const PART: &str = ".hprof.part";
 /// Maximum time for which a dump of a JVM that ended may not grow, before it counts as given up.
 const GIVEN_UP: Duration = Duration::from_secs(10);
 
-/// Share of the heap and of the container's memory at which a guard takes a dump, unless another is given.
-pub(crate) const LIMIT: &str = "90%";
-
-/// Returns the agent's options for a guard, without the folder.
-pub(crate) fn options(heap: &str, container: &str, disk: Option<Size>) -> String {
-    let mut options = format!("guard={heap},guard-container={container}");
-    if let Some(disk) = disk {
-        options.push_str(&format!(",guard-disk={}", disk.0));
-    }
-    options
-}
-
 /// Returns the complete dumps of all guards in a folder, in the order of their names.
 pub(crate) fn dumps(folder: &Path) -> Vec<PathBuf> {
-    files(folder, "", DUMP)
+    files(folder, |name| name.ends_with(DUMP))
 }
 
 /// The files of the guard of one JVM.
@@ -35,28 +21,46 @@ pub(crate) fn dumps(folder: &Path) -> Vec<PathBuf> {
 pub(crate) struct GuardFiles {
     folder: PathBuf,
     pid: u32,
+    /// Earlier dumps do not count. They may be of another JVM that had the same process id, as in a container that was
+    /// restarted.
+    since: SystemTime,
     /// Total size of the incomplete dumps, and since when it is the same.
     seen: (u64, Option<Instant>),
 }
 
 impl GuardFiles {
-    /// `pid` is the id of the JVM as the JVM sees it.
-    pub(crate) fn new(folder: &Path, pid: u32) -> Self {
+    /// `pid` is the id of the JVM as the JVM sees it. The files are those of dumps that were begun after `since`.
+    pub(crate) fn new(folder: &Path, pid: u32, since: SystemTime) -> Self {
         Self {
             folder: folder.to_owned(),
             pid,
+            since,
             seen: (0, None),
         }
     }
 
     /// Returns the complete dumps, the oldest first.
     pub(crate) fn dumps(&self) -> Vec<PathBuf> {
-        files(&self.folder, &format!("{}-", self.pid), DUMP)
+        files(&self.folder, |name| {
+            name.ends_with(DUMP) && self.is_ours(name)
+        })
     }
 
     /// Returns the incomplete dumps.
     pub(crate) fn parts(&self) -> Vec<PathBuf> {
-        files(&self.folder, &format!("{}-", self.pid), PART)
+        files(&self.folder, |name| {
+            name.ends_with(PART) && self.is_ours(name)
+        })
+    }
+
+    /// True if the rest of a dump's name begins with the process id, and the time is late enough. Names have whole
+    /// seconds.
+    fn is_ours(&self, name: &str) -> bool {
+        let mut parts = name.splitn(3, '-');
+        let pid = parts.next().and_then(|pid| pid.parse().ok());
+        let seconds = parts.next().and_then(|seconds| seconds.parse().ok());
+        let since = self.since.duration_since(UNIX_EPOCH).unwrap_or_default();
+        pid == Some(self.pid) && seconds.is_some_and(|at: u64| at >= since.as_secs())
     }
 
     /// Returns the trace, unless the agent writes it to another place.
@@ -91,18 +95,18 @@ pub(crate) fn repair_hint(part: &Path) -> String {
     )
 }
 
-/// Returns the files of guards whose names continue with `start` and end in `end`, in the order of their names.
-fn files(folder: &Path, start: &str, end: &str) -> Vec<PathBuf> {
+/// Returns the files of guards in the order of their names. `wanted` gets the part of a name after [`PREFIX`].
+fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
-    let is_ours = |path: &PathBuf| {
+    let is_wanted = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
         name.and_then(|name| name.strip_prefix(PREFIX))
-            .is_some_and(|rest| rest.starts_with(start) && rest.ends_with(end))
+            .is_some_and(&wanted)
     };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut paths: Vec<PathBuf> = paths.filter(is_ours).collect();
+    let mut paths: Vec<PathBuf> = paths.filter(is_wanted).collect();
     paths.sort();
     paths
 }
@@ -115,10 +119,13 @@ mod tests {
     fn a_dump_that_grows_is_awaited_after_the_end_of_its_jvm() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let mut guard = GuardFiles::new(folder.path(), 7);
+        let since = UNIX_EPOCH + Duration::from_millis(1500);
+        let mut guard = GuardFiles::new(folder.path(), 7, since);
         assert!(guard.are_final(), "no dump");
         fs::write(at("heapdiff-guard-77-1-heap.hprof.part"), "x").unwrap();
         assert!(guard.are_final(), "the dump of another JVM");
+        fs::write(at("heapdiff-guard-7-0-heap.hprof"), "x").unwrap();
+        assert!(guard.dumps().is_empty(), "an earlier dump");
         let part = at("heapdiff-guard-7-1-heap.hprof.part");
         fs::write(&part, "x").unwrap();
         assert!(!guard.are_final());
@@ -129,13 +136,6 @@ mod tests {
         assert!(repair_hint(&part).contains("-heap.hprof.part -o "));
         fs::rename(&part, at("heapdiff-guard-7-1-heap.hprof")).unwrap();
         assert!(guard.are_final());
-        assert_eq!((guard.dumps().len(), dumps(folder.path()).len()), (1, 1));
-    }
-
-    #[test]
-    fn the_agents_options_are_those_of_the_command() {
-        let all = options("80%", "75%", Some(Size(1 << 30)));
-        assert_eq!(all, "guard=80%,guard-container=75%,guard-disk=1073741824");
-        assert_eq!(options("90%", "90%", None), "guard=90%,guard-container=90%");
+        assert_eq!((guard.dumps().len(), dumps(folder.path()).len()), (1, 2));
     }
 }

@@ -106,15 +106,11 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     let second = taken.or_else(|failure| match process.check_alive() {
         Ok(()) => Err(failure),
         Err(_) => {
-            let mut files = hunt
-                .guard
-                .then(|| GuardFiles::new(&folder, process.inner_pid));
             let [first, _] = &dumps;
-            let dump = files
-                .as_mut()
-                .filter(|_| first.is_file())
-                .and_then(last_dump);
-            let parts = files.map_or(Vec::new(), |files| files.parts());
+            let began = fs::metadata(first).and_then(|data| data.modified()).ok();
+            let files = began.filter(|_| hunt.guard);
+            let files = files.map(|began| GuardFiles::new(&folder, process.inner_pid, began));
+            let (dump, parts) = files.map_or((None, Vec::new()), last_dump);
             dump.ok_or_else(|| {
                 let is_recorded = recorder.is_some();
                 with_leftover_hint(failure, &dumps, trace.as_deref(), is_recorded, &parts)
@@ -339,11 +335,11 @@ fn take_dumps(
     Ok(after.clone())
 }
 
-/// After the JVM's end: waits until the guard's dump is complete, and returns it.
-fn last_dump(files: &mut GuardFiles) -> Option<PathBuf> {
+/// After the JVM's end: waits until the guard's dump is complete. Returns it, and the incomplete dumps.
+fn last_dump(mut files: GuardFiles) -> (Option<PathBuf>, Vec<PathBuf>) {
     let wait = Wait::start();
     while !files.are_final() && wait.pause(Duration::from_millis(200)) {}
-    files.dumps().pop()
+    (files.dumps().pop(), files.parts())
 }
 
 /// Prints the reason why the JVM itself wrote a dump although a child process was requested.

@@ -90,9 +90,7 @@ pub(crate) const RECORDING: &str = "recording.jfr";
 pub(crate) use count::count;
 #[cfg(target_os = "linux")]
 pub(crate) use guard::guard;
-pub(crate) use guard_files::{
-    GuardFiles, LIMIT as GUARD_LIMIT, dumps as guard_dumps, options as guard_options, repair_hint,
-};
+pub(crate) use guard_files::{dumps as guard_dumps, repair_hint};
 #[cfg(target_os = "linux")]
 pub(crate) use hunt::hunt;
 #[cfg(target_os = "linux")]

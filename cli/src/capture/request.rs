@@ -198,8 +198,8 @@ pub(crate) struct Hunt {
     pub(crate) agent: Option<Agent>,
     /// True if the JVM records with Flight Recorder during the hunt.
     pub(crate) record: bool,
-    /// True if a recording cannot replace the agent: for `--fork` and `--guard`, or if the report's format has only stacks of the
-    /// agent.
+    /// True if a recording cannot replace the agent: for `--fork` and `--guard`, or if the report's format has only
+    /// stacks of the agent.
     pub(crate) needs_agent: bool,
     pub(crate) what: What,
     pub(crate) fork: Forking,

@@ -14,7 +14,7 @@ use heapdiff_units::Size;
 use super::summarize;
 use super::trace::headers_of;
 use crate::args::{SetupArgs, WorkArgs};
-use crate::capture::{self, Agent, GuardFiles, GuardRequest, JvmArgs, repair_hint};
+use crate::capture::{self, Agent, GuardRequest, JvmArgs, repair_hint};
 use crate::failure::{Exit, Failure, Result, system_message};
 use crate::interrupt::{self, Wait};
 use crate::job::Setup;
@@ -45,10 +45,10 @@ pub(crate) struct GuardArgs {
     #[command(flatten)]
     jvm: JvmArgs,
     /// Share of the maximum heap in use after a full GC at which to take a dump
-    #[arg(long, value_name = "PERCENT", default_value = capture::GUARD_LIMIT)]
+    #[arg(long, value_name = "PERCENT", default_value = "90%")]
     heap: String,
     /// Share of the container's memory limit at which to take a dump
-    #[arg(long, value_name = "PERCENT", default_value = capture::GUARD_LIMIT)]
+    #[arg(long, value_name = "PERCENT", default_value = "90%")]
     container: String,
     /// Folder for the dumps, their summaries and the trace; the JVM must be able to write there
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -87,7 +87,7 @@ impl GuardArgs {
             jvm: self.jvm,
             agent: (!self.no_attach).then(|| Agent {
                 library: self.agent,
-                options: capture::guard_options(&self.heap, &self.container, self.disk),
+                options: options(&self.heap, &self.container, self.disk),
             }),
             folder: self.to,
         };
@@ -106,7 +106,7 @@ impl GuardArgs {
         ));
         let wait = Wait::start();
         let (mut faults, mut done) = (0, BTreeSet::new());
-        let mut files = GuardFiles::new(&request.folder, guarded.inner_pid());
+        let mut files = guarded.files(&request.folder);
         loop {
             // This comes first, so that a dump that is finished in this moment is not missed.
             let has_ended = guarded.has_ended() && files.are_final();
@@ -154,6 +154,15 @@ impl GuardArgs {
 
 const fn exit(faults: usize) -> Exit {
     if faults == 0 { Exit::Done } else { Exit::Input }
+}
+
+/// Returns the agent's options for a guard, without the folder.
+fn options(heap: &str, container: &str, disk: Option<Size>) -> String {
+    let mut options = format!("guard={heap},guard-container={container}");
+    if let Some(disk) = disk {
+        options.push_str(&format!(",guard-disk={}", disk.0));
+    }
+    options
 }
 
 /// A folder of guards, and what happens with the dumps in it.
@@ -248,5 +257,17 @@ impl Watched<'_> {
         if !self.setup.progress.quiet {
             messages::print_done(&printable(text));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agents_options_are_those_of_the_command() {
+        let all = options("80%", "75%", Some(Size(1 << 30)));
+        assert_eq!(all, "guard=80%,guard-container=75%,guard-disk=1073741824");
+        assert_eq!(options("90%", "90%", None), "guard=90%,guard-container=90%");
     }
 }

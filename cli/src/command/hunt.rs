@@ -19,9 +19,11 @@ use crate::messages;
 use crate::style::When;
 use crate::write;
 
-/// Agent options that count allocations and record how collections are used.
+/// Agent options that count allocations, record how collections are used, and take a dump before the JVM dies.
 const COUNT_ON: &str = "count=on";
 const USAGE_ON: &str = "usage=on";
+const GUARD_HEAP: &str = "guard=90%";
+const GUARD_CONTAINER: &str = "guard-container=90%";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -139,10 +141,12 @@ impl HuntArgs {
         let files = self.recording.into_iter();
         question.recordings = files.filter(|file| !is_ours(&file)).collect();
         let mut options = self.options;
-        let guard = capture::guard_options(capture::GUARD_LIMIT, capture::GUARD_LIMIT, None);
-        let guard = guard.split(',').map(|option| (self.guard, option));
-        let asked = [(self.count, COUNT_ON), (self.usage, USAGE_ON)].into_iter();
-        for (asked, more) in asked.chain(guard) {
+        for (asked, more) in [
+            (self.count, COUNT_ON),
+            (self.usage, USAGE_ON),
+            (self.guard, GUARD_HEAP),
+            (self.guard, GUARD_CONTAINER),
+        ] {
             if asked {
                 options = agent_options(&with_option(options, more)).map_err(Failure::usage)?;
             }

@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 use serde_json::Value;
+use testdata::cgroup::Group;
 
 use crate::support::{
     BOX, agent, ended, files, first_line, folder, instances, jdks, ready, run, shelf, signal,
     start, until,
 };
 use crate::trace::library;
-use testdata::cgroup::Group;
 
 #[test]
 fn a_forked_child_writes_the_whole_heap() {

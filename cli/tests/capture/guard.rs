@@ -2,24 +2,29 @@
 
 use std::fs;
 
-use testdata::jvm::Launch;
+use testdata::jvm::{Jdk, Launch, Target};
 use testdata::programs;
 use testdata::stub_server::{Answer, StubServer};
 
 use crate::support::{ended, files, first_line, folder, jdks, ready, run, start, until};
 use crate::trace::library;
 
+/// Flags for a heap that is full in a moment.
+const SMALL: [&str; 2] = ["-Xmx48m", "-XX:+UseSerialGC"];
+
+/// Starts the program, which waits until its standard input is closed, and then fills the heap.
+fn waiting(jdk: &Jdk, flags: &[&str]) -> Target {
+    let classes = jdk.compile(&programs::agent("Guarded.java"));
+    let launch = Launch::class(jdk, classes.expect("classes"), "Guarded");
+    ready(&launch.flag("-Dwaits=true").flags(flags))
+}
+
 #[test]
 fn a_jvm_that_dies_is_summarized_and_uploaded() {
     for jdk in jdks() {
-        let home = folder();
-        let library = library();
+        let (home, library) = (folder(), library());
         let library = library.to_str().expect("a name");
-        let classes = jdk
-            .compile(&programs::agent("Guarded.java"))
-            .expect("classes");
-        let launch = Launch::class(&jdk, classes, "Guarded");
-        let target = ready(&launch.flags(["-Xmx48m", "-XX:+UseSerialGC", "-Dwaits=true"]));
+        let target = waiting(&jdk, &SMALL);
         let pid = target.pid().to_string();
         let ok = Answer::says(200, "text/plain", "");
         let server = StubServer::start(vec![ok.clone(), ok]);
@@ -76,16 +81,10 @@ fn a_jvm_that_dies_is_summarized_and_uploaded() {
 
 #[test]
 fn the_guards_dump_is_the_second_of_a_hunt() {
-    let jdk = &jdks()[0];
-    let home = folder();
-    let classes = jdk
-        .compile(&programs::agent("Guarded.java"))
-        .expect("classes");
-    let launch = Launch::class(jdk, classes, "Guarded");
-    let target = ready(&launch.flags(["-Xmx48m", "-XX:+UseSerialGC", "-Dwaits=true"]));
-    let pid = target.pid().to_string();
-    let library = library();
+    let (home, library) = (folder(), library());
     let library = library.to_str().expect("a name");
+    let target = waiting(&jdks()[0], &SMALL);
+    let pid = target.pid().to_string();
     let args = ["hunt", &pid, "--guard", "--for", "1h", "--enough", "1g"];
     let hunt = start(
         home.path(),
@@ -108,18 +107,12 @@ fn the_guards_dump_is_the_second_of_a_hunt() {
 
 #[test]
 fn a_jvm_that_is_killed_leaves_its_trace() {
-    let jdk = &jdks()[0];
-    let home = folder();
-    let classes = jdk
-        .compile(&programs::agent("Guarded.java"))
-        .expect("classes");
-    let launch = Launch::class(jdk, classes, "Guarded");
-    let target = ready(&launch.flags(["-Dwaits=true", "-Dpassword=secret"]));
+    let (home, library) = (folder(), library());
+    let library = library.to_str().expect("a name");
+    let target = waiting(&jdks()[0], &["-Dpassword=secret"]);
     let pid = target.pid().to_string();
     let server = StubServer::start(vec![Answer::says(200, "text/plain", "")]);
     let url = format!("{}/traces/", server.url());
-    let library = library();
-    let library = library.to_str().expect("a name");
     let args = ["guard", &pid, "--agent", library, "--upload", &url];
     let mut child = start(home.path(), &args);
     let (line, stderr) = first_line(&mut child);

@@ -7,6 +7,7 @@ use std::process::{Child, ChildStderr, Command};
 use std::time::Duration;
 
 use serde_json::Value;
+use testdata::cgroup::Group;
 use testdata::jvm::Target;
 
 use crate::elsewhere::contained;
@@ -15,7 +16,6 @@ use crate::support::{
     shelf, signal, until,
 };
 use crate::trace::library;
-use testdata::cgroup::Group;
 
 /// Environment variables for the folders that heapdiff may write to.
 const FOLDERS: [(&str, &str); 3] = [

@@ -60,7 +60,7 @@ const GROUP_SHARE: &str = "60%";
 /// Maximum time for which a dump may not grow.
 const GIVEN_UP: Duration = Duration::from_secs(10);
 
-/// What names the leak after the JVM's death.
+/// The file whose report names the leak after the JVM's death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Dump,
@@ -101,7 +101,6 @@ pub(crate) fn guard(options: &Options) -> Result<()> {
             continue;
         }
         for collector in COLLECTORS.into_iter().filter(is_chosen) {
-            let (mut guarded, mut plain) = (Vec::new(), Vec::new());
             if cause == Cause::Kill {
                 for number in 1..=options.runs {
                     let found = lab.kill(collector, number)?;
@@ -109,6 +108,7 @@ pub(crate) fn guard(options: &Options) -> Result<()> {
                 }
                 continue;
             }
+            let (mut guarded, mut plain) = (Vec::new(), Vec::new());
             for (number, rate) in (1..=options.runs).zip(RATES.into_iter().cycle()) {
                 let death = lab.run((cause, rate), collector, true)?;
                 println!(
@@ -167,7 +167,7 @@ fn spread(figures: impl Iterator<Item = u64>) -> String {
     if figures.is_empty() {
         return "-".to_owned();
     }
-    let shown = [at(50), at(90), at(100)].map(|figure| figure.map_or(0, |figure| *figure));
+    let shown = [at(50), at(90), at(100)].map(|figure| figure.copied().unwrap_or(0));
     format!("{}, {}, {}", shown[0], shown[1], shown[2])
 }
 
@@ -278,30 +278,31 @@ impl Lab<'_> {
             return Ok("complete");
         };
         ensure!(with_ending(at, ".hprof")?.is_none(), "two dumps");
-        let repaired = at.join("repaired");
-        let repair = || {
+        let [killed, repaired] = ["killed", "repaired"].map(|name| at.join(name));
+        let repair = |to: &Path| {
             let mut command = Command::new(&self.heapdiff);
-            command.arg("repair").arg(&part).arg("-o").arg(&repaired);
+            command.arg("repair").arg(&part).arg("-o").arg(to);
             command.stdout(Stdio::null()).stderr(Stdio::null());
             command
         };
-        let mut killed = repair().spawn()?;
+        let mut child = repair(&killed).spawn()?;
         sleep(Duration::from_millis(u64::from(number * 7 % 120)));
-        killed.kill()?;
-        let is_done = killed.wait()?.success();
-        ensure!(
-            is_done || !repaired.exists(),
-            "half a file has the final name"
-        );
-        if !is_done && !repair().status()?.success() {
+        child.kill()?;
+        child.wait()?;
+        if !repair(&repaired).status()?.success() {
             let mut report = Command::new(&self.heapdiff);
             let output = report.args(["top", "--no-index"]).arg(&part).output()?;
+            ensure!(!killed.exists(), "repair wrote a dump without objects");
             ensure!(
                 !output.status.success(),
                 "a dump without objects has a report"
             );
             return Ok("no objects yet");
         }
+        ensure!(
+            !killed.exists() || fs::read(&killed)? == fs::read(&repaired)?,
+            "half a file has the final name"
+        );
         for file in [&part, &repaired] {
             ensure!(
                 self.is_warned_of(file)?,
@@ -322,7 +323,7 @@ impl Lab<'_> {
         Ok(warnings.is_some_and(|warnings| !warnings.is_empty()))
     }
 
-    /// Waits until the dump is complete or given up, and finds out what names the leak.
+    /// Waits until the dump is complete or given up, and finds the file whose report names the leak.
     fn left(&self, folder: &Path, trace: &Path) -> Result<Left> {
         let mut seen = (0, Instant::now());
         while let Some(part) = with_ending(folder, ".part")? {

@@ -54,7 +54,7 @@ pub enum Measurement {
     Jdks(jdks::Options),
     /// Measure the intervals of the time to OutOfMemoryError, on JVMs whose heap fills up or is bounded
     Oom(oom::Options),
-    /// Let JVMs run out of memory, and measure what names the leak and what the guard costs
+    /// Let JVMs run out of memory, and measure how often a report names the leak and what the guard costs
     Guard(guard::Options),
     /// Run the agent's stress test for a long time
     Soak(soak::Options),

@@ -6,12 +6,14 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod client;
+mod endpoint;
 mod error;
 mod headers;
 mod requests;
 mod upload;
 
-pub use client::{Endpoint, Patience};
+pub use client::Patience;
+pub use endpoint::Endpoint;
 pub use error::{PushError, TlsFault};
 pub use headers::{Header, headers};
 pub use requests::Series;

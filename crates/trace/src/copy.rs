@@ -16,18 +16,20 @@ impl Trace {
     /// # Errors
     /// Returns an error if the trace cannot be read, or if the new file exists or cannot be written.
     pub fn copy_without_arguments(&self, to: &Path) -> Result<(), TraceError> {
+        let failed = |source| TraceError::Sqlite {
+            path: to.to_owned(),
+            source,
+        };
+        let name = to.to_str();
+        let name = name.ok_or_else(|| failed(rusqlite::Error::InvalidPath(to.to_owned())))?;
         self.steps.store(0, Ordering::Relaxed);
         // SQLite accepts an existing file that is empty.
         create_private(to);
-        let target = to.to_string_lossy();
         self.database()
             .connection()
-            .execute("VACUUM INTO ?1", [&*target])
+            .execute("VACUUM INTO ?1", [name])
             .map_err(|e| self.error(e))?;
-        without_arguments(to).map_err(|source| TraceError::Sqlite {
-            path: to.to_owned(),
-            source,
-        })
+        without_arguments(to).map_err(failed)
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::NameMapping;
 use crate::ids::{ClassIndex, IdMap, ObjectId};
 use crate::records::forked::Forked;
+use crate::records::id_table::IdTable;
 use crate::records::outline::Outline;
 use crate::records::record::{ClassDump, Kind};
 
@@ -684,82 +685,6 @@ fn dotted(name: &str) -> String {
     }
 }
 
-/// A small hash table with open addressing, from ids to numbers. Every object needs a look-up, so a look-up takes only
-/// one multiplication and usually one probe.
-#[derive(Debug, Default)]
-pub(crate) struct IdTable {
-    slots: Vec<(u64, u32)>,
-    shift: u32,
-    used: usize,
-    /// Ids for which no slot was free within [`IdTable::PROBES`] steps. Only a file that was made for this purpose has
-    /// such ids.
-    overflow: HashMap<u64, u32>,
-}
-
-impl IdTable {
-    const EMPTY: u32 = u32::MAX;
-    const PROBES: usize = 64;
-
-    pub(crate) fn new(ids: impl ExactSizeIterator<Item = u64>) -> Self {
-        let size = (ids.len().max(8) * 4).next_power_of_two();
-        let mut this = Self {
-            slots: vec![(0, Self::EMPTY); size],
-            shift: 64 - size.trailing_zeros(),
-            ..Self::default()
-        };
-        for (i, id) in ids.enumerate() {
-            this.insert(id, i as u32);
-        }
-        this
-    }
-
-    #[inline]
-    fn home_slot(&self, id: u64) -> usize {
-        (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
-    }
-
-    fn insert(&mut self, id: u64, value: u32) {
-        if self.slots.is_empty() || self.used * 2 >= self.slots.len() {
-            let size = (self.slots.len() * 2).max(32);
-            let old = std::mem::replace(&mut self.slots, vec![(0, Self::EMPTY); size]);
-            (self.shift, self.used) = (64 - size.trailing_zeros(), 0);
-            for (id, value) in old.into_iter().filter(|s| s.1 != Self::EMPTY) {
-                self.insert(id, value);
-            }
-        }
-        let mask = self.slots.len() - 1;
-        let home = self.home_slot(id);
-        for step in 0..Self::PROBES {
-            let slot = &mut self.slots[(home + step) & mask];
-            if slot.1 == Self::EMPTY {
-                *slot = (id, value);
-                self.used += 1;
-                return;
-            }
-            if slot.0 == id {
-                return;
-            }
-        }
-        self.overflow.entry(id).or_insert(value);
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, id: u64) -> Option<u32> {
-        let mask = self.slots.len().wrapping_sub(1);
-        let home = self.home_slot(id);
-        for step in 0..Self::PROBES {
-            let &(slot, value) = self.slots.get((home + step) & mask)?;
-            if value == Self::EMPTY {
-                return None;
-            }
-            if slot == id {
-                return Some(value);
-            }
-        }
-        self.overflow.get(&id).copied()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -791,15 +716,5 @@ mod tests {
         // No JVM writes these names.
         assert_eq!(java_name("[Lint;").1, Some(Kind::Object));
         assert_eq!(java_name("[Iota").1, Some(Kind::Object));
-    }
-
-    #[test]
-    fn the_table_finds_inserted_ids() {
-        let mut table = IdTable::new((0..100_u64).map(|i| i * 8).collect::<Vec<_>>().into_iter());
-        for i in 100..1000 {
-            table.insert(i * 8, i as u32);
-        }
-        assert!((0..1000).all(|i| table.get(i * 8) == Some(i as u32)));
-        assert_eq!(table.get(4), None);
     }
 }

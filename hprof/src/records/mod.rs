@@ -29,6 +29,7 @@
 
 pub(crate) mod classes;
 pub(crate) mod forked;
+pub(crate) mod id_table;
 pub(crate) mod missing_length;
 mod modified_utf8;
 pub(crate) mod outline;

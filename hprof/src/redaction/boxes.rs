@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::ids::ObjectId;
-use crate::records::classes::IdTable;
+use crate::records::id_table::IdTable;
 use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor};
 use crate::redaction::fields::is_boxed_hash;

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::answers::jvm::PROPERTIES;
 use crate::ids::ObjectId;
-use crate::records::classes::IdTable;
+use crate::records::id_table::IdTable;
 use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor};
 use crate::redaction::rules::{KeptTables, Rules, is_text};

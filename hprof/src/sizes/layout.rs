@@ -17,8 +17,8 @@ use crate::records::forked::Forked;
 use crate::records::outline::LiveObjects;
 use crate::records::record::Kind;
 use crate::sizes::agent::Agreed;
-use crate::sizes::fields::{self, LaidOut, Model, Order, References, Variant};
-use crate::sizes::gaps;
+use crate::sizes::fields::{self, LaidOut, Model, Order, Variant};
+use crate::sizes::mirrors::{Mirrors, max_mirror_size, static_references, statics};
 use crate::sizes::stats::{self, Stats};
 
 /// The JVM's object layout, inferred from the dump.
@@ -149,7 +149,7 @@ impl Sizes {
         let mut agreed = None;
         let (model, score) = if modelled {
             gaps.iter_mut().for_each(Gap::forget);
-            mirrors = Mirrors(Vec::new());
+            mirrors = Mirrors::default();
             let found = Agreed::new(classes, &gaps, live);
             if let Some(found) = &found {
                 for (&id, &of) in live {
@@ -330,22 +330,6 @@ impl Sizes {
     }
 }
 
-/// Returns the size of a class's static fields in bytes. Static fields with names in angle brackets do not count. They
-/// are references of the JVM, which are static fields only in the dump.
-fn statics(class: &Class, model: &Model, place: References) -> u64 {
-    let fields = class.statics.iter().filter(|s| !s.name.starts_with('<'));
-    model.statics(fields.map(|s| s.kind), place)
-}
-
-/// Returns where the JVM places static references. JDK 28 changed this together with the code for value classes (JEP
-/// 401), and has a new exception, which each of its dumps contains.
-fn static_references(classes: &Classes) -> References {
-    match classes.by_name("java.lang.IdentityException") {
-        [] => References::First,
-        _ => References::Last,
-    }
-}
-
 /// Returns the alignment: all addresses are multiples of it.
 fn alignment(classes: &Classes, stats: &Stats) -> u32 {
     /// Minimum number of addresses from which the alignment is derived. A few addresses could by chance all be
@@ -378,31 +362,6 @@ fn forked_alignment(forked: &Forked, gaps: &[Gap]) -> u32 {
 #[inline]
 const fn round_up(value: u64, to: u64) -> u64 {
     (value + to - 1) & !(to - 1)
-}
-
-/// Class objects by address. They are between the other objects but have no object records.
-struct Mirrors(Vec<u64>);
-
-impl Mirrors {
-    /// Collects the addresses of class objects, which are the ids of classes. Ids that are not addresses are left out:
-    /// if objects have addresses that are multiples of eight, other ids are not addresses. GraalVM's native images
-    /// write the address of a `java.lang.Class` plus 1 as the class's id.
-    fn new(classes: &Classes, stats: &Stats) -> Self {
-        let is_address = |id: u64| id != 0 && (gaps::is_aligned(id) || stats.has_unaligned_ids());
-        let mut ids: Vec<u64> = classes
-            .iter()
-            .map(|(_, c)| c.id.0)
-            .filter(|&id| is_address(id))
-            .collect();
-        ids.sort_unstable();
-        Self(ids)
-    }
-
-    fn next(&self, address: u64) -> Option<u64> {
-        self.0
-            .get(self.0.partition_point(|&id| id <= address))
-            .copied()
-    }
 }
 
 /// The measured size of a class's instances.
@@ -667,22 +626,6 @@ fn choose(
         }
     }
     (model, u64::try_from(score).unwrap_or(0))
-}
-
-/// Returns an upper bound of the size of a class object without static fields. For each two adjacent class objects, it
-/// is their distance minus the static fields of the first. The smallest of these values is returned.
-fn max_mirror_size(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u64> {
-    let place = static_references(classes);
-    let room = |class: &Class| {
-        let room = mirrors.next(class.id.0)? - class.id.0;
-        let room = room.checked_sub(statics(class, model, place))?;
-        Some(room & !(u64::from(model.align) - 1)).filter(|&r| r >= u64::from(model.header))
-    };
-    classes
-        .iter()
-        .filter(|(_, c)| c.dumped && c.id.0 != 0)
-        .filter_map(|(_, c)| room(c))
-        .min()
 }
 
 /// Returns the size of an array's header in a JVM whose object headers have `header` bytes.

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod fields;
 pub(crate) mod gaps;
 pub(crate) mod layout;
+mod mirrors;
 pub(crate) mod shape;
 pub(crate) mod stats;
 pub(crate) mod totals;

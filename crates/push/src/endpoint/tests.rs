@@ -4,6 +4,7 @@ use std::time::Instant;
 use testdata::stub_server::{Answer, Received, StubServer};
 
 use super::*;
+use crate::error::TlsFault;
 
 const QUICK: Patience = Patience {
     answer: Duration::from_secs(5),
