@@ -99,6 +99,8 @@ pub struct GuardOptions {
     pub folder: PathBuf,
     /// Maximum size of all dumps in the folder; `None` for twice the maximum heap.
     pub disk: Option<u64>,
+    /// A named pipe for the dumps, instead of files in the folder.
+    pub pipe: Option<PathBuf>,
 }
 
 /// Options of a trace.
@@ -383,6 +385,7 @@ impl Options {
                 "guard" => guarding.heap = Some(given.percent()?),
                 "guard-container" => guarding.container = Some(given.percent()?),
                 "guard-to" => guarding.folder = Some(PathBuf::from(value)),
+                "guard-pipe" => guarding.pipe = Some(PathBuf::from(value)),
                 "guard-disk" => guarding.disk = Some(given.size(MAX_TRACE)?),
                 // All other keys in the table were handled above, so this is `reaper`.
                 _ => {
@@ -489,6 +492,7 @@ struct Guarding {
     container: Option<u64>,
     folder: Option<PathBuf>,
     disk: Option<u64>,
+    pipe: Option<PathBuf>,
 }
 
 impl Guarding {
@@ -497,6 +501,7 @@ impl Guarding {
             let given = [
                 ("guard-to", self.folder.is_some()),
                 ("guard-disk", self.disk.is_some()),
+                ("guard-pipe", self.pipe.is_some()),
             ];
             return match given.into_iter().find(|(_, given)| *given) {
                 Some((key, _)) => Err(OptionsError::NoGuard { key }),
@@ -508,6 +513,7 @@ impl Guarding {
             container: self.container,
             folder: self.folder.unwrap_or_else(|| PathBuf::from(".")),
             disk: self.disk,
+            pipe: self.pipe,
         }))
     }
 }
@@ -710,13 +716,18 @@ mod tests {
         assert_eq!(guard.disk, Some(2 << 30));
         let trace = options.trace.unwrap().path_in(7);
         assert_eq!(trace, PathBuf::from("/dumps/heapdiff-guard-7.db"));
-        let own = Options::parse("guard-container=90,trace=/t.db").unwrap();
+        assert_eq!(guard.pipe, None);
+        let own = Options::parse("guard-container=90,trace=/t.db,guard-pipe=/p").unwrap();
+        assert_eq!(own.guard.as_ref().unwrap().pipe, Some("/p".into()));
         assert_eq!(own.guard.unwrap().folder, PathBuf::from("."));
         assert_eq!(own.trace.unwrap().path_in(7), PathBuf::from("/t.db"));
         for value in ["0%", "100%", "x", "-5%", "90 %"] {
             assert!(error(&format!("guard={value}")).contains("from 1% to 99%"));
         }
-        assert!(error("guard-to=/x").contains("\"guard-to\" needs guard=90%"));
+        for key in ["guard-to", "guard-disk", "guard-pipe"] {
+            let why = format!("\"{key}\" needs guard=90%");
+            assert!(error(&format!("{key}=1")).contains(&why));
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub enum Flaw {
     // Flaws of the file:
     /// The dump was compressed twice.
     CompressedTwice,
+    /// The dump was sent through a pipe, and its end did not arrive.
+    IncompleteTransfer,
     /// The file has bytes after the gzip data.
     AfterGzip { bytes: usize, at: usize },
     /// A block of the gzip data is damaged.
@@ -191,6 +193,9 @@ impl fmt::Display for Flaw {
             Self::CompressedTwice => {
                 f.write_str("the dump was compressed twice with gzip, and was decompressed twice")
             }
+            Self::IncompleteTransfer => f.write_str(
+                "the dump was sent through a pipe, and its end did not arrive; objects that only static fields hold count as unreachable",
+            ),
             Self::AfterGzip { bytes, at } => write!(
                 f,
                 "{bytes} bytes after the gzip data, at byte {at}, are not gzip data and were ignored; the dump is complete"

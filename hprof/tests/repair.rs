@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use hprof::answers::{Histogram, PathOptions};
+use hprof::bytes::piped::MARK as MARK_OF_PIPE;
 use hprof::records::{Records, RootKind};
 use hprof::redaction::{Redaction, Rules};
 use hprof::repair::{Repair, Repaired};
@@ -73,6 +74,7 @@ fn formats() -> Vec<Written> {
 struct Whole {
     bytes: Vec<u8>,
     repaired: Repaired,
+    warnings: Vec<Warning>,
 }
 
 /// Repairs a dump. Returns `None` if nothing has to be repaired.
@@ -82,7 +84,11 @@ fn repair(source: &Source) -> Result<Option<Whole>, Error> {
     let written = repair.write(&mut bytes, &Silent).unwrap();
     assert_eq!(written, bytes.len() as u64);
     let repaired = *repair.repaired();
-    Ok(repair.is_needed().then_some(Whole { bytes, repaired }))
+    Ok(repair.is_needed().then(|| Whole {
+        bytes,
+        repaired,
+        warnings: repair.warnings().to_vec(),
+    }))
 }
 
 fn histogram(bytes: &[u8]) -> Histogram {
@@ -321,4 +327,33 @@ fn a_base_and_its_segments_become_the_merged_dump() {
     assert!(whole.repaired.parts == 1 && whole.repaired.lacks_end);
     let joined = Histogram::from_source(source, &Options::default(), &Silent).unwrap();
     assert_eq!(totals(&joined), totals(&histogram(&whole.bytes)));
+}
+
+/// Returns the bytes that the guard sends through a pipe: `dump`, of which `length` bytes at `at` come last.
+fn transfer(dump: &[u8], at: usize, length: usize) -> Vec<u8> {
+    let mut sent = [MARK_OF_PIPE, dump].concat();
+    sent[MARK_OF_PIPE.len() + at..][..length].fill(0);
+    sent.extend_from_slice(&dump[at..at + length]);
+    sent.extend_from_slice(&(at as u64).to_be_bytes());
+    sent.extend_from_slice(&(length as u64).to_be_bytes());
+    sent
+}
+
+#[test]
+fn a_transfer_through_a_pipe_becomes_a_dump() {
+    let dump = dump(formats()[0]);
+    let sent = transfer(&dump, 100, 200);
+    for all in [sent.clone(), compress(&sent, Gzip::Plain).unwrap()] {
+        let source = Source::from_bytes(all);
+        let whole = repair(&source).unwrap().unwrap();
+        assert!(whole.bytes == dump && whole.warnings.is_empty());
+        assert_eq!(whole.repaired, Repaired::default());
+    }
+    // The child was killed before the end.
+    let sent = transfer(&dump, 100, 0);
+    let source = Source::from_bytes(sent[..dump.len() - 30].to_vec());
+    let whole = repair(&source).unwrap().unwrap();
+    assert!(whole.warnings[0].message.contains("did not arrive"));
+    assert_strict(&whole.bytes);
+    assert!(whole.repaired.lacks_end);
 }

@@ -1,10 +1,13 @@
 //! The guard's dumps: their names, and the room for them.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use heapdiff_units::Size;
+use rustix::fs::OFlags;
 
 use crate::options::GuardOptions;
 
@@ -117,6 +120,34 @@ impl Files {
     }
 }
 
+/// Checks that a file is a named pipe.
+pub(super) fn check_pipe(path: &Path) -> Result<(), String> {
+    match fs::metadata(path) {
+        Ok(data) if data.file_type().is_fifo() => Ok(()),
+        Ok(_) => Err(format!(
+            "{} is not a pipe (agent option guard-pipe); make one with mkfifo",
+            path.display()
+        )),
+        Err(e) => Err(format!("{}: {e}", path.display())),
+    }
+}
+
+/// Opens a named pipe for writing. Returns an error if no process reads it.
+pub(super) fn open_pipe(path: &Path) -> Result<File, String> {
+    check_pipe(path)?;
+    // With this flag, opening does not wait for a reader.
+    let mut options = File::options();
+    let options = options.write(true).custom_flags(libc::O_NONBLOCK);
+    let failed = |e: io::Error| match e.raw_os_error() {
+        Some(libc::ENXIO) => format!("no process reads {}", path.display()),
+        _ => format!("{}: {e}", path.display()),
+    };
+    let pipe = options.open(path).map_err(failed)?;
+    // The child waits while the pipe is full.
+    rustix::fs::fcntl_setfl(&pipe, OFlags::empty()).map_err(|e| failed(e.into()))?;
+    Ok(pipe)
+}
+
 struct Dump {
     path: PathBuf,
     bytes: u64,
@@ -180,6 +211,25 @@ mod tests {
         let new = folder.path().join("a/b");
         files(&new, 1).check().unwrap();
         assert_eq!(fs::read_dir(new).unwrap().count(), 0, "the probe is gone");
+    }
+
+    #[test]
+    fn a_pipe_is_opened_only_if_a_process_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        assert!(open_pipe(&path).unwrap_err().contains("No such file"));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        let why = open_pipe(&path).unwrap_err();
+        assert!(why.starts_with("no process reads"), "{why}");
+        let mut options = File::options();
+        let options = options.read(true).custom_flags(libc::O_NONBLOCK);
+        let _reader = options.open(&path).unwrap();
+        let pipe = open_pipe(&path).unwrap();
+        let flags = rustix::fs::fcntl_getfl(&pipe).unwrap();
+        assert!(!flags.contains(OFlags::NONBLOCK));
+        fs::write(folder.path().join("file"), []).unwrap();
+        let why = open_pipe(&folder.path().join("file")).unwrap_err();
+        assert!(why.contains("make one with mkfifo"), "{why}");
     }
 
     #[test]

@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 use heapdiff_units::{Size, Span};
 
-use self::files::Files;
+use self::files::{Files, Names};
 use self::pressure::{Pressure, Slope};
 use crate::jvm_stats::{heap_of, largest_heap};
 use crate::jvmti::Environment;
 use crate::jvmti::calls::{Env, Global};
 use crate::log::print_line;
 use crate::options::GuardOptions;
-use crate::snapshot::{self, Kept, Prepared, Wanted};
+use crate::snapshot::{self, Kept, Place, Prepared, Wanted};
 use crate::wakeup::Wakeup;
 
 /// Time between two checks.
@@ -232,6 +232,12 @@ impl Guarding<'_> {
         if let Err(why) = files.check() {
             print_line(format_args!("guard: {why}"));
         }
+        if let Some(pipe) = &self.options.pipe {
+            match files::check_pipe(pipe) {
+                Ok(()) => print_line(format_args!("guard: dumps go to {}", pipe.display())),
+                Err(why) => print_line(format_args!("guard: {why}")),
+            }
+        }
         let prepared = Environment::another(env)
             .map_err(|why| why.to_string())
             .and_then(|environment| snapshot::prepare(&environment, env).map_err(|(_, why)| why));
@@ -299,43 +305,51 @@ impl Guarding<'_> {
             ));
             return;
         }
-        let used = heap_of(env, self.runtime.get()).map_or(0, |(used, _)| used);
-        let names = match files.make_room(used, cause.word()) {
-            Ok(names) => names,
-            Err(why) => {
-                print_line(format_args!("guard: {cause}; no dump: {why}"));
-                return;
-            }
+        if let Err(why) = self.dump(env, files, prepared, cause, started) {
+            print_line(format_args!("guard: {cause}; no dump: {why}"));
+        }
+    }
+
+    /// Takes a dump. Returns an error if it cannot be begun.
+    fn dump(
+        &self,
+        env: &Env<'_>,
+        files: &Files,
+        prepared: &Prepared,
+        cause: Cause,
+        started: Instant,
+    ) -> Result<(), String> {
+        let (names, pipe);
+        let (place, path) = if let Some(path) = &self.options.pipe {
+            pipe = files::open_pipe(path)?;
+            (Place::Pipe(&pipe), path)
+        } else {
+            let used = heap_of(env, self.runtime.get()).map_or(0, |(used, _)| used);
+            names = files.make_room(used, cause.word())?;
+            let Names { part, last } = &names;
+            (Place::File { part, last }, last)
         };
-        let environment = match Environment::another(env) {
-            Ok(environment) => environment,
-            Err(why) => {
-                print_line(format_args!("guard: {cause}; no dump: {why}"));
-                return;
-            }
-        };
-        print_line(format_args!(
-            "guard: {cause}; writing {}",
-            names.last.display()
-        ));
+        let environment = Environment::another(env).map_err(|e| e.to_string())?;
+        let path = path.display();
+        print_line(format_args!("guard: {cause}; writing {path}"));
         (self.before_fork)();
         let kept = Kept {
-            part: &names.part,
-            last: &names.last,
+            place,
             prepared,
             forked: &|| self.guard.after_fork(),
             outlasts_memory: matches!(cause, Cause::Container { .. }),
         };
         let code = snapshot::take(&environment, env, Wanted::Kept(kept));
         if code == heapdiff_sites::attach::DONE {
-            let size = std::fs::metadata(&names.last).map_or(0, |data| data.len());
-            print_line(format_args!(
-                "guard: wrote {} ({}) in {}",
-                names.last.display(),
-                Size(size),
-                Span(started.elapsed())
-            ));
+            let size = match place {
+                Place::File { last, .. } => std::fs::metadata(last).ok(),
+                Place::Pipe(_) => None,
+            };
+            let size = size.map_or_else(String::new, |data| format!(" ({})", Size(data.len())));
+            let taken = Span(started.elapsed());
+            print_line(format_args!("guard: wrote {path}{size} in {taken}"));
         }
+        Ok(())
     }
 }
 

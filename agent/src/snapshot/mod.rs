@@ -25,12 +25,12 @@ mod writer;
 mod tests;
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use heapdiff_sites::attach;
+use heapdiff_sites::{attach, piped};
 
 use crate::jvmti::Environment;
 use crate::jvmti::calls::Env;
@@ -40,7 +40,7 @@ pub(crate) use image::Image;
 use image::ObjectLayout;
 pub use room::memory_left;
 pub(crate) use target::Target;
-use walk::{NoChild, end};
+use walk::{Completion, NoChild, end};
 pub use watch::State;
 pub(crate) use writer::{Kind, Reference, Tally, Writer};
 
@@ -64,7 +64,7 @@ pub(crate) struct Progress {
 /// The destination of a snapshot.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted<'a> {
-    /// A file that the child completes even if the JVM ends meanwhile.
+    /// A destination to which the child writes even if the JVM ends meanwhile.
     Kept(Kept<'a>),
     /// A new file with this name.
     File(&'a str),
@@ -72,13 +72,19 @@ pub(crate) enum Wanted<'a> {
     Pipe(&'a str),
 }
 
-/// The file of a dump that outlives the JVM.
+/// The destination of a dump that outlives the JVM.
+#[derive(Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// A file with its name while the dump is written, and its name when the dump is complete.
+    File { part: &'a Path, last: &'a Path },
+    /// A pipe that somebody reads.
+    Pipe(&'a File),
+}
+
+/// A dump that outlives the JVM.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept<'a> {
-    /// The name while the dump is written.
-    pub(crate) part: &'a Path,
-    /// The name of the complete dump.
-    pub(crate) last: &'a Path,
+    pub(crate) place: Place<'a>,
     pub(crate) prepared: &'a Prepared,
     /// Called once a child is forked.
     pub(crate) forked: &'a dyn Fn(),
@@ -185,29 +191,32 @@ fn snapshot(
         ));
     }
     drop(gathered);
-    let file = match wanted {
-        Wanted::File(path) => Some(Path::new(path)),
-        Wanted::Kept(kept) => Some(kept.part),
-        Wanted::Pipe(_) => None,
+    let in_file = |path| create_dump_file(path, &image.start).map(Target::File);
+    let in_pipe = |mark: &[u8], pipe: io::Result<File>| match pipe {
+        Ok(pipe) => Ok(Target::Pipe {
+            pipe,
+            start: [mark, &image.start].concat(),
+        }),
+        Err(e) => Err(failed(&format_args!("cannot create a pipe: {e}"))),
     };
-    let target = match wanted {
-        Wanted::File(_) | Wanted::Kept(_) => {
-            create_dump_file(file.unwrap_or(Path::new("")), &image.start).map(Target::File)?
-        }
-        Wanted::Pipe(token) => Target::Pipe {
-            pipe: target::offered(token)
-                .map_err(|e| failed(&format_args!("cannot create a pipe: {e}")))?,
-            start: image.start.clone(),
+    let (target, file, completion) = match wanted {
+        Wanted::File(path) => (in_file(Path::new(path))?, Some(Path::new(path)), None),
+        Wanted::Pipe(token) => (in_pipe(&[], target::offered(token))?, None, None),
+        Wanted::Kept(Kept { place, .. }) => match place {
+            Place::File { part, last } => {
+                let rename = Completion::rename(part, last).map_err(|e| failed(&e))?;
+                (in_file(part)?, Some(part), Some(rename))
+            }
+            Place::Pipe(pipe) => {
+                let pipe = in_pipe(piped::MARK, pipe.try_clone())?;
+                (pipe, None, Some(Completion::Pipe))
+            }
         },
     };
     let start = image.start.len() as u64;
-    let names = kept
-        .map(|kept| walk::Names::new(kept.part, kept.last))
-        .transpose();
-    let names = names.map_err(|e| failed(&e))?;
     let forked = |(image, target)| {
         let (mut child, image, target) = environment
-            .fork(image, target, room::shared_files(), names.as_ref())
+            .fork(image, target, room::shared_files(), completion.as_ref())
             .map_err(fork_error)?;
         if let Some(kept) = kept {
             (kept.forked)();

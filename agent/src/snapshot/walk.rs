@@ -20,7 +20,7 @@
 //! child sleeps, the child is not in a callback, and all objects that were seen have been visited. The parent then
 //! sends a signal to the child. The signal handler writes the end of the dump.
 //!
-//! A child whose dump outlives the JVM ([`Names`]) gets a signal when the JVM ends. From then on a timer interrupts it,
+//! A child whose dump outlives the JVM ([`Completion`]) gets a signal when the JVM ends. From then on a timer interrupts it,
 //! and it checks the same conditions itself. Instead of the kernel's state, it uses the number of times that it has gone
 //! to sleep: an idle child sleeps again after each interruption.
 
@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 
 use jni_sys::{jint, jlong, jvalue};
 
-pub(crate) use self::signals::Names;
+pub(crate) use self::signals::Completion;
 use self::signals::{check_end, finish, orphaned};
 use super::values::{self, ValueObject};
 use super::{Image, Kind, Progress, Reference, Tally, Target, Writer};
@@ -118,8 +118,8 @@ struct Walk {
     shared: Vec<(usize, usize)>,
     /// True if the JVM has value objects.
     has_values: bool,
-    /// The dump's names if it outlives the JVM.
-    names: Option<Names>,
+    /// The child's last step if the dump outlives the JVM.
+    completion: Option<Completion>,
     in_child: bool,
     /// Process id of the child, or the error number of the failed fork.
     forked: Option<std::result::Result<c_int, c_int>>,
@@ -208,7 +208,7 @@ impl Environment {
         image: Image,
         target: Target,
         shared: Vec<(usize, usize)>,
-        names: Option<&Names>,
+        completion: Option<&Completion>,
     ) -> std::result::Result<(Child, Image, Target), NoChild> {
         let page = Page::new().ok_or(NoChild::Fork(libc::ENOMEM))?;
         let mut walk = Box::new(Walk {
@@ -217,7 +217,7 @@ impl Environment {
             page,
             shared,
             has_values: self.has_value_objects(),
-            names: names.cloned(),
+            completion: completion.cloned(),
             in_child: false,
             forked: None,
         });
@@ -279,7 +279,7 @@ impl Walk {
     /// Detaches the child from everything that it shares with the JVM: signal handlers, open files and shared mappings.
     fn detach_from_jvm(&mut self, parent: c_int) {
         CHILD.store(&raw mut *self, Release);
-        let outlives = self.names.is_some();
+        let outlives = self.completion.is_some();
         // SAFETY: these are system calls with numbers and with pointers to local variables and constants. The signal
         // handlers are functions that take an int.
         unsafe {

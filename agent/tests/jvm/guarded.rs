@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
+use std::sync::mpsc;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use heapdiff_trace::Trace;
@@ -86,6 +87,32 @@ fn a_jvm_that_runs_out_of_memory_leaves_a_dump_and_a_trace() {
             assert!(!stacks.is_empty(), "the dump has stacks");
         }
     }
+}
+
+#[test]
+fn a_dump_is_sent_through_a_named_pipe() {
+    let jdk = Jdk::all_for_agent().pop().expect("a JDK");
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let (done, dump) = mpsc::channel();
+    let read = pipe.clone();
+    // The thread waits until the child opens the pipe. If this never happens, the test fails without it.
+    thread::spawn(move || done.send(Snapshot::open(&read, &Options::default(), &Silent)));
+    let to = folder.path().display();
+    let options = format!("guard=80%,guard-to={to},guard-pipe={}", pipe.display());
+    let target = launch(&jdk, "-XX:+UseSerialGC", &options).start().unwrap();
+    let (_, errors) = target.finish_with_errors().unwrap();
+    assert!(errors.contains("guard: dumps go to "), "{errors}");
+    let snapshot = dump.recv_timeout(WRITTEN).expect("a dump").unwrap();
+    assert!(snapshot.warnings().is_empty(), "{:?}", snapshot.warnings());
+    let class = snapshot.classes().by_name("Guarded$Order");
+    let orders = snapshot.instances(class).len();
+    assert!(orders > 50_000, "{orders}");
+    // A static field holds the orders, and the child sends static fields last.
+    let bytes = orders as u64 * snapshot.instance_bytes(class[0]);
+    assert!(snapshot.unreachable_bytes() < bytes / 2);
+    assert!(files(folder.path(), ".hprof").is_empty());
 }
 
 #[test]

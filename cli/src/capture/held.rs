@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use heapdiff_sites::{attach, piped};
 use heapdiff_units::Size;
+use hprof::bytes::piped::{TRAILER, parts_of};
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 
 use super::child::Child;
@@ -297,12 +298,10 @@ fn fits(bytes: u64, left: u64) -> bool {
 /// although it belongs nearer to the start.
 fn completed(held: &File, bytes: u64) -> io::Result<()> {
     let broken = || io::Error::from(ErrorKind::UnexpectedEof);
-    let mut trailer = [0; piped::TRAILER];
-    let from = bytes
-        .checked_sub(piped::TRAILER as u64)
-        .ok_or_else(broken)?;
+    let mut trailer = [0; TRAILER];
+    let from = bytes.checked_sub(TRAILER as u64).ok_or_else(broken)?;
     held.read_exact_at(&mut trailer, from)?;
-    let (at, length, whole) = piped::parts_of(bytes, trailer).ok_or_else(broken)?;
+    let (at, length, whole) = parts_of(bytes, trailer).ok_or_else(broken)?;
     let mut piece = vec![0; usize::try_from(length).map_err(|_| broken())?];
     held.read_exact_at(&mut piece, whole)?;
     held.write_all_at(&piece, at)?;

@@ -101,7 +101,7 @@ fn message(dump: &Path, to: &DumpFile<'_>, repair: &Repair<'_>, bytes: u64) -> S
     let to = to.to_string();
     let mut text = format!("{dump}: wrote {} ({})\n", printable(&to), Size(bytes));
     if !repair.is_damaged() {
-        text += "\nmissing  nothing: all segments were complete\n";
+        text += "\nmissing  nothing: all parts of the dump were complete\n";
         return text;
     }
     let repaired = repair.repaired();

@@ -18,11 +18,11 @@ use crate::{java, run};
 pub struct Options {
     #[command(flatten)]
     tested: Tested,
-    /// Number of programs that leak; a third as many bounded programs run, too
+    /// Number of programs that leak; as many bounded programs run, too
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     programs: u32,
     /// Approximate seconds until a heap is full
-    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(5..))]
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(5..))]
     seconds: u32,
     /// Number of JVMs that run at the same time
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
@@ -75,12 +75,12 @@ pub(crate) fn oom(options: &Options) -> Result<()> {
         let i = i as usize;
         Subject {
             shape: shapes[i % shapes.len()],
-            collector: collectors[(i / shapes.len() + i) % collectors.len()],
+            collector: collectors[(i / shapes.len() + i % shapes.len()) % collectors.len()],
             seed: i as u32,
         }
     };
     let leaks = (0..options.programs).map(|i| subject(&LEAKS, i));
-    let bounded = (0..options.programs.div_ceil(3)).map(|i| subject(&BOUNDED, i));
+    let bounded = (0..options.programs).map(|i| subject(&BOUNDED, i));
     let subjects: Vec<Subject> = leaks.chain(bounded).collect();
     let mut estimates = Vec::new();
     let mut alerts = 0;
@@ -200,7 +200,8 @@ impl Lab<'_> {
         let mut program = Command::new(self.jdk.java());
         program
             .args([format!("-Xmx{HEAP_MIB}m"), format!("-XX:+Use{collector}GC")])
-            .arg("-XX:MaxTenuringThreshold=2")
+            // With a small young generation, there are as many full GCs as in a program that runs for hours.
+            .args(["-Xmn8m", "-XX:MaxTenuringThreshold=2"])
             .arg(format!(
                 "-agentpath:{}=trace={},tick=200ms",
                 self.agent.display(),

@@ -240,4 +240,8 @@ pub const KEYS: &[(&str, &str)] = &[
         "guard-disk",
         "maximum size of the guard's dumps; the oldest goes first [default: twice the heap]",
     ),
+    (
+        "guard-pipe",
+        "named pipe for the guard's dumps, instead of files",
+    ),
 ];

@@ -8,14 +8,14 @@
 //!
 //! Then the bytes of the dump follow in order. One piece of the dump is known only at the end, so wrong bytes are sent
 //! in its place. The piece itself follows after the dump, and then its offset in the dump and its length ([`trailer`]).
-//! The reader writes the piece over the wrong bytes:
+//! The reader writes the piece over the wrong bytes (`hprof::bytes::piped`):
 //!
 //! ```text
 //! dump (with wrong bytes at `at`) | piece | at, 8 bytes | length, 8 bytes
 //! ```
 
-/// Number of bytes of the offset and the length at the end.
-pub const TRAILER: usize = 16;
+/// The first bytes of a dump that the guard sends through a named pipe.
+pub const MARK: &[u8] = b"HPROF PIPE 1";
 
 /// Returns the name of the file in memory.
 #[must_use]
@@ -39,35 +39,12 @@ pub fn parse_descriptor(text: &str) -> Option<u32> {
 /// Returns the last bytes sent through the pipe. They are the offset and the length of the piece that follows after the
 /// dump, both big-endian.
 #[must_use]
-pub fn trailer(at: u64, length: u64) -> [u8; TRAILER] {
-    let mut bytes = [0; TRAILER];
+pub fn trailer(at: u64, length: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
     let (first, second) = bytes.split_at_mut(8);
     first.copy_from_slice(&at.to_be_bytes());
     second.copy_from_slice(&length.to_be_bytes());
     bytes
-}
-
-/// Reads the trailer at the end of `received` bytes. The piece that was sent late is between the dump and the trailer.
-/// Returns the offset in the dump at which the piece belongs, the length of the piece, and the length of the dump.
-/// Returns `None` if these numbers contradict each other.
-#[must_use]
-pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)> {
-    let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
-    let (at, length) = (number(trailer.get(..8)?)?, number(trailer.get(8..)?)?);
-    let whole = received.checked_sub(TRAILER as u64)?.checked_sub(length)?;
-    (at.checked_add(length)? <= whole).then_some((at, length, whole))
-}
-
-/// Reads the trailer of bytes that are in memory, in the same way as [`parts_of`].
-#[must_use]
-pub fn parts(received: &[u8]) -> Option<(usize, usize, usize)> {
-    let trailer = received.last_chunk()?;
-    let (at, length, whole) = parts_of(received.len() as u64, *trailer)?;
-    Some((
-        usize::try_from(at).ok()?,
-        usize::try_from(length).ok()?,
-        usize::try_from(whole).ok()?,
-    ))
 }
 
 #[cfg(test)]
@@ -75,16 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn received_bytes_are_split_by_their_trailer() {
-        let all = [&b"0123456789ab"[..], &trailer(3, 2)].concat();
-        assert_eq!(parts(&all), Some((3, 2, 10)));
-        // Each trailer is invalid: the last piece ends after the dump, or is longer than all received bytes, or the sum
-        // of its offset and length overflows.
-        for (at, length) in [(9, 2), (0, 13), (u64::MAX, 2), (2, u64::MAX)] {
-            let all = [&b"0123456789ab"[..], &trailer(at, length)].concat();
-            assert_eq!(parts(&all), None, "{at} {length}");
-        }
-        assert_eq!(parts(b"short"), None);
+    fn a_descriptor_is_read_from_the_file_in_memory() {
         assert_eq!(parse_descriptor(&file_content(17)), Some(17));
         for odd in ["", "1", "x\n", "-1\n"] {
             assert_eq!(parse_descriptor(odd), None, "{odd}");

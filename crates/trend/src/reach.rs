@@ -15,6 +15,8 @@ const T95: [f64; 7] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365];
 const RATE_PART: f64 = 8.0;
 /// A series grows only if it grew by more than the limit divided by this.
 const LIMIT_PART: f64 = 1000.0;
+/// Part of the maximum heap that live objects may be unable to fill, such as the survivor spaces of Serial and Parallel.
+const KEPT_PART: f64 = 0.05;
 /// The end must be higher than the series before it by the growth divided by this.
 const HIGH_PART: f64 = 32.0;
 /// Number of medians that are classified, as in the ranking of a trace.
@@ -128,6 +130,7 @@ impl Rise {
     ///
     /// The interval contains the error of the slope and the noise of the points. It also contains the variation of the
     /// rate: growth in equal parts of the time varies, and so will growth until the limit.
+    /// It begins before all of the limit is used, as a collector keeps some memory that objects cannot fill.
     #[must_use]
     pub fn reach(&self, limit: f64) -> Outlook {
         let rate = self.slope.slope;
@@ -146,13 +149,14 @@ impl Rise {
         let slowest = rate - varied.max(rate - low) + bend.min(0.0);
         let fastest = rate + varied.max(high - rate) + bend.max(0.0);
         let noise = Z95 * self.scatter;
+        let usable = (left - limit * KEPT_PART).max(0.0);
         if slowest <= 0.0 {
             return Outlook::Irregular;
         }
         Outlook::Reaches(Reach {
             at,
             ci95: [
-                ((left - noise) / fastest).max(0.0),
+                ((usable - noise) / fastest).max(0.0),
                 (left + noise) / slowest,
             ],
         })

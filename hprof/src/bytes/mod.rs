@@ -22,6 +22,7 @@ pub(crate) mod gzip;
 pub(crate) mod list;
 pub(crate) mod mapped;
 pub(crate) mod mem;
+pub mod piped;
 pub(crate) mod segments;
 pub(crate) mod source;
 pub(crate) mod stamp;

@@ -8,7 +8,7 @@ use crate::bytes::disk::{Room, TEMPORARY_FOLDER, room};
 use crate::bytes::mapped::MappedFile;
 use crate::bytes::segments::{self, Beside, MergePoint, NoPoint};
 use crate::bytes::stamp::Stamp;
-use crate::bytes::{gzip, mem};
+use crate::bytes::{gzip, mem, piped};
 use crate::error::{Error, Result, Warning};
 use crate::flaw::Flaw;
 
@@ -36,7 +36,7 @@ pub struct Source {
     warnings: Vec<Warning>,
     /// True if the bytes are a copy, because the file is compressed or has segments.
     unpacked: bool,
-    /// True if the bytes are joined from a dump and the segments beside it.
+    /// True if the bytes are joined from a dump and the segments beside it, or from the parts of a transfer.
     is_joined: bool,
     /// The stamp of the file on the disk, compressed or not, combined with the stamps of its segments.
     stamp: Option<Stamp>,
@@ -105,7 +105,7 @@ impl Source {
             Bytes::Mapped(MappedFile::new(file, path).map_err(fail)?)
         } else {
             // A pipe (`<(zcat x)`) has no length and cannot be mapped.
-            let mut sink = Sink::new(path, |first| first == MAGIC || gzip::is_gzip(first));
+            let mut sink = Sink::new(path, |first| is_dump(first) || gzip::is_gzip(first));
             let copied = std::io::copy(&mut &file, &mut sink);
             sink.finish(copied)?.0
         };
@@ -284,7 +284,7 @@ impl Source {
         let layers = gzip_layers(&source)?;
         for layer in 1..=layers {
             let inside: fn(&[u8]) -> bool = if layer == layers {
-                |first| first == MAGIC
+                is_dump
             } else {
                 gzip::is_gzip
             };
@@ -299,7 +299,25 @@ impl Source {
         if layers > 1 {
             source.warnings.push(Warning::new(&Flaw::CompressedTwice));
         }
+        if source.starts_with(piped::MARK) {
+            source.put_together()?;
+        }
         Ok(source)
+    }
+
+    /// Replaces the bytes of a transfer through a pipe by those of the dump.
+    fn put_together(&mut self) -> Result<()> {
+        let (pieces, is_complete) = piped::pieces(&self[piped::MARK.len()..]);
+        let mut sink = Sink::new(&self.path, |first| first == MAGIC);
+        let written = pieces.iter().try_for_each(|piece| sink.write_all(piece));
+        let (bytes, _) = sink.finish(written)?;
+        self.check()?;
+        self.bytes = bytes;
+        (self.unpacked, self.is_joined) = (true, true);
+        if !is_complete {
+            self.warnings.push(Warning::new(&Flaw::IncompleteTransfer));
+        }
+        Ok(())
     }
 
     /// Moves on to the next dump in the file. It starts `bytes` bytes after the start of this dump.
@@ -363,7 +381,8 @@ impl Source {
         self.stamp.as_ref()
     }
 
-    /// Returns true if the bytes are joined from a dump and the segments beside it.
+    /// Returns true if the bytes are joined from a dump and the segments beside it, or from the parts of a transfer
+    /// through a pipe.
     pub(crate) const fn is_joined(&self) -> bool {
         self.is_joined
     }
@@ -386,6 +405,11 @@ impl Source {
     }
 }
 
+/// True if these are the first bytes of a dump, or of a transfer of one through a pipe.
+fn is_dump(first: &[u8]) -> bool {
+    first == MAGIC || first == piped::MARK
+}
+
 /// Returns the number of gzip layers around a dump.
 ///
 /// # Errors
@@ -406,7 +430,7 @@ fn gzip_layers(bytes: &[u8]) -> Result<usize> {
         )));
     }
     let mut first = [0; MAGIC.len()];
-    let is_dump = inside.read_exact(&mut first).is_ok() && first == MAGIC;
+    let is_dump = inside.read_exact(&mut first).is_ok() && is_dump(&first);
     match layers {
         1 => Ok(1),
         _ if is_dump => Ok(layers),

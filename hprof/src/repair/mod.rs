@@ -96,7 +96,7 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// True if the dump lacks a part, or if it is joined from segments. If false, the output is the same as the input.
+    /// True if the dump lacks a part, or if it is joined from segments or a transfer. If false, the output is the same as the input.
     #[must_use]
     pub fn is_needed(&self) -> bool {
         self.is_damaged || self.source.is_joined()

@@ -13,28 +13,32 @@ use std::time::Duration;
 
 use super::{CHILD, code_of, end};
 
-/// The names of a dump that outlives the JVM: while it is written, and when it is complete.
+/// What the child does at the end of a dump that outlives the JVM.
 #[derive(Clone, Debug)]
-pub(crate) struct Names {
-    part: CString,
-    last: CString,
+pub(crate) enum Completion {
+    /// It gives the file the name of a complete dump.
+    Rename { part: CString, last: CString },
+    /// Nothing: a pipe ends with its last byte.
+    Pipe,
 }
 
-impl Names {
-    pub(crate) fn new(part: &Path, last: &Path) -> std::result::Result<Self, NulError> {
+impl Completion {
+    pub(crate) fn rename(part: &Path, last: &Path) -> std::result::Result<Self, NulError> {
         let name = |path: &Path| CString::new(path.as_os_str().as_bytes());
-        Ok(Self {
+        Ok(Self::Rename {
             part: name(part)?,
             last: name(last)?,
         })
     }
 
-    /// Gives the dump the name of a complete dump. Returns the child's exit code.
-    fn complete(&self, file: c_int) -> c_int {
-        // SAFETY: these are system calls with an open file and NUL-terminated names.
-        let is_done = unsafe {
-            libc::fsync(file) == 0 && libc::rename(self.part.as_ptr(), self.last.as_ptr()) == 0
+    /// Returns the child's exit code.
+    fn run(&self, file: c_int) -> c_int {
+        let Self::Rename { part, last } = self else {
+            return end::DONE;
         };
+        // SAFETY: these are system calls with an open file and NUL-terminated names.
+        let is_done =
+            unsafe { libc::fsync(file) == 0 && libc::rename(part.as_ptr(), last.as_ptr()) == 0 };
         match is_done {
             true => end::DONE,
             false => code_of(&std::io::Error::last_os_error()),
@@ -56,8 +60,8 @@ pub(super) extern "C" fn finish(_: c_int) {
     }
     let finished = catch_unwind(AssertUnwindSafe(|| walk.writer.finish()));
     let code = match finished {
-        Ok(Ok(())) => match &walk.names {
-            Some(names) => names.complete(walk.file),
+        Ok(Ok(())) => match &walk.completion {
+            Some(completion) => completion.run(walk.file),
             None => end::DONE,
         },
         Ok(Err(e)) => code_of(&e),

@@ -40,7 +40,12 @@ fn series(n: u32, f: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
 fn a_line_reaches_the_limit_exactly() {
     let found = reach(&series(21, |x| 100.0 + 10.0 * x));
     assert!((found.at - 70.0).abs() < 1e-9, "{found:?}");
-    assert!(found.ci95.iter().all(|end| (end - 70.0).abs() < 1e-9));
+    // The start is the time at which 95 % of the limit is used.
+    let [start, end] = found.ci95;
+    assert!(
+        (start - 65.0).abs() < 1e-9 && (end - 70.0).abs() < 1e-9,
+        "{found:?}"
+    );
     let full = reach(&series(21, |x| 900.0 + 10.0 * x));
     assert_eq!((full.at, full.ci95), (0.0, [0.0, 0.0]));
 }

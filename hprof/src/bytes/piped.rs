@@ -1,0 +1,72 @@
+//! Dumps that a JVM's forked child sent through a pipe.
+//!
+//! The child knows the static fields only at the end, although they belong near the start of the dump. So it sends wrong
+//! bytes in their place, and the right ones after the dump, followed by their offset in the dump and their length:
+//!
+//! ```text
+//! dump (with wrong bytes at `at`) | piece | at, 8 bytes | length, 8 bytes
+//! ```
+//!
+//! Both numbers are big-endian. A pipe of the guard begins with [`MARK`].
+
+/// The first bytes of what the guard sends through a pipe. The dump follows.
+pub const MARK: &[u8] = b"HPROF PIPE 1";
+/// Number of bytes of the offset and the length at the end.
+pub const TRAILER: usize = 16;
+
+/// Reads the last bytes of a transfer that has `received` bytes. The piece that was sent late is between the dump and
+/// these bytes. Returns the offset in the dump at which the piece belongs, the length of the piece, and the length of
+/// the dump. Returns `None` if these numbers contradict each other.
+#[must_use]
+pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)> {
+    let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
+    let (at, length) = (number(trailer.get(..8)?)?, number(trailer.get(8..)?)?);
+    let whole = received.checked_sub(TRAILER as u64)?.checked_sub(length)?;
+    (at.checked_add(length)? <= whole).then_some((at, length, whole))
+}
+
+/// Returns the dump in a transfer, as slices in their order, and true if the transfer is complete. `sent` does not
+/// include the mark.
+pub(crate) fn pieces(sent: &[u8]) -> ([&[u8]; 3], bool) {
+    let found = || {
+        let (at, length, whole) = parts_of(sent.len() as u64, *sent.last_chunk()?)?;
+        let [at, length, whole] = [at, length, whole].map(|number| usize::try_from(number).ok());
+        let (at, length, whole) = (at?, length?, whole?);
+        let piece = sent.get(whole..whole.checked_add(length)?)?;
+        Some([sent.get(..at)?, piece, sent.get(at + length..whole)?])
+    };
+    match found() {
+        Some(pieces) => (pieces, true),
+        None => ([sent, &[], &[]], false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(dump: &[u8], piece: &[u8], at: u64, length: u64) -> Vec<u8> {
+        [dump, piece, &at.to_be_bytes(), &length.to_be_bytes()].concat()
+    }
+
+    #[test]
+    fn a_dump_is_put_together_from_a_transfer() {
+        let all = sent(b"0123456789", b"ab", 3, 2);
+        let (pieces, is_complete) = pieces(&all);
+        assert!(is_complete);
+        assert_eq!(pieces.concat(), b"012ab56789");
+    }
+
+    #[test]
+    fn a_transfer_with_contradictory_numbers_is_incomplete() {
+        // The piece ends after the dump, or is longer than all received bytes, or the sum of its offset and its length
+        // overflows.
+        for (at, length) in [(9, 2), (0, 13), (u64::MAX, 2), (2, u64::MAX)] {
+            let all = sent(b"0123456789", b"ab", at, length);
+            let (pieces, is_complete) = pieces(&all);
+            assert!(!is_complete, "{at} {length}");
+            assert_eq!(pieces.concat(), all);
+        }
+        assert!(!pieces(b"short").1);
+    }
+}
