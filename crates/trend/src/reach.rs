@@ -17,8 +17,12 @@ const RATE_PART: f64 = 8.0;
 const LIMIT_PART: f64 = 1000.0;
 /// Part of the maximum heap that live objects may be unable to fill, such as the survivor spaces of Serial and Parallel.
 const KEPT_PART: f64 = 0.05;
+/// At most this part of the variance between groups counts as noise.
+const NOISE_PART: f64 = 4.0;
 /// The end must be higher than the series before it by the growth divided by this.
 const HIGH_PART: f64 = 32.0;
+/// Number of parts whose lowest and highest figures are compared.
+const QUARTERS: usize = 4;
 /// Number of medians that are classified, as in the ranking of a trace.
 const PARTS: usize = 8;
 /// Factor from the median of absolute deviations to the standard deviation of a normal distribution.
@@ -256,21 +260,27 @@ fn variation(points: &[(f64, f64)], slope: f64) -> (f64, f64) {
     };
     let variance = steps.iter().map(|s| s * s).sum::<f64>() / free as f64;
     let common = steps.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / free as f64;
-    let adding = (variance + 2.0 * common).max(variance);
+    let adding = (variance + 2.0 * common).max(variance / NOISE_PART);
     (adding.sqrt(), T95[free.min(T95.len()) - 1])
 }
 
-/// Returns true if the end of the series is higher than all of the series before it. A series that only returned to an
-/// earlier level, such as a sawtooth, is not evidence of an end.
+/// Returns true if the floor of the series rises, and its end is higher than all of the series before it. A series that
+/// only returned to an earlier level, such as a sawtooth, is not evidence of an end.
 fn has_new_high(points: &[(f64, f64)], growth: f64) -> bool {
-    let groups = grouped(points, 2 * PARTS);
-    let Some(((_, last), before)) = groups.split_last() else {
-        return false;
-    };
-    // The group before the last one may have the same level if the series rises in steps.
-    let earlier = &before[..before.len().saturating_sub(1)];
     let margin = growth / HIGH_PART;
-    earlier.iter().all(|(_, figure)| figure + margin < *last)
+    let rises = |figure: fn(&[(f64, f64)]) -> f64| {
+        let quarters: Vec<f64> = points
+            .chunks(points.len().div_ceil(QUARTERS))
+            .map(figure)
+            .collect();
+        let (last, before) = quarters.split_last()?;
+        let ok = before.iter().all(|earlier| earlier + margin < *last);
+        ok.then_some(quarters)
+    };
+    let lowest = |part: &[(f64, f64)]| part.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
+    let highest = |part: &[(f64, f64)]| part.iter().map(|p| p.1).fold(0.0, f64::max);
+    let is_rising = |floor: Vec<f64>| floor.windows(2).all(|w| w[0] <= w[1]);
+    rises(lowest).is_some_and(is_rising) && rises(highest).is_some()
 }
 
 /// Returns true if the series rose and then stayed level.

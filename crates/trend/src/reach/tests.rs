@@ -225,3 +225,16 @@ fn bounded_programs_have_no_end() {
         assert_eq!(alerts, 0, "{name}");
     }
 }
+
+#[test]
+fn a_series_with_dips_of_single_points_rises() {
+    // Every fourth full GC also frees the young objects.
+    let dips = series(25, |x| {
+        100.0 + 10.0 * x - if x % 4.0 == 3.0 { 60.0 } else { 0.0 }
+    });
+    let found = reach(&dips);
+    assert!(found.ci95[0] <= 66.0 && found.ci95[1] >= 66.0, "{found:?}");
+    // A sawtooth that is at the height of its earlier teeth.
+    let teeth = series(25, |x| 100.0 + 10.0 * (x % 9.0));
+    assert!(!matches!(outlook(&teeth), Some(Outlook::Reaches(_))));
+}
