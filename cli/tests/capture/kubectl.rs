@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use crate::elsewhere::contained;
 use crate::support::{
-    AS_NOBODY, BOX, Done, chmod, ended, files, first_line, instances, is_root, jdks, lonely, signal,
+    AS_NOBODY, BOX, Done, chmod, ended, files, first_line, instances, is_root, jdks, lonely, run,
+    signal,
 };
 use crate::trace::library;
 
@@ -120,7 +121,30 @@ fn a_pod_without_shell_and_jdk() {
         assert!(done.status.success(), "{done:?}");
         assert_eq!(instances(&file, &[BOX]), [20_000]);
 
+        // A dump that is not complete, as a killed container leaves it.
+        let mut dump = laptop.command(&[&to_pod[..], &["dump"]].concat());
+        let whole = dump.output().expect("a run").stdout;
+        fs::write(tmp.join("cut.hprof"), &whole[..whole.len() - 40]).expect("a file");
+        let repaired = home.path().join("repaired.hprof");
+        let out = fs::File::create(&repaired).expect("a file");
+        let mut repair = laptop.command(&[&to_pod[..], &["repair", "/tmp/cut.hprof"]].concat());
+        let done = repair.stdout(out).output().expect("a run");
+        assert!(done.status.success(), "{done:?}");
+        let name = repaired.to_str().expect("a name");
+        let report = run(home.path(), &["histo", name]).well();
+        assert!(report.stdout.contains("20,000"), "{report:?}");
+        assert!(report.stderr.contains("lacks its end"), "{report:?}");
+        fs::remove_file(tmp.join("cut.hprof")).expect("a file");
+
+        let guard = ["guard", "/tmp", "guard-disk=9m"];
+        laptop.run(&[&to_pod[..], &guard].concat()).well();
+        let trace = tmp.join("heapdiff-guard-1.db");
+        assert!(trace.is_file(), "{:?}", files(&tmp));
+
         laptop.run(&[&to_pod[..], &["detach"]].concat()).well();
+        for end in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(tmp.join(format!("heapdiff-guard-1.db{end}")));
+        }
         let left = files(&tmp);
         let of_ours = left.iter().any(|name| name.contains("heapdiff"));
         assert!(!of_ours, "{left:?}");

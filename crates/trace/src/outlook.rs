@@ -142,7 +142,8 @@ impl HeapOutlook {
         };
         let span = last.0 - first.0;
         let is_enough = span >= LEAST_SPAN_MS && (floor.len() >= LEAST_FULL_GCS || first.0 >= span);
-        let points: Vec<(f64, f64)> = lowest(&floor)
+        let floor = without_start(&floor);
+        let points: Vec<(f64, f64)> = lowest(floor)
             .iter()
             .map(|p| (p.0 as f64, p.1 as f64))
             .collect();
@@ -248,6 +249,20 @@ fn floor(collections: &[Collection]) -> Vec<(u64, u64)> {
         same
     });
     floor
+}
+
+/// Discards the first quarter of the time if there are many full GCs, and if the first one was soon after the start of
+/// the program.
+fn without_start(floor: &[(u64, u64)]) -> &[(u64, u64)] {
+    let (Some(first), Some(last)) = (floor.first(), floor.last()) else {
+        return floor;
+    };
+    let span = last.0 - first.0;
+    if floor.len() < 2 * LEAST_FULL_GCS || first.0 >= span {
+        return floor;
+    }
+    let begin = floor.partition_point(|point| point.0 < first.0 + span / 4);
+    &floor[begin..]
 }
 
 /// Returns at most [`MOST_FIGURES`] figures: the lowest one of each group of neighbouring full GCs.
