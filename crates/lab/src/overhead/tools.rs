@@ -93,6 +93,25 @@ pub(super) fn all(
                 ])],
             )
         });
+        if kib == 512 {
+            // A guard records a trace, too. Its cost is the difference from the configuration above.
+            let folder = scratch.join(format!("guard-{}", jdk.major()));
+            tools.push(Tool {
+                ours: true,
+                interval: Some(kib << 10),
+                ..Tool::new(
+                    &format!("heapdiff {kib} KiB with a guard"),
+                    vec![flag(&[
+                        &"-agentpath:",
+                        &agent,
+                        &"=",
+                        &options,
+                        &",guard=90%,guard-container=90%,guard-to=",
+                        &folder,
+                    ])],
+                )
+            });
+        }
         if let Some(library) = profiler {
             let options = format!("=start,event=alloc,alloc={kib}k,live,file=");
             let file = file(&format!("async-profiler-{kib}"));
