@@ -98,6 +98,7 @@ mod names;
 mod next_step;
 mod origin;
 mod outlook;
+mod owners;
 mod redaction;
 #[doc(hidden)]
 pub mod samples;
@@ -127,6 +128,7 @@ pub use heapdiff_model::heap::{
 };
 pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use outlook::set_heap_limit;
+pub use owners::{JVM, OwnerError, OwnerKind, OwnerSummary};
 pub use redaction::redaction_rules;
 pub use summary::{SavedRecording, Summary};
 

@@ -98,7 +98,10 @@ fn a_dump_is_sent_through_a_named_pipe() {
     let (done, dump) = mpsc::channel();
     let read = pipe.clone();
     // The thread waits until the child opens the pipe. If this never happens, the test fails without it.
-    thread::spawn(move || done.send(Snapshot::open(&read, &Options::default(), &Silent)));
+    thread::spawn(move || {
+        let snapshot = Snapshot::open(&read, &Options::default(), &Silent);
+        let _ = done.send(Box::new(snapshot));
+    });
     let to = folder.path().display();
     let options = format!("guard=80%,guard-to={to},guard-pipe={}", pipe.display());
     let target = launch(&jdk, "-XX:+UseSerialGC", &options).start().unwrap();

@@ -23,6 +23,7 @@ mod index;
 mod man;
 mod mcp;
 mod opened;
+mod owners;
 mod paths;
 mod ps;
 mod query;
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     /// Find wasted memory: duplicate strings and arrays, empty and sparse collections, unused
     /// capacity
     Waste(Reported<waste::Waste>),
+    /// Show memory by owner: package, jar, class loader, thread, bean or tenant
+    Owners(Reported<owners::Owners>),
     /// Show threads, their stack frames and what their local variables retain
     Threads(Reported<threads::Threads>),
     /// Show live or allocated bytes by allocation stack or class, as a table or flame graph (for a dump
@@ -137,6 +140,7 @@ impl Command {
             Self::Show(args) => report(&args.job()?),
             Self::Paths(args) => report(&args.job()?),
             Self::Waste(args) => report(&args.job()?),
+            Self::Owners(args) => report(&args.job()?),
             Self::Threads(args) => report(&args.job()?),
             Self::Sites(args) => report(&args.job()?),
             Self::Query(args) => report(&args.job()?),
@@ -203,6 +207,7 @@ fn check_gates(job: &Job, report: &Report) -> Exit {
                 &top.more.outcomes,
             )
         }
+        Report::Owners(owners) => (None, &owners.more.outcomes),
         _ => return Exit::Done,
     };
     if let Some((why, hint)) = undecided {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use heapdiff_diff::quoted as shell_quoted;
 use heapdiff_model::query::{QueriedDump, QueryHead};
 use heapdiff_query::{Dumps, Heap, Limits, Outcome, Sink};
 use heapdiff_report::rows::{RowError, RowSource};
@@ -19,6 +20,7 @@ use super::opened::open;
 use crate::args::{CommonArgs, SetupArgs, listing};
 use crate::failure::{Failure, Result, quoted, system_message};
 use crate::job::{Formats, Job, Setup, Task, text_and_json};
+use crate::messages;
 
 /// Default number of rows in text and in JSON.
 const ROWS: [u64; 2] = [100, 10_000];
@@ -134,6 +136,12 @@ impl Task for Query {
 
     /// Reads the dumps. The query runs only when its rows are written, so the rows need not be stored.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        if sums_retained_bytes(&self.sql) && !setup.progress.quiet {
+            let dump = shell_quoted(&self.dumps[0].display().to_string());
+            messages::warn(&format!(
+                "sum(retained_bytes) counts an object once for each selected object that dominates it, so the sum may exceed the heap; use sum(shallow_bytes), or for memory by owner: heapdiff owners {dump}"
+            ));
+        }
         // All dumps are open at the same time, so they share the allowed memory.
         let mut setup = setup.clone();
         let parts = self.dumps.len().max(1) as u64;
@@ -175,6 +183,25 @@ impl Task for Query {
             }),
         }))])
     }
+}
+
+/// True if a statement adds up the retained bytes of objects or classes that may dominate each other. Strings and the
+/// instances of one class seldom do.
+fn sums_retained_bytes(sql: &str) -> bool {
+    let sql: String = sql.split_whitespace().collect::<String>().to_lowercase();
+    if ["fromstrings", "class='", "classin("]
+        .iter()
+        .any(|part| sql.contains(part))
+    {
+        return false;
+    }
+    let mut sums = sql
+        .match_indices("sum(")
+        .map(|(at, start)| &sql[at + start.len()..]);
+    sums.any(|argument| {
+        let argument = argument.split([')', ',']).next().unwrap_or_default();
+        argument.ends_with("retained_bytes")
+    })
 }
 
 /// A query that runs when its rows are written.
@@ -338,5 +365,28 @@ pub(crate) fn default_names(dumps: usize, named: usize) -> Vec<String> {
         (1, 0) => Vec::new(),
         (2, 0) => ["before", "after"].map(str::to_owned).to_vec(),
         (n, _) => (1..=n).map(|n| format!("dump{n}")).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_retained_bytes_are_recognized() {
+        for sql in [
+            "SELECT loader, sum(retained_bytes) FROM classes GROUP BY loader",
+            "select Sum( o.retained_bytes ) from objects o",
+        ] {
+            assert!(sums_retained_bytes(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT sum(shallow_bytes), max(retained_bytes) FROM objects",
+            "SELECT retained_bytes FROM classes",
+            "select sum(retained_bytes) from objects where class = 'com.acme.Order'",
+            "select sum(retained_bytes), value from strings group by value",
+        ] {
+            assert!(!sums_retained_bytes(sql), "{sql}");
+        }
     }
 }

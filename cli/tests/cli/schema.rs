@@ -220,6 +220,16 @@ fn waste_matches_its_schema() {
 }
 
 #[test]
+fn owners_match_their_schema() {
+    assert_matches_schema("owners", &["owners", BEFORE]);
+    let two = ["owners", BEFORE, "testdata/after.hprof.gz", "--top", "1"];
+    assert_matches_schema("owners", &two);
+    for by in ["package", "jar", "loader", "thread"] {
+        assert_matches_schema("owners", &["owners", SAMPLED, "--by", by]);
+    }
+}
+
+#[test]
 fn traces_match_their_schemas() {
     assert_matches_schema("trace-info", &["trace", "info", "shop.db"]);
     assert_matches_schema("trace-top", &["trace", "top", "imported.db"]);
@@ -254,6 +264,7 @@ fn the_schema_of_a_snapshot_is_the_same_everywhere() {
         "allocated",
         "sizeof",
         "waste",
+        "owners",
     ] {
         assert_eq!(schema(name)["$defs"]["SnapshotInfo"], snapshot, "{name}");
     }

@@ -8,6 +8,7 @@ pub mod diff;
 pub mod export;
 pub mod heap;
 pub mod histo;
+pub mod owners;
 pub mod paths;
 pub mod query;
 pub mod recording;

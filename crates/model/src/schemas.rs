@@ -16,6 +16,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         schema::<crate::diff::Report>("diff"),
         schema::<crate::heap::HeapReport>("heap"),
         schema::<crate::histo::HistoReport>("histo"),
+        schema::<crate::owners::OwnersReport>("owners"),
         schema::<crate::paths::PathsReport>("paths"),
         schema::<crate::query::QueryReport>("query"),
         schema::<crate::recording::RecordingReport>("recording"),

@@ -5,6 +5,7 @@ use heapdiff_model::count::CountReport;
 use heapdiff_model::diff;
 use heapdiff_model::export::ExportReport;
 use heapdiff_model::histo::HistoReport;
+use heapdiff_model::owners::OwnersReport;
 use heapdiff_model::paths::PathsReport;
 use heapdiff_model::recording::RecordingReport;
 use heapdiff_model::show::ShowReport;
@@ -19,8 +20,8 @@ use serde::Serialize;
 
 use crate::rows::PendingQuery;
 use crate::view::{
-    DiffReport, DumpReport, FlameView, RecordingView, SitesView, SizeofView, TraceTopView, Viewed,
-    WasteView,
+    DiffReport, DumpReport, FlameView, OwnersView, RecordingView, SitesView, SizeofView,
+    TraceTopView, Viewed, WasteView,
 };
 
 /// One report.
@@ -49,6 +50,8 @@ pub enum Report {
     Recording(Box<Viewed<RecordingReport, RecordingView>>),
     /// Sizes of objects.
     Sizeof(Box<Viewed<SizeofReport, SizeofView>>),
+    /// Memory by owner.
+    Owners(Box<Viewed<OwnersReport, OwnersView>>),
     /// Wasted memory.
     Waste(Box<Viewed<WasteReport, WasteView>>),
     /// Counted allocations of a running JVM.
@@ -99,6 +102,7 @@ impl Report {
                 vec![other_condition(&info.path, info.partial, &info.warnings)]
             }
             Self::Sizeof(r) => vec![of_dump(&r.snapshot)],
+            Self::Owners(r) => r.snapshots.iter().map(of_dump).collect(),
             Self::Waste(r) => r.snapshots.iter().map(of_dump).collect(),
             Self::Count(r) => vec![other_condition(&r.process, false, &[])],
             Self::Query(r) => vec![of_dump(&r.head.snapshot)],

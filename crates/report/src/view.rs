@@ -182,6 +182,17 @@ pub struct SizeofView {
     pub more_classes: (u64, u64, u64),
 }
 
+/// The parts of a report on owners that are not in its JSON.
+#[derive(Debug, Default)]
+pub struct OwnersView {
+    /// Maximum number of owners, and of groups of owners, in text.
+    pub rows: usize,
+    /// Number of groups of owners that share memory.
+    pub groups: u64,
+    /// The requested gates, each with the reason if it failed.
+    pub outcomes: Vec<Gate>,
+}
+
 /// The parts of wasted memory that the report does not list.
 #[derive(Debug, Default)]
 pub struct WasteView {

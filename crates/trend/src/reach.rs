@@ -17,6 +17,9 @@ const RATE_PART: f64 = 8.0;
 const LIMIT_PART: f64 = 1000.0;
 /// Part of the maximum heap that live objects may be unable to fill, such as the survivor spaces of Serial and Parallel.
 const KEPT_PART: f64 = 0.05;
+/// Part of the maximum heap by which a figure may be too high. After a concurrent GC, the objects that died during it are
+/// still counted.
+const DEAD_PART: f64 = 0.03;
 /// At most this part of the variance between groups counts as noise.
 const NOISE_PART: f64 = 4.0;
 /// The end must be higher than the series before it by the growth divided by this.
@@ -134,7 +137,8 @@ impl Rise {
     ///
     /// The interval contains the error of the slope and the noise of the points. It also contains the variation of the
     /// rate: growth in equal parts of the time varies, and so will growth until the limit.
-    /// It begins before all of the limit is used, as a collector keeps some memory that objects cannot fill.
+    /// It begins before all of the limit is used, because a collector keeps memory that objects cannot fill. It ends
+    /// later than the line, because figures may include dead objects.
     #[must_use]
     pub fn reach(&self, limit: f64) -> Outlook {
         let rate = self.slope.slope;
@@ -161,7 +165,7 @@ impl Rise {
             at,
             ci95: [
                 ((usable - noise) / fastest).max(0.0),
-                (left + noise) / slowest,
+                (left + limit * DEAD_PART + noise) / slowest,
             ],
         })
     }

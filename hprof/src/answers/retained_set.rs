@@ -279,19 +279,19 @@ impl Snapshot {
 }
 
 /// The objects that GC roots reach, by reachability level (0 for strong, 1 for soft, 2 for final references).
-struct Levels {
+pub(super) struct Levels {
     /// All objects that are reached.
     all: Bits,
     /// For each level, the objects that references of stronger levels reach. Empty for level 0, because no level is
     /// stronger.
-    before: Vec<Bits>,
+    pub(super) before: Vec<Bits>,
     /// For each level, the pairs of reference object and referent that are followed at this level, sorted. Level 1 has
     /// the soft references, and level 2 has the soft and the final references.
-    weaker: Vec<Vec<(u32, u32)>>,
+    pub(super) weaker: Vec<Vec<(u32, u32)>>,
 }
 
 impl Levels {
-    fn compute(graph: &HeapGraph) -> Self {
+    pub(super) fn compute(graph: &HeapGraph) -> Self {
         let mut all = DepthFirst::new(graph.object_count());
         let (mut before, mut up_to) = (Vec::new(), Vec::new());
         for level in 0..=graph.weaker.len() {

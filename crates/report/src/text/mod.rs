@@ -6,6 +6,7 @@ mod diff;
 mod export;
 mod heap;
 mod histo;
+mod owners;
 mod path;
 mod paths;
 mod print;
@@ -55,6 +56,7 @@ fn document(report: &Report) -> Document {
         Report::Allocated(report) => allocated::build(report, doc),
         Report::Recording(report) => recording::build(report, doc),
         Report::Sizeof(report) => sizeof::build(report, doc),
+        Report::Owners(report) => owners::build(report, doc),
         Report::Waste(report) => waste::build(report, doc),
         Report::Export(report) => export::build(report, doc),
         // A flame graph has no text form. The rows of a query are not written here: [`crate::rows`] writes them while

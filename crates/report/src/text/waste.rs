@@ -64,7 +64,7 @@ fn is_worth_a_list(row: &WasteRow, all: u64) -> bool {
 }
 
 /// Returns the last figure minus the first, with a sign unless it is 0.
-fn change(figures: &[u64]) -> String {
+pub(super) fn change(figures: &[u64]) -> String {
     let (first, last) = (figures.first().copied(), figures.last().copied());
     let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
     let sign = match last.cmp(&first) {
@@ -75,7 +75,7 @@ fn change(figures: &[u64]) -> String {
     format!("{sign}{}", grouped(last.abs_diff(first)))
 }
 
-fn last(figures: &[u64]) -> u64 {
+pub(super) fn last(figures: &[u64]) -> u64 {
     figures.last().copied().unwrap_or(0)
 }
 

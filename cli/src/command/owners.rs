@@ -1,0 +1,214 @@
+//! `heapdiff owners`: memory by package, jar, class loader, thread, bean or tenant.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use heapdiff_diff::samples::AgentObjects;
+use heapdiff_diff::{OwnerError, OwnerKind, OwnerSummary};
+use heapdiff_model::owners::OwnersReport;
+use heapdiff_report::junit::Gate;
+use heapdiff_report::{Format, OwnersView, Report, View, Viewed};
+use heapdiff_units::{Size, grouped};
+use hprof::Snapshot;
+
+use super::dump_info;
+use super::opened::open_after;
+use crate::args::input;
+use crate::failure::{Failure, Result};
+use crate::gates::GrowthLimit;
+use crate::job::{Setup, Task};
+
+/// Maximum number of owners, and of groups of owners that share memory, in text.
+const ROWS: usize = 20;
+/// The same in JSON.
+const JSON_ROWS: usize = 1000;
+
+const HELP: &str = "\
+Examples:
+  heapdiff owners app.hprof                        # packages, or class loaders if there are several
+  heapdiff owners monday.hprof friday.hprof --by jar
+  heapdiff owners app.hprof --field com.acme.Session.tenant
+  heapdiff owners 1.hprof 2.hprof --fail-on-growth 'com.acme.shop=10MiB'
+
+Each reachable byte is counted once. The instances of an owner's classes belong to it. Another
+object belongs to the owners that reach it without passing through objects of other owners; if
+there are several, it is shared. The JVM owns what only GC roots and JDK classes reach. All figures
+together are the reachable heap.";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Owners {
+    /// Heap dump (HPROF), gzipped or not; several dumps of one program, oldest first, show which
+    /// owner grew
+    #[arg(required = true, value_name = "DUMP")]
+    #[arg(value_parser = input())]
+    dumps: Vec<PathBuf>,
+    /// Kind of owners [default: loader if several class loaders define application classes,
+    /// otherwise package]
+    #[arg(long, value_enum, conflicts_with = "field")]
+    by: Option<By>,
+    /// Number of parts of package names, such as 3 for com.acme.shop [default: as many as give at
+    /// most 40 owners]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    parts: Option<u32>,
+    /// Field whose values are the owners, such as a tenant
+    #[arg(long, alias = "owner-field", value_name = "CLASS.FIELD")]
+    field: Option<Field>,
+    /// Exit with 1 if this owner grew by at least this much: 10MiB, or 10% of the first heap;
+    /// `*` is every owner; may be repeated
+    #[arg(long = "fail-on-growth", value_name = "OWNER=SIZE|PERCENT")]
+    gates: Vec<OwnerGate>,
+}
+
+/// A kind of owners.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum By {
+    Package,
+    Jar,
+    Loader,
+    Thread,
+    Bean,
+}
+
+/// A class and one of its fields.
+#[derive(Clone, Debug)]
+struct Field(String, String);
+
+impl FromStr for Field {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text.rsplit_once('.') {
+            Some((class, field)) if !class.is_empty() && !field.is_empty() => {
+                Ok(Self(class.to_owned(), field.to_owned()))
+            }
+            _ => Err(format!(
+                "`{text}` is not a class and a field, such as com.acme.Session.tenant"
+            )),
+        }
+    }
+}
+
+/// A limit for the growth of an owner.
+#[derive(Clone, Debug)]
+struct OwnerGate {
+    owner: String,
+    limit: GrowthLimit,
+}
+
+impl FromStr for OwnerGate {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (owner, limit) = text
+            .rsplit_once('=')
+            .ok_or_else(|| format!("`{text}` is not OWNER=SIZE, such as com.acme.shop=10MiB"))?;
+        Ok(Self {
+            owner: owner.to_owned(),
+            limit: limit.parse()?,
+        })
+    }
+}
+
+impl Owners {
+    fn kind(&self) -> OwnerKind {
+        let parts = self.parts.map(|parts| parts as usize);
+        match (&self.field, self.by) {
+            (Some(Field(class, field)), _) => OwnerKind::Field(class.clone(), field.clone()),
+            (None, Some(By::Package)) => OwnerKind::Package(parts),
+            (None, Some(By::Jar)) => OwnerKind::Jar,
+            (None, Some(By::Loader)) => OwnerKind::Loader,
+            (None, Some(By::Thread)) => OwnerKind::Thread,
+            (None, Some(By::Bean)) => OwnerKind::Bean,
+            (None, None) if parts.is_some() => OwnerKind::Package(parts),
+            (None, None) => OwnerKind::Auto,
+        }
+    }
+
+    /// Returns each gate with the reason if it failed.
+    fn outcomes(&self, report: &OwnersReport) -> Vec<Gate> {
+        let first = report.snapshots.first().and_then(|s| s.reachable_bytes);
+        let outcome = |gate: &OwnerGate| {
+            let limit = gate.limit.bytes(first.unwrap_or(0));
+            let name = format!("--fail-on-growth {}={}", gate.owner, Size(limit));
+            let grown = report.owners.iter().find_map(|row| {
+                let is_meant = gate.owner == row.owner || gate.owner == "*" && row.kind != "other";
+                let growth = row.bytes.last()?.saturating_sub(*row.bytes.first()?);
+                (is_meant && growth >= limit).then_some((&row.owner, growth))
+            });
+            let tripped = grown.map(|(owner, growth)| {
+                format!(
+                    "--fail-on-growth: {owner} grew by {} ({} bytes; the limit is {})",
+                    Size(growth),
+                    grouped(growth),
+                    grouped(limit)
+                )
+            });
+            Gate { name, tripped }
+        };
+        self.gates.iter().map(outcome).collect()
+    }
+}
+
+impl Task for Owners {
+    fn check(&self, _: &Setup, _: Format) -> Result<()> {
+        if !self.gates.is_empty() && self.dumps.len() < 2 {
+            let message = "--fail-on-growth needs two dumps";
+            return Err(Failure::usage(message).with_hint("heapdiff owners BEFORE AFTER"));
+        }
+        if self.parts.is_some() && !matches!(self.by, None | Some(By::Package)) {
+            return Err(Failure::usage("--parts is for --by package"));
+        }
+        Ok(())
+    }
+
+    /// Each dump is reduced to its summary before the next dump is opened.
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let (mut snapshots, mut summaries) = (Vec::new(), Vec::<OwnerSummary>::new());
+        let mut previous: Option<Snapshot> = None;
+        for dump in &self.dumps {
+            let (snapshot, meter) = open_after(previous.take(), setup, dump, true)?;
+            let own = AgentObjects::find(&snapshot);
+            // All dumps have the same kind of owners.
+            let kind = summaries.first().map(|first| first.kind.clone());
+            let kind = kind.unwrap_or_else(|| self.kind());
+            let summary = OwnerSummary::new(&snapshot, &own, &kind, &meter);
+            summaries.push(summary.map_err(|e| failure(dump, e))?);
+            snapshots.push(dump_info::of(&snapshot, &own));
+            previous = Some(snapshot);
+        }
+        let (owners, shared, shared_bytes) = OwnerSummary::compared(&summaries);
+        let mut report = OwnersReport {
+            schema: OwnersReport::SCHEMA,
+            snapshots,
+            by: summaries.last().map_or("", |summary| summary.by),
+            owners,
+            shared_bytes,
+            shared,
+        };
+        let outcomes = self.outcomes(&report);
+        let rows = setup.top.unwrap_or(JSON_ROWS);
+        OwnerSummary::limit(&mut report.owners, rows);
+        let groups = report.shared.len() as u64;
+        report.shared.truncate(rows);
+        let rows = setup.top.unwrap_or(ROWS);
+        let more = OwnersView {
+            rows,
+            groups,
+            outcomes,
+        };
+        Ok(vec![Report::Owners(Box::new(Viewed {
+            data: report,
+            view: View::default(),
+            more,
+        }))])
+    }
+}
+
+fn failure(dump: &std::path::Path, error: OwnerError) -> Failure {
+    match error {
+        OwnerError::Dump(error) => Failure::input(dump, &error),
+        other => Failure::bad_input(format!("{}: {other}", dump.display())),
+    }
+}

@@ -1,0 +1,129 @@
+//! Names of class loaders, and the jars from which classes were loaded.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use hprof::answers::{Content, Value};
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
+
+use super::find::{objects, strings};
+
+/// Returns a name for each class loader. No two loaders have the same name.
+pub(super) fn loader_names(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<String> {
+    // `name` is the field of `ClassLoader` since JDK 9, `_name` that of Jetty.
+    let given = ["contextName", "_name", "name"].map(|field| strings(snapshot, loaders, field));
+    let contexts = tomcat_contexts(snapshot, loaders);
+    let mut names: Vec<String> = Vec::new();
+    for (at, &loader) in loaders.iter().enumerate() {
+        let given = given.iter().find_map(|names| names[at].as_deref());
+        let given = contexts[at].as_deref().or(given);
+        let class = snapshot.name(loader);
+        let short = class.rsplit('.').next().unwrap_or(&class);
+        names.push(match given.filter(|name| !name.is_empty()) {
+            Some("app") => "application class loader".to_owned(),
+            Some(name) => format!("{name} ({short})"),
+            None => class,
+        });
+    }
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for name in &names {
+        *counts.entry(name.clone()).or_default() += 1;
+    }
+    let ids = snapshot.ids(loaders);
+    for (name, id) in names.iter_mut().zip(ids) {
+        if counts[name] > 1 {
+            *name = format!("{name}@{:#x}", id.map_or(0, |id| id.0));
+        }
+    }
+    names
+}
+
+/// Returns the name of the web application of each class loader of Tomcat.
+fn tomcat_contexts(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<Option<String>> {
+    let follow = |from: &[Option<ObjectIndex>], field: &str| {
+        let known: Vec<ObjectIndex> = from.iter().flatten().copied().collect();
+        let mut found = objects(snapshot, &known, field).into_iter();
+        let next = from.iter().map(|o| o.and_then(|_| found.next().flatten()));
+        next.collect::<Vec<_>>()
+    };
+    let loaders: Vec<Option<ObjectIndex>> = loaders.iter().copied().map(Some).collect();
+    let contexts = follow(&follow(&loaders, "resources"), "context");
+    let known: Vec<ObjectIndex> = contexts.iter().flatten().copied().collect();
+    let mut names = strings(snapshot, &known, "name").into_iter();
+    let names = contexts
+        .iter()
+        .map(|c| c.and_then(|_| names.next().flatten()));
+    names.collect()
+}
+
+/// Returns the name of the jar, folder or module of each class. Two places with the same last part have their whole
+/// path as names.
+pub(super) fn jars(snapshot: &Snapshot, classes: &[ClassIndex]) -> Vec<Option<String>> {
+    let paths = paths(snapshot, classes);
+    let mut full: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for path in paths.iter().flatten() {
+        full.entry(last_part(path).to_owned())
+            .or_default()
+            .insert(path);
+    }
+    let name = |path: &String| {
+        let last = last_part(path);
+        match full[last].len() {
+            1 => last.to_owned(),
+            _ => path.clone(),
+        }
+    };
+    paths.iter().map(|path| path.as_ref().map(name)).collect()
+}
+
+/// Returns the last part of a path: `shop-1.2.jar`, or `classes/` for a folder.
+pub(super) fn last_part(path: &str) -> &str {
+    let end = path.trim_end_matches(['!', '/']);
+    let start = end.rfind('/').map_or(0, |at| at + 1);
+    // The path of a jar inside of another jar ends with `!/`, and that of a folder with `/`.
+    match path.ends_with("!/") {
+        true => &end[start..],
+        false => &path[start..],
+    }
+}
+
+/// Returns the path of the code source of each class.
+fn paths(snapshot: &Snapshot, classes: &[ClassIndex]) -> Vec<Option<String>> {
+    let domains = domains(snapshot, classes);
+    let unique: BTreeSet<ObjectIndex> = domains.iter().flatten().copied().collect();
+    let unique: Vec<ObjectIndex> = unique.into_iter().collect();
+    let sources = objects(snapshot, &unique, "codesource");
+    let mut path_of: HashMap<ObjectIndex, String> = HashMap::new();
+    for (&domain, source) in unique.iter().zip(sources) {
+        let Some(source) = source else { continue };
+        let [Some(url)] = objects(snapshot, &[source], "location")[..] else {
+            continue;
+        };
+        let [path, file] = ["path", "file"].map(|field| strings(snapshot, &[url], field).pop());
+        if let Some(path) = path.flatten().or(file.flatten()) {
+            path_of.insert(domain, path);
+        }
+    }
+    let path = |domain: &Option<ObjectIndex>| path_of.get(domain.as_ref()?).cloned();
+    domains.iter().map(path).collect()
+}
+
+/// Returns the protection domain of each class.
+fn domains(snapshot: &Snapshot, classes: &[ClassIndex]) -> Vec<Option<ObjectIndex>> {
+    let named = snapshot.classes().by_name("java.security.ProtectionDomain");
+    let is_domain = |object: &ObjectIndex| {
+        let class = snapshot.class_of(*object);
+        class.is_some_and(|c| named.iter().any(|n| snapshot.classes().is_subclass(c, *n)))
+    };
+    let ids: Vec<ObjectIndex> = classes.iter().map(|c| ObjectIndex(c.0)).collect();
+    let domain = |object: &ObjectIndex| {
+        let record = snapshot.read(*object).ok()?;
+        match record.content {
+            Content::Class(class) => {
+                let mut others = class.others.into_iter().filter_map(Value::object);
+                others.find(is_domain)
+            }
+            _ => None,
+        }
+    };
+    ids.iter().map(domain).collect()
+}

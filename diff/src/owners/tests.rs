@@ -1,0 +1,218 @@
+//! Tests owners on written heaps and on the committed dumps.
+
+use std::path::Path;
+
+use hprof::dominators::Node;
+use hprof::{Options, Silent, Source};
+use testdata::writer::{
+    ClassId, Elements, FieldType, HeapBuilder, Obj, Options as Written, Ref, Root, Value,
+};
+
+use super::*;
+
+const PLUGINS: usize = 20;
+
+/// A heap with 20 plugins. Each has a class loader with a name, a class in a package of its own, and an instance that
+/// refers to an array.
+struct Heap {
+    heap: HeapBuilder,
+    plugins: Vec<Obj>,
+    classes: Vec<ClassId>,
+}
+
+impl Heap {
+    fn new() -> Self {
+        let mut heap = HeapBuilder::new(Written::default());
+        let boot = heap.boot();
+        let fields = [("parts", FieldType::Object), ("tenant", FieldType::Object)];
+        let of_loader = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
+        let (mut plugins, mut classes) = (Vec::new(), Vec::new());
+        for number in 0..PLUGINS {
+            let name = format!("com.acme.p{number:02}.Plugin");
+            let class = heap.add_class(&name, Some(boot.object), &fields, &[]);
+            let loader = heap.add_class_loader(of_loader, &format!("plugin-{number:02}"));
+            heap.set_loader(class, loader);
+            plugins.push(heap.add_instance(class, &[]));
+            classes.push(class);
+        }
+        let all: Vec<Ref> = plugins.iter().copied().map(Ref::Object).collect();
+        let all = heap.add_object_array(boot.object_array, all);
+        heap.add_root(Root::JniGlobal { global_ref: 8 }, all);
+        Self {
+            heap,
+            plugins,
+            classes,
+        }
+    }
+
+    fn numbers(&mut self, count: usize) -> Ref {
+        let numbers = Elements::Long(vec![0; count]);
+        Ref::Object(self.heap.add_primitive_array(numbers))
+    }
+
+    fn keep(&mut self, plugin: usize, parts: Vec<Ref>) {
+        let array = self.heap.boot().object_array;
+        let array = self.heap.add_object_array(array, parts);
+        self.heap
+            .set_field(self.plugins[plugin], "parts", Value::from(array));
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let bytes = self.heap.try_build().unwrap().bytes;
+        Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap()
+    }
+}
+
+fn summary(snapshot: &Snapshot, kind: &OwnerKind) -> OwnerSummary {
+    let own = AgentObjects::find(snapshot);
+    OwnerSummary::new(snapshot, &own, kind, &Silent).unwrap()
+}
+
+/// Returns the bytes of `long[]` of an owner or a group of owners.
+fn numbers(part: &Part) -> u64 {
+    let of = part.classes.iter().filter(|c| c.class == "long[]");
+    of.map(|c| c.bytes).sum()
+}
+
+#[test]
+fn private_and_shared_bytes_of_plugins_are_exact() {
+    let mut heap = Heap::new();
+    let everywhere = heap.numbers(500);
+    let pairs: Vec<Ref> = (0..PLUGINS).map(|i| heap.numbers(10 * (i + 1))).collect();
+    for plugin in 0..PLUGINS {
+        let own = heap.numbers(100 * (plugin + 1));
+        let mut parts = vec![own, everywhere, pairs[plugin]];
+        if plugin > 0 {
+            parts.push(pairs[plugin - 1]);
+        }
+        heap.keep(plugin, parts);
+    }
+    let snapshot = heap.snapshot();
+    let bytes = |count: usize| snapshot.layout().array_header as u64 + 8 * count as u64;
+    for (kind, name) in [
+        (OwnerKind::Package(None), "com.acme.p"),
+        (OwnerKind::Loader, "plugin-"),
+        (OwnerKind::Auto, "plugin-"),
+    ] {
+        let summary = summary(&snapshot, &kind);
+        let owner = |number: usize| {
+            let mut names = summary.owners.keys();
+            let start = format!("{name}{number:02}");
+            names.find(|name| name.starts_with(&start)).unwrap().clone()
+        };
+        for plugin in 0..PLUGINS {
+            // The last plugin shares its pair with no other.
+            let own = bytes(100 * (plugin + 1));
+            let alone = if plugin + 1 == PLUGINS {
+                bytes(10 * PLUGINS)
+            } else {
+                0
+            };
+            assert_eq!(numbers(&summary.owners[&owner(plugin)]), own + alone);
+            if plugin > 0 {
+                let pair = vec![owner(plugin - 1), owner(plugin)];
+                assert_eq!(numbers(&summary.shared[&pair]), bytes(10 * plugin));
+            }
+        }
+        assert_eq!(numbers(&summary.shared[&Vec::new()]), bytes(500));
+    }
+    let coarse = summary(&snapshot, &OwnerKind::Package(Some(2)));
+    assert_eq!(
+        coarse.owners.keys().collect::<Vec<_>>(),
+        ["JVM", "com.acme"]
+    );
+}
+
+#[test]
+fn the_values_of_a_field_are_owners() {
+    let mut heap = Heap::new();
+    for plugin in 0..PLUGINS {
+        let own = heap.numbers(100);
+        heap.keep(plugin, vec![own]);
+    }
+    let class = heap.classes[0];
+    let tenant = heap.heap.add_string("north");
+    for name in ["north", "south", "north"] {
+        let text = if name == "north" {
+            tenant
+        } else {
+            heap.heap.add_string(name)
+        };
+        let own = heap.numbers(100);
+        let session = heap.heap.add_instance(class, &[Value::NULL, text.into()]);
+        let array = heap.heap.boot().object_array;
+        let array = heap.heap.add_object_array(array, vec![own]);
+        heap.heap.set_field(session, "parts", Value::from(array));
+        heap.heap
+            .add_root(Root::JniGlobal { global_ref: 9 }, session);
+    }
+    let snapshot = heap.snapshot();
+    let field = |class: &str, field: &str| OwnerKind::Field(class.to_owned(), field.to_owned());
+    let found = summary(&snapshot, &field("com.acme.p00.Plugin", "tenant"));
+    let one = snapshot.layout().array_header as u64 + 800;
+    let bytes = |owner: &str| numbers(&found.owners[owner]);
+    assert_eq!(
+        [bytes("north"), bytes("south"), bytes("null")],
+        [2 * one, one, one]
+    );
+    assert_eq!(bytes(JVM), (PLUGINS as u64 - 1) * one);
+    let own = AgentObjects::find(&snapshot);
+    for (class, name) in [("com.acme.None", "x"), ("com.acme.p00.Plugin", "none")] {
+        let error = OwnerSummary::new(&snapshot, &own, &field(class, name), &Silent);
+        assert!(matches!(error, Err(OwnerError::Unknown(_))), "{error:?}");
+    }
+    let none = OwnerSummary::new(&snapshot, &own, &OwnerKind::Bean, &Silent);
+    assert_eq!(
+        none.unwrap_err().to_string(),
+        "the dump has no beans of Spring or CDI"
+    );
+}
+
+#[test]
+fn all_owners_and_shared_bytes_are_the_reachable_heap() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+    let kinds = [
+        OwnerKind::Auto,
+        OwnerKind::Package(None),
+        OwnerKind::Jar,
+        OwnerKind::Loader,
+        OwnerKind::Thread,
+    ];
+    let mut dumps = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.to_string_lossy().ends_with(".hprof.gz") {
+            continue;
+        }
+        let snapshot = Snapshot::open(&path, &Options::default(), &Silent).unwrap();
+        dumps += 1;
+        let own = AgentObjects::find(&snapshot);
+        let reachable = snapshot.tree().retained_bytes(Node::ROOT) - own.reachable(&snapshot).bytes;
+        for kind in &kinds {
+            let Ok(summary) = OwnerSummary::new(&snapshot, &own, kind, &Silent) else {
+                continue;
+            };
+            let parts = summary.owners.values().chain(summary.shared.values());
+            let sum: u64 = parts.map(|part| part.bytes).sum();
+            assert_eq!(sum, reachable, "{} {kind:?}", path.display());
+        }
+    }
+    assert!(dumps > 3, "{dumps} dumps");
+}
+
+#[test]
+fn names_are_cut_and_grouped() {
+    assert_eq!(find::cut("com.acme.shop.cart", 3), "com.acme.shop");
+    assert_eq!(find::cut("com", 3), "com");
+    assert_eq!(find::pool("http-nio-8080-exec-12"), "http-nio-8080-exec-*");
+    assert_eq!(find::pool("main"), "main");
+    assert_eq!(find::pool("7"), "7");
+    for (path, part) in [
+        ("/app/shop-1.2.jar", "shop-1.2.jar"),
+        ("/app/classes/", "classes/"),
+        ("/app.jar!/BOOT-INF/lib/cart.jar!/", "cart.jar"),
+        ("nested:/app.jar/!BOOT-INF/classes/!/", "classes"),
+    ] {
+        assert_eq!(source::last_part(path), part, "{path}");
+    }
+}
