@@ -58,6 +58,11 @@ pub fn big_heap() -> PathBuf {
     java("BigHeap.java")
 }
 
+/// Returns the path of a program in `java/owners`, whose plugins share memory.
+pub fn owners(name: &str) -> PathBuf {
+    java("owners").join(name)
+}
+
 /// Returns the path of a program in `java/agent`, for tests of the agent.
 pub fn agent(name: &str) -> PathBuf {
     java("agent").join(name)

@@ -44,8 +44,8 @@ pub(crate) struct Owners {
     #[arg(required = true, value_name = "DUMP")]
     #[arg(value_parser = input())]
     dumps: Vec<PathBuf>,
-    /// Kind of owners [default: loader if several class loaders define application classes,
-    /// otherwise package]
+    /// Kind of owners [default: loader if there are two class loaders besides the JDK's, otherwise
+    /// package]
     #[arg(long, value_enum, conflicts_with = "field")]
     by: Option<By>,
     /// Number of parts of package names, such as 3 for com.acme.shop [default: as many as give at
@@ -188,16 +188,17 @@ impl Task for Owners {
             shared,
         };
         let outcomes = self.outcomes(&report);
-        let rows = setup.top.unwrap_or(JSON_ROWS);
-        OwnerSummary::limit(&mut report.owners, rows);
-        let groups = report.shared.len() as u64;
-        report.shared.truncate(rows);
         let rows = setup.top.unwrap_or(ROWS);
-        let more = OwnersView {
+        let mut more = OwnersView {
+            owners: report.owners.clone(),
             rows,
-            groups,
+            groups: report.shared.len() as u64,
             outcomes,
         };
+        OwnerSummary::limit(&mut more.owners, rows);
+        let rows = setup.top.unwrap_or(JSON_ROWS);
+        OwnerSummary::limit(&mut report.owners, rows);
+        report.shared.truncate(rows);
         Ok(vec![Report::Owners(Box::new(Viewed {
             data: report,
             view: View::default(),

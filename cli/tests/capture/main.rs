@@ -18,6 +18,7 @@ mod kubectl;
 mod list;
 mod musl;
 mod no_files;
+mod owners;
 mod recording;
 mod refusals;
 mod silence;

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use heapdiff_diff::{Allocated, Gates, through};
 use heapdiff_model::diff::{Report, Suspect};
 use heapdiff_model::heap::HeapReport;
+use heapdiff_model::owners::OwnerRow;
 use regex::Regex;
 use serde::{Serialize, Serializer};
 
@@ -185,7 +186,9 @@ pub struct SizeofView {
 /// The parts of a report on owners that are not in its JSON.
 #[derive(Debug, Default)]
 pub struct OwnersView {
-    /// Maximum number of owners, and of groups of owners, in text.
+    /// The owners in text.
+    pub owners: Vec<OwnerRow>,
+    /// Maximum number of groups of owners in text.
     pub rows: usize,
     /// Number of groups of owners that share memory.
     pub groups: u64,

@@ -25,7 +25,7 @@ const CLASSES: usize = 3;
 /// The kind of owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnerKind {
-    /// Class loaders, if several of them define application classes. Otherwise packages.
+    /// Class loaders, if at least two besides the JDK's define classes. Otherwise packages.
     Auto,
     /// Packages of application classes, cut to this number of parts. `None` for as many parts as give at most
     /// 40 owners.

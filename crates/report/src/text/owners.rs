@@ -1,6 +1,5 @@
 //! Prints memory by owner: a table of owners, and what they share.
 
-use heapdiff_diff::OwnerSummary;
 use heapdiff_model::owners::{OwnedClass, OwnersReport};
 use heapdiff_units::{Size, counted, grouped, percent};
 
@@ -50,13 +49,10 @@ pub(crate) fn build(report: &Viewed<OwnersReport, OwnersView>, doc: &mut Documen
         cells
     };
     doc.gap();
-    let mut owners = report.owners.clone();
-    OwnerSummary::limit(&mut owners, report.more.rows);
+    let owners = report.more.owners.iter();
     doc.table(
         &columns("owner"),
-        owners
-            .iter()
-            .map(|o| row(&o.bytes, &o.objects, o.owner.clone())),
+        owners.map(|o| row(&o.bytes, &o.objects, o.owner.clone())),
     );
     if !report.shared.is_empty() {
         doc.gap();
@@ -145,6 +141,7 @@ mod tests {
         }
         .into();
         report.more.rows = 20;
+        report.more.owners = report.owners.clone();
         let text = tests::text(&Report::Owners(Box::new(report)));
         for line in [
             "2.4 KiB of 3.9 KiB have one owner (by package), 1.5 KiB are shared",
