@@ -17,7 +17,7 @@ use super::opened::open_after;
 use crate::args::input;
 use crate::failure::{Failure, Result};
 use crate::gates::GrowthLimit;
-use crate::job::{Setup, Task};
+use crate::job::{Formats, Setup, Task, text_and_json};
 
 /// Maximum number of owners, and of groups of owners that share memory, in text.
 const ROWS: usize = 20;
@@ -28,6 +28,7 @@ const HELP: &str = "\
 Examples:
   heapdiff owners app.hprof                        # packages, or class loaders if there are several
   heapdiff owners monday.hprof friday.hprof --by jar
+  heapdiff owners app.hprof -o owners.html
   heapdiff owners app.hprof --field com.acme.Session.tenant
   heapdiff owners 1.hprof 2.hprof --fail-on-growth 'com.acme.shop=10MiB'
 
@@ -151,7 +152,15 @@ impl Owners {
     }
 }
 
+fn formats(format: Format) -> bool {
+    text_and_json(format) || format == Format::Html
+}
+
 impl Task for Owners {
+    fn formats() -> Formats {
+        formats
+    }
+
     fn check(&self, _: &Setup, _: Format) -> Result<()> {
         if !self.gates.is_empty() && self.dumps.len() < 2 {
             let message = "--fail-on-growth needs two dumps";

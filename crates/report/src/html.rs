@@ -7,6 +7,8 @@
 
 mod flame;
 mod heap;
+mod owners;
+mod section;
 mod sentences;
 mod stacks;
 
@@ -31,6 +33,7 @@ use crate::text::{more_classes, taken};
 use crate::view::DiffReport;
 
 pub(crate) use heap::render as render_heap;
+pub(crate) use owners::render as render_owners;
 use sentences::Sentences;
 pub use stacks::{StackPage, render_stacks};
 

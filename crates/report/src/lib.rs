@@ -55,8 +55,8 @@ pub use stacks::{Live, Names, StackLine, Stacks};
 pub use style::{Painted, Style};
 pub use times::{span, utc};
 pub use view::{
-    DiffReport, DiffView, DumpReport, FlameView, HeapView, OwnersView, RecordingView, SitesView,
-    SizeofView, TraceTopView, View, Viewed, WasteView,
+    DiffReport, DiffView, DumpReport, FlameView, HeapView, OwnersReportView, OwnersView,
+    RecordingView, SitesView, SizeofView, TraceTopView, View, Viewed, WasteView,
 };
 
 /// The warning of a report whose gates could not be checked.

@@ -38,6 +38,7 @@ pub fn render(
             Report::Allocated(report) => allocated(format, report, out),
             Report::Flame(report) => flame(format, report, out),
             Report::Recording(report) => recording(format, report, out),
+            Report::Owners(report) if format == Format::Html => html::render_owners(report, out),
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "this report cannot be written in this format",

@@ -2,10 +2,11 @@
 
 use heapdiff_diff::HeapReport;
 use heapdiff_diff::sentence::Waste;
-use heapdiff_units::grouped;
+use heapdiff_model::owners::{OwnerRow, OwnersReport};
+use heapdiff_units::{Size, grouped, percent};
 
 use crate::document::Column::{Cut, Figure, Name, Text, Word};
-use crate::document::Table;
+use crate::document::{Column, Table};
 use crate::{kept, size};
 
 /// Maximum number of rows of the thread table and of the waste table, unless the user requests all rows.
@@ -50,6 +51,91 @@ pub(crate) fn waste(heap: &HeapReport, limit: usize) -> Table {
     Table::new(&columns, rows).titled("Wasted memory")
 }
 
+/// What three owners or more share.
+const SEVERAL: &str = "three owners or more";
+
+/// Returns a table of owners.
+pub(crate) fn owners(report: &OwnersReport, rows: &[OwnerRow]) -> Table {
+    let title = match report.by {
+        "package" => "Memory by package",
+        "jar" => "Memory by jar",
+        "loader" => "Memory by class loader",
+        "thread" => "Memory by thread",
+        "bean" => "Memory by bean",
+        _ => "Memory by the value of a field",
+    };
+    let row = |row: &OwnerRow| owner_cells(report, &row.bytes, &row.objects, row.owner.clone());
+    Table::new(&owner_columns(report, "owner"), rows.iter().map(row)).titled(title)
+}
+
+/// Returns a table of at most `limit` groups of owners that share memory.
+pub(crate) fn shared_by(report: &OwnersReport, limit: usize) -> Table {
+    let rows = report.shared.iter().take(limit).map(|row| {
+        let name = match row.owners.is_empty() {
+            true => SEVERAL.to_owned(),
+            false => row.owners.join(" and "),
+        };
+        owner_cells(report, &row.bytes, &row.objects, name)
+    });
+    Table::new(&owner_columns(report, "shared by"), rows).titled("Shared memory")
+}
+
+/// Returns a table of the largest classes of each owner in the last dump.
+pub(crate) fn classes_of_owners(report: &OwnersReport) -> Table {
+    let columns = [
+        ("bytes", Figure),
+        ("objects", Figure),
+        ("class", Name),
+        ("owner", Name),
+    ];
+    let rows = report.owners.iter().flat_map(|owner| {
+        owner.classes.iter().map(|class| {
+            vec![
+                grouped(class.bytes),
+                grouped(class.objects),
+                class.class.clone(),
+                owner.owner.clone(),
+            ]
+        })
+    });
+    Table::new(&columns, rows).titled("Largest classes of each owner")
+}
+
+/// Returns the sentence that begins a report on owners, with its figure apart.
+pub(crate) fn owners_sentence(report: &OwnersReport) -> [String; 2] {
+    let heap = reachable(report);
+    let shared = last(&report.shared_bytes);
+    let rest = format!(
+        " of {} have one owner, {} are shared",
+        Size(heap),
+        Size(shared)
+    );
+    [Size(heap.saturating_sub(shared)).to_string(), rest]
+}
+
+fn reachable(report: &OwnersReport) -> u64 {
+    let last = report.snapshots.last();
+    last.and_then(|dump| dump.reachable_bytes).unwrap_or(0)
+}
+
+fn owner_columns(report: &OwnersReport, name: &'static str) -> Vec<(&'static str, Column)> {
+    let mut columns = vec![("bytes", Figure)];
+    columns.extend((report.snapshots.len() > 1).then_some(("change", Figure)));
+    columns.extend([("of heap", Figure), ("objects", Figure), (name, Name)]);
+    columns
+}
+
+fn owner_cells(report: &OwnersReport, bytes: &[u64], objects: &[u64], name: String) -> Vec<String> {
+    let mut cells = vec![grouped(last(bytes))];
+    cells.extend((report.snapshots.len() > 1).then(|| change(bytes)));
+    cells.extend([
+        percent(last(bytes), reachable(report)),
+        grouped(last(objects)),
+        name,
+    ]);
+    cells
+}
+
 /// Returns a table of at most `limit` classes. If `is_exact` is true, figures are exact bytes; otherwise they are
 /// rounded sizes.
 pub(crate) fn classes(heap: &HeapReport, limit: usize, is_exact: bool) -> Table {
@@ -74,4 +160,20 @@ pub(crate) fn classes(heap: &HeapReport, limit: usize, is_exact: bool) -> Table 
         ]
     });
     Table::new(&columns, rows).titled("Classes, by shallow size")
+}
+
+/// Returns the last figure minus the first, with a sign unless it is 0.
+pub(crate) fn change(figures: &[u64]) -> String {
+    let (first, last) = (figures.first().copied(), figures.last().copied());
+    let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
+    let sign = match last.cmp(&first) {
+        std::cmp::Ordering::Less => "-",
+        std::cmp::Ordering::Equal => "",
+        std::cmp::Ordering::Greater => "+",
+    };
+    format!("{sign}{}", grouped(last.abs_diff(first)))
+}
+
+pub(crate) fn last(figures: &[u64]) -> u64 {
+    figures.last().copied().unwrap_or(0)
 }

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use heapdiff_diff::{Allocated, Gates, through};
 use heapdiff_model::diff::{Report, Suspect};
 use heapdiff_model::heap::HeapReport;
-use heapdiff_model::owners::OwnerRow;
+use heapdiff_model::owners::{OwnerRow, OwnersReport};
 use regex::Regex;
 use serde::{Serialize, Serializer};
 
@@ -182,6 +182,9 @@ pub struct SizeofView {
     /// For the classes that are not listed: their number, their objects, and their bytes.
     pub more_classes: (u64, u64, u64),
 }
+
+/// A report on owners with the options of its output.
+pub type OwnersReportView = Viewed<OwnersReport, OwnersView>;
 
 /// The parts of a report on owners that are not in its JSON.
 #[derive(Debug, Default)]

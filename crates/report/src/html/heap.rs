@@ -5,12 +5,13 @@
 
 use std::io::{self, Write};
 
+use super::section::Section;
 use super::sentences::{evidence, figures, path_of};
 use super::{
     CLASS_BYTES, CLASSES, FOLDING, STYLE, base, class_bytes, first, json, layout_of, left_out,
     policy, text, wrapped,
 };
-use crate::document::{Column, Table, unlisted_count};
+use crate::document::unlisted_count;
 use crate::tables;
 use crate::view::DumpReport;
 use crate::{kept, series};
@@ -50,61 +51,6 @@ struct Embedded<'a> {
     classes: &'a [HeapClass],
     /// Number of classes, listed or not.
     all_classes: usize,
-}
-
-/// A table on the page.
-struct Section {
-    id: &'static str,
-    /// The name in the navigation.
-    name: &'static str,
-    title: &'static str,
-    /// The headings of the columns. For columns of text, the flag is true.
-    headings: Vec<(String, bool)>,
-    rows: Vec<Vec<Cell>>,
-}
-
-/// A cell: its text, and the tags around it.
-struct Cell {
-    open: String,
-    text: String,
-    close: String,
-}
-
-impl Section {
-    fn new(id: &'static str, name: &'static str, table: Table) -> Self {
-        let is_text = |kind: Column| kind != Column::Figure;
-        // The first cell of a row is its heading if its column contains text.
-        let subject = table.columns.iter().position(|c| is_text(c.1));
-        let cell = |(at, text): (usize, &String)| {
-            let kind = table.columns[at].1;
-            let (open, close) = match kind {
-                Column::Figure | Column::Word => ("", ""),
-                Column::Name => ("<code class=\"name\">", "</code>"),
-                Column::Text | Column::Cut(_) => ("<bdi>", "</bdi>"),
-            };
-            let (start, end) = match kind {
-                Column::Figure => ("<td>", "</td>"),
-                _ if Some(at) == subject => ("<th scope=\"row\" class=\"text\">", "</th>"),
-                _ => ("<td class=\"text\">", "</td>"),
-            };
-            Cell {
-                open: format!("{start}{open}"),
-                text: self::text(text),
-                close: format!("{close}{end}"),
-            }
-        };
-        let rows = table.rows.iter();
-        let headings = table.columns.iter();
-        Self {
-            id,
-            name,
-            title: table.title,
-            headings: headings.map(|c| (c.0.to_string(), is_text(c.1))).collect(),
-            rows: rows
-                .map(|row| row.iter().enumerate().map(cell).collect())
-                .collect(),
-        }
-    }
 }
 
 /// Writes the page.

@@ -6,7 +6,7 @@ mod diff;
 mod export;
 mod heap;
 mod histo;
-mod owners;
+pub(crate) mod owners;
 mod path;
 mod paths;
 mod print;

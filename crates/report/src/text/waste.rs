@@ -9,6 +9,7 @@ use super::snapshot;
 use crate::document::Column::{Figure, Name};
 use crate::document::{Column, Document, bold};
 use crate::printable::{printable, shorten_middle};
+use crate::tables::{change, last};
 use crate::view::{Viewed, WasteView};
 
 /// Maximum number of columns for a string.
@@ -61,22 +62,6 @@ fn is_worth_a_list(row: &WasteRow, all: u64) -> bool {
     let last = last(&row.bytes_to_win);
     let most = last.max(last.abs_diff(first));
     most > 0 && most.saturating_mul(100) >= all
-}
-
-/// Returns the last figure minus the first, with a sign unless it is 0.
-pub(super) fn change(figures: &[u64]) -> String {
-    let (first, last) = (figures.first().copied(), figures.last().copied());
-    let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
-    let sign = match last.cmp(&first) {
-        std::cmp::Ordering::Less => "-",
-        std::cmp::Ordering::Equal => "",
-        std::cmp::Ordering::Greater => "+",
-    };
-    format!("{sign}{}", grouped(last.abs_diff(first)))
-}
-
-pub(super) fn last(figures: &[u64]) -> u64 {
-    figures.last().copied().unwrap_or(0)
 }
 
 /// Returns the columns of a table, in this order: the savings, the change of the savings (only if there are several
