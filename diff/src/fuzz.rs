@@ -1,9 +1,11 @@
 //! The functions that the fuzz target for diffs and its smoke test run.
 
+use hprof::dominators::Node;
 use hprof::{Options, Silent, Snapshot, Source};
 
 use crate::evidence::context::Last;
-use crate::{Comparison, Filter, Report, Summary};
+use crate::samples::AgentObjects;
+use crate::{Comparison, Filter, OwnerKind, OwnerSummary, Report, Summary};
 
 /// The first bytes of every dump.
 const MAGIC: &[u8] = b"JAVA PROFILE";
@@ -24,6 +26,32 @@ pub fn diff(bytes: &[u8]) {
         assert_eq!(there.delta.objects, -back.delta.objects);
         assert_eq!(there.delta.shallow_bytes, -back.delta.shallow_bytes);
         assert_eq!(there.classes.len(), back.classes.len());
+    }
+    owners(before);
+}
+
+/// Checks that each reachable byte has one owner or one group of owners.
+fn owners(bytes: &[u8]) {
+    let source = Source::from_bytes(bytes.to_vec());
+    let Ok(snapshot) = Snapshot::of(source, &Options::default(), &Silent) else {
+        return;
+    };
+    let own = AgentObjects::find(&snapshot);
+    let reachable = snapshot.tree().retained_bytes(Node::ROOT) - own.reachable(&snapshot).bytes;
+    let field = OwnerKind::Field("java.lang.Thread".to_owned(), "name".to_owned());
+    for kind in [
+        OwnerKind::Package(None),
+        OwnerKind::Loader,
+        OwnerKind::Jar,
+        OwnerKind::Thread,
+        OwnerKind::Bean,
+        field,
+    ] {
+        if let Ok(summary) = OwnerSummary::new(&snapshot, &own, &kind, &Silent) {
+            let (owners, _, shared) = OwnerSummary::compared(&[summary]);
+            let owned: u64 = owners.iter().map(|row| row.bytes[0]).sum();
+            assert_eq!(owned + shared[0], reachable, "{kind:?}");
+        }
     }
 }
 

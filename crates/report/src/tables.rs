@@ -7,6 +7,8 @@ use heapdiff_units::{Size, grouped, percent};
 
 use crate::document::Column::{Cut, Figure, Name, Text, Word};
 use crate::document::{Column, Table};
+use crate::printable::printable;
+use crate::report::growth;
 use crate::{kept, size};
 
 /// Maximum number of rows of the thread table and of the waste table, unless the user requests all rows.
@@ -101,16 +103,30 @@ pub(crate) fn classes_of_owners(report: &OwnersReport) -> Table {
     Table::new(&columns, rows).titled("Largest classes of each owner")
 }
 
-/// Returns the sentence that begins a report on owners, with its figure apart.
+/// Returns the sentence that begins a report on owners, with its most important part apart.
 pub(crate) fn owners_sentence(report: &OwnersReport) -> [String; 2] {
     let heap = reachable(report);
     let shared = last(&report.shared_bytes);
+    let owned = Size(heap.saturating_sub(shared)).to_string();
     let rest = format!(
         " of {} have one owner, {} are shared",
         Size(heap),
         Size(shared)
     );
-    [Size(heap.saturating_sub(shared)).to_string(), rest]
+    if report.snapshots.len() < 2 {
+        return [owned, rest];
+    }
+    let named = report.owners.iter().filter(|row| row.kind != "other");
+    let most = named.max_by_key(|row| growth(&row.bytes));
+    let grown = most.map(|row| (&row.owner, growth(&row.bytes)));
+    let headline = match grown.filter(|(_, bytes)| *bytes > 0) {
+        Some((owner, bytes)) => format!("{owner} grew by {}", Size(bytes.unsigned_abs())),
+        None => "no owner grew".to_owned(),
+    };
+    [
+        printable(&headline).into_owned(),
+        format!("; {owned}{rest}"),
+    ]
 }
 
 fn reachable(report: &OwnersReport) -> u64 {

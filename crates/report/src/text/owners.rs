@@ -89,7 +89,7 @@ pub(crate) mod tests {
     fn owners_and_shared_memory_are_printed_with_their_change() {
         let text = tests::text(&Report::Owners(Box::new(report())));
         for line in [
-            "2.4 KiB of 3.9 KiB have one owner, 1.5 KiB are shared",
+            "com.acme grew by 1000 B; 2.4 KiB of 3.9 KiB have one owner, 1.5 KiB are shared",
             "2,500  +1,000    62.5%       20  com.acme",
             "1,500       0    37.5%        3  three owners or more",
             "com.acme: 2.0 KiB byte[] (1 object)",
