@@ -1,12 +1,13 @@
 //! `heapdiff paths`: shows the paths from GC roots to objects.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
 use heapdiff_report::{Report, Viewed};
-use hprof::answers::{Merge, PathNode, PathOptions, Selector};
-use hprof::{ObjectIndex, Progress, Snapshot};
+use hprof::answers::{Merge, PathNode, PathOptions, Selector, Via};
+use hprof::records::Class;
+use hprof::{ClassIndex, ObjectIndex, Progress, Snapshot};
 
 use super::describe::totals;
 use super::dump_info;
@@ -20,7 +21,8 @@ const LINES: usize = 30;
 const EXAMPLES: &str = "\
 Examples:
   heapdiff paths app.hprof com.acme.Session        # why Session objects are not freed
-  heapdiff paths app.hprof /Order$/ --refs strong  # paths of strong references only\n\n";
+  heapdiff paths app.hprof /Order$/ --refs strong  # paths of strong references only
+  heapdiff paths app.hprof com.acme.Session --exclude com.acme.Registry.sessions\n\n";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES.to_owned() + SELECTOR_HELP)]
@@ -30,6 +32,9 @@ pub(crate) struct Paths {
     pub(crate) dump: PathBuf,
     /// Objects to analyze (see SELECTOR below)
     pub(crate) selector: Selector,
+    /// Find paths without this field (CLASS.FIELD) or without objects of this class; may be repeated
+    #[arg(long, value_name = "FIELD|CLASS")]
+    pub(crate) exclude: Vec<String>,
 }
 
 impl Task for Paths {
@@ -40,7 +45,10 @@ impl Task for Paths {
         let objects = &selection.objects;
         let mut options = PathOptions::default();
         options.follow = setup.analysis.refs;
-        options.except = selection.hidden();
+        let excluded = Excluded::find(&snapshot, &self.dump, &self.exclude)?;
+        let hidden_objects = [selection.hidden(), &excluded.objects].concat();
+        options.except = &hidden_objects;
+        options.without = &excluded.fields;
         let paths = snapshot
             .paths(objects, &options, &meter)
             .map_err(|e| Failure::input(&self.dump, &e))?;
@@ -52,6 +60,7 @@ impl Task for Paths {
             schema: PathsReport::SCHEMA,
             snapshot: dump_info::of(&snapshot, &selection.own),
             selector: self.selector.to_string(),
+            excluded: self.exclude.clone(),
             selected: totals(&snapshot, objects),
             without_path: paths.missing().len() as u64,
             tree: tree
@@ -71,6 +80,60 @@ impl Task for Paths {
             more: (),
         })])
     }
+}
+
+/// What `--exclude` leaves out.
+#[derive(Default)]
+struct Excluded {
+    objects: Vec<ObjectIndex>,
+    fields: Vec<Via>,
+}
+
+impl Excluded {
+    fn find(snapshot: &Snapshot, dump: &Path, names: &[String]) -> Result<Self> {
+        let mut all = Self::default();
+        for name in names {
+            let classes = snapshot.classes().by_name(name);
+            let fields = fields_named(snapshot, name);
+            if classes.is_empty() && fields.is_empty() {
+                let message = format!("{}: no class or field is named {name}", dump.display());
+                return Err(Failure::usage(message).with_hint(
+                    "--exclude needs a name such as com.acme.Cache or com.acme.Cache.entries",
+                ));
+            }
+            let is_own = |c: ClassIndex| {
+                classes
+                    .iter()
+                    .any(|of| snapshot.classes().is_subclass(c, *of))
+            };
+            let all_classes = snapshot.classes().iter().map(|(index, _)| index);
+            let own: Vec<ClassIndex> = all_classes.filter(|c| is_own(*c)).collect();
+            all.objects.extend(snapshot.instances(&own));
+            all.fields.extend(fields);
+        }
+        Ok(all)
+    }
+}
+
+/// Returns the fields with a name such as `com.acme.Cache.entries`. The field may be declared by a superclass.
+fn fields_named(snapshot: &Snapshot, name: &str) -> Vec<Via> {
+    let Some((class, field)) = name.rsplit_once('.') else {
+        return Vec::new();
+    };
+    let classes = snapshot.classes();
+    let mut found = Vec::new();
+    for class in classes.by_name(class) {
+        for declaring in classes.chain(*class) {
+            let Class {
+                fields, statics, ..
+            } = &classes[declaring];
+            let own = fields.iter().position(|f| &*f.name == field);
+            found.extend(own.map(|at| Via::Field(declaring, at as u16)));
+            let own = statics.iter().position(|f| &*f.name == field);
+            found.extend(own.map(|at| Via::Static(declaring, at as u16)));
+        }
+    }
+    found
 }
 
 /// Chooses how paths are merged. If a single object is selected, its path is shown object by object, unless the path is

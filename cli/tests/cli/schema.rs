@@ -176,6 +176,8 @@ fn top_matches_its_schema() {
 fn paths_matches_its_schema() {
     for selector in ["java.lang.String", "class java.lang.Thread", "/./", "/Ref/"] {
         assert_matches_schema("paths", &["paths", BEFORE, selector]);
+        let without = ["paths", BEFORE, selector, "--exclude", "java.util.HashMap"];
+        assert_matches_schema("paths", &without);
         assert_matches_schema("paths", &["paths", "cut.hprof", selector, "--refs", "all"]);
     }
 }

@@ -16,6 +16,10 @@ pub struct PathsReport {
     pub snapshot: SnapshotInfo,
     /// The selector that the user gave.
     pub selector: String,
+    /// The classes and fields through which no path leads (--exclude).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1))]
+    pub excluded: Vec<String>,
     /// Totals of all objects that the selector selects.
     pub selected: SelectedTotals,
     /// Number of selected objects without a path: unreachable objects, and objects held only by references that

@@ -272,7 +272,15 @@ impl Asked for Paths {
     fn job(self, setup: &Setup) -> Result<Job> {
         let dump = file(self.dump)?;
         let selector = selector(&self.selector)?;
-        job(setup, paths::Paths { dump, selector }, self.top)
+        job(
+            setup,
+            paths::Paths {
+                dump,
+                selector,
+                exclude: Vec::new(),
+            },
+            self.top,
+        )
     }
 }
 

@@ -5,6 +5,7 @@ use heapdiff_units::{Size, counted, grouped};
 
 use super::snapshot;
 use crate::document::{Document, Span, Tone, WIDTH};
+use crate::printable::printable;
 use crate::view::Viewed;
 
 /// Width of the number of selected objects, in columns.
@@ -20,6 +21,10 @@ pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
         objects = counted(report.selected.objects, "object"),
         bytes = Size(report.selected.shallow_bytes)
     ));
+    if !report.excluded.is_empty() {
+        let excluded = report.excluded.join(", ");
+        doc.line(format!("without {}", printable(&excluded)));
+    }
     if report.without_path > 0 {
         let few = counted(report.without_path, "object");
         let verb = if report.without_path == 1 {
@@ -27,8 +32,13 @@ pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
         } else {
             "have"
         };
-        let why = snapshot::unheld_phrase(&report.view);
-        doc.line(format!("{few} {verb} no path: {why}"));
+        doc.line(match report.excluded.is_empty() {
+            true => {
+                let why = snapshot::unheld_phrase(&report.view);
+                format!("{few} {verb} no path: {why}")
+            }
+            false => format!("{few} {verb} no other path"),
+        });
     }
     doc.gap();
     if report.tree.is_empty() && report.hidden.lines == 0 {

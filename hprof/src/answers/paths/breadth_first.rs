@@ -1,5 +1,6 @@
 //! Finds shortest paths by a breadth-first search of the whole heap graph.
 
+use crate::answers::paths::cut::Cut;
 use crate::answers::paths::forest::{PathForest, Searched, Statics};
 use crate::bytes::array::Array;
 use crate::bytes::mem;
@@ -16,6 +17,7 @@ use crate::snapshot::Snapshot;
 pub(super) struct WholeGraph<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) except: Bits,
+    pub(super) cut: Cut,
     pub(super) graph: &'a HeapGraph,
     pub(super) referents: Referents,
     pub(super) follow: Refs,
@@ -158,11 +160,17 @@ impl WholeGraph<'_> {
         }
         let object = search.queue[at];
         let referent = self.referents.of(object);
+        // The targets of fields that are ignored. Another reference to the same target counts.
+        let mut cut: Vec<u32> = self.cut.of(object).iter().map(|cut| cut.1).collect();
+        let mut is_cut = |target| {
+            let at = cut.iter().position(|&other| other == target);
+            at.map(|at| cut.swap_remove(at)).is_some()
+        };
         if statics && self.snapshot.is_application_class(object) {
             let class = &self.snapshot.classes()[ClassIndex(object)];
             for field in class.statics.iter().filter(|f| f.kind == Kind::Object) {
                 let target = self.snapshot.find(ObjectId(field.value));
-                if let Some(target) = target {
+                if let Some(target) = target.filter(|target| !is_cut(target.0)) {
                     search.visit(target.0, object + OFFSET);
                 }
             }
@@ -181,7 +189,9 @@ impl WholeGraph<'_> {
                     skip = NONE;
                     continue;
                 }
-                search.visit(target, object + OFFSET);
+                if !is_cut(target) {
+                    search.visit(target, object + OFFSET);
+                }
             }
         }
         if let Some((target, kind)) = referent

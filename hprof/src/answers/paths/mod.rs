@@ -7,6 +7,7 @@
 
 pub(crate) mod bidirectional;
 mod breadth_first;
+mod cut;
 pub(crate) mod forest;
 pub(crate) mod merged;
 mod seeds;
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 use crate::answers::objects::reference::Via;
 use crate::answers::paths::bidirectional::Bidirectional;
 use crate::answers::paths::breadth_first::{Referents, WholeGraph};
+use crate::answers::paths::cut::Cut;
 use crate::answers::paths::forest::{PathForest, Searched, Statics, Step};
 use crate::error::Result;
 use crate::graph::bits::Bits;
@@ -38,6 +40,8 @@ pub struct PathOptions<'a> {
     pub from_statics: bool,
     /// Objects to ignore, as if they were not in the dump. No path leads to them or through them.
     pub except: &'a [ObjectIndex],
+    /// Fields to ignore, as if they were null in all objects: [`Via::Field`] and [`Via::Static`].
+    pub without: &'a [Via],
 }
 
 impl Default for PathOptions<'_> {
@@ -46,6 +50,7 @@ impl Default for PathOptions<'_> {
             follow: Refs::Strong,
             from_statics: true,
             except: &[],
+            without: &[],
         }
     }
 }
@@ -164,11 +169,13 @@ impl Snapshot {
             .iter()
             .filter(known)
             .for_each(|o| except.set(o.0));
-        if let Some(mut ends) = Bidirectional::new(self, options.follow, &except) {
+        if options.without.is_empty()
+            && let Some(mut ends) = Bidirectional::new(self, options.follow, &except)
+        {
             progress.phase("searching for paths", 0);
             let search =
                 |targets: &[ObjectIndex], statics: Statics<'_>| Ok(ends.search(targets, statics));
-            if let Some(paths) = self.paths_by(&targets, options.from_statics, search)? {
+            if let Some(paths) = self.paths_by(&targets, options, search)? {
                 return Ok(paths);
             }
         }
@@ -180,10 +187,14 @@ impl Snapshot {
             progress.phase("reading reference objects", 0);
             self.referents()
         };
-        weak.retain(|&(source, ..)| !except.has(source));
+        let cut = Cut::new(self, options.without);
+        weak.retain(|&(source, target, _)| {
+            !except.has(source) && !cut.of(source).contains(&(source, target))
+        });
         let whole = WholeGraph {
             snapshot: self,
             except,
+            cut,
             graph: &graph,
             referents: Referents::new(weak, graph.object_count()),
             follow: options.follow,
@@ -193,7 +204,7 @@ impl Snapshot {
         let search = |targets: &[ObjectIndex], statics: Statics<'_>| {
             whole.search(targets, statics).map(Some)
         };
-        let paths = self.paths_by(&targets, options.from_statics, search)?;
+        let paths = self.paths_by(&targets, options, search)?;
         // A search of the whole graph always has a result, so this default is never used.
         Ok(paths.unwrap_or_else(|| Paths {
             near: PathForest::default(),
@@ -207,12 +218,12 @@ impl Snapshot {
     fn paths_by(
         &self,
         targets: &[ObjectIndex],
-        from_statics: bool,
+        options: &PathOptions<'_>,
         mut search: impl FnMut(&[ObjectIndex], Statics<'_>) -> Result<Option<Searched>>,
     ) -> Result<Option<Paths>> {
         let (near_targets, full_targets): (Vec<_>, Vec<_>) = targets
             .iter()
-            .partition(|&&t| from_statics && !self.is_class_like(t));
+            .partition(|&&t| options.from_statics && !self.is_class_like(t));
         let mut weak_classes = BTreeSet::new();
         let (mut near, mut full, missing) = loop {
             let statics = Some(&weak_classes);
@@ -240,8 +251,8 @@ impl Snapshot {
                 break (near, full, missing.collect::<Vec<_>>());
             }
         };
-        self.label(&mut near);
-        self.label(&mut full);
+        self.label(&mut near, options.without);
+        self.label(&mut full, options.without);
         Ok(Some(Paths {
             near,
             full,
@@ -267,7 +278,7 @@ impl Snapshot {
 
     /// Finds, for each object of `forest`, the reference from its parent in `forest`, which is the previous object on
     /// the path.
-    fn label(&self, forest: &mut PathForest) {
+    fn label(&self, forest: &mut PathForest, without: &[Via]) {
         const CHUNK: usize = 1 << 18;
         forest.vias = vec![(Via::ClassPart, Reference::No); forest.objects.len()];
         // References, sorted by source. Each element has the source, the target, and the index of the target in
@@ -293,8 +304,9 @@ impl Snapshot {
                     let Ok(at) = edges.binary_search_by_key(&target, |e| e.1) else {
                         return;
                     };
-                    if !std::mem::replace(&mut found[at], true) {
-                        forest.vias[edges[at].2 as usize] = self.via(source, way);
+                    let via = self.via(source, way);
+                    if !without.contains(&via.0) && !std::mem::replace(&mut found[at], true) {
+                        forest.vias[edges[at].2 as usize] = via;
                         left -= 1;
                     }
                 };
