@@ -6,7 +6,7 @@ use heapdiff_sites::attach::KEYS;
 pub(super) fn agent_help(examples: &str) -> String {
     let mut text = format!("{examples}\n\nAgent options:\n");
     for (key, meaning) in KEYS {
-        text += &format!("  {key:<15} {meaning}\n");
+        text += &format!("  {key:<11} {meaning}\n");
     }
     text + FILTER_HELP + AGENT_HELP
 }

@@ -56,8 +56,8 @@ pub(crate) struct Owners {
     /// Field whose values are the owners, such as a tenant
     #[arg(long, alias = "owner-field", value_name = "CLASS.FIELD")]
     field: Option<Field>,
-    /// Exit with 1 if this owner grew by at least this much: 10MiB, or 10% of the first heap;
-    /// `*` is every owner; may be repeated
+    /// Exit with 1 if this owner (`*`: any) grew by at least this much: 10MiB, or 10% of the first
+    /// heap; may be repeated
     #[arg(long = "fail-on-growth", value_name = "OWNER=SIZE|PERCENT")]
     gates: Vec<OwnerGate>,
 }

@@ -38,6 +38,8 @@ pub(crate) fn prepare(folder: &Path) {
     fs::write(folder.join("bad.collapsed"), "a;b 7\na;b c\n").expect("a written file");
     let bytes = unpacked(&testdata().join("before.hprof.gz"));
     fs::write(folder.join("cut.hprof"), &bytes[..3_000_000]).expect("a written file");
+    let piped = [hprof::bytes::piped::MARK, &bytes[..3_000_000]].concat();
+    fs::write(folder.join("piped.hprof"), piped).expect("a written file");
     leave_segments(folder, &bytes);
     fs::write(folder.join("empty.hprof"), "").expect("a written file");
     fs::write(folder.join("letter.txt"), "Dear heap,").expect("a written file");

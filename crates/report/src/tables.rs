@@ -73,9 +73,10 @@ pub(crate) fn owners(report: &OwnersReport, rows: &[OwnerRow]) -> Table {
 /// Returns a table of at most `limit` groups of owners that share memory.
 pub(crate) fn shared_by(report: &OwnersReport, limit: usize) -> Table {
     let rows = report.shared.iter().take(limit).map(|row| {
-        let name = match row.owners.is_empty() {
-            true => SEVERAL.to_owned(),
-            false => row.owners.join(" and "),
+        let name = if row.owners.is_empty() {
+            SEVERAL.to_owned()
+        } else {
+            row.owners.join(" and ")
         };
         owner_cells(report, &row.bytes, &row.objects, name)
     });

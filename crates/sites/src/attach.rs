@@ -238,7 +238,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "guard-disk",
-        "maximum size of the guard's dumps; old ones go first [default: twice the heap]",
+        "maximum size of the guard's dumps; the oldest goes first [default: twice the heap]",
     ),
     (
         "guard-pipe",

@@ -246,10 +246,10 @@ fn by_thread(snapshot: &Snapshot) -> Found {
 /// Returns the name of a thread with `*` in place of a number at its end.
 pub(super) fn pool(thread: &str) -> String {
     let stem = thread.trim_end_matches(|c: char| c.is_ascii_digit());
-    match stem.len() == thread.len() || stem.is_empty() {
-        true => thread.to_owned(),
-        false => format!("{stem}*"),
+    if stem.len() == thread.len() || stem.is_empty() {
+        return thread.to_owned();
     }
+    format!("{stem}*")
 }
 
 /// A class of a CDI container that stores a bean in its field `instance`.

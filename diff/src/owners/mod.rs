@@ -212,7 +212,7 @@ fn parts(
 ) -> HashMap<Belongs, Part> {
     let mut totals: HashMap<(Belongs, Option<ClassIndex>), (u64, u64)> = HashMap::new();
     for object in (0..snapshot.object_count() as u32).map(ObjectIndex) {
-        if let Some(belongs) = owned.of(object)
+        if let Some(belongs) = owned.belongs(object)
             && !agent_objects.contains(object)
         {
             let (class, bytes) = snapshot.class_and_size(object);

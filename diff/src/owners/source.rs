@@ -80,9 +80,10 @@ pub(super) fn last_part(path: &str) -> &str {
     let end = path.trim_end_matches(['!', '/']);
     let start = end.rfind('/').map_or(0, |at| at + 1);
     // The path of a jar inside of another jar ends with `!/`, and that of a folder with `/`.
-    match path.ends_with("!/") {
-        true => &end[start..],
-        false => &path[start..],
+    if path.ends_with("!/") {
+        &end[start..]
+    } else {
+        &path[start..]
     }
 }
 

@@ -477,6 +477,7 @@ pub(super) fn flaw() -> Vec<Flaw> {
     };
     vec![
         Flaw::CompressedTwice,
+        Flaw::IncompleteTransfer,
         Flaw::AfterGzip { bytes: AT, at: AT },
         Flaw::DamagedGzip { reason: name() },
         Flaw::LaterHeap { at: AT, own: 1 },

@@ -95,7 +95,7 @@ impl Snapshot {
 impl Owned {
     /// Returns to whom an object belongs; `None` if it is unreachable.
     #[must_use]
-    pub fn of(&self, object: ObjectIndex) -> Option<Belongs> {
+    pub fn belongs(&self, object: ObjectIndex) -> Option<Belongs> {
         let label = *self.labels.get(object.index())?;
         (label != UNREACHED).then(|| self.sets.belongs(label & !FIXED))
     }
@@ -337,7 +337,7 @@ mod tests {
                     [a, b] => Some(Belongs::Two(a, b)),
                     _ => Some(Belongs::Several),
                 };
-                prop_assert_eq!(owned.of(ObjectIndex(object)), belongs, "object {}", object);
+                prop_assert_eq!(owned.belongs(ObjectIndex(object)), belongs, "object {}", object);
             }
         }
     }

@@ -83,6 +83,7 @@ mod tests {
             "three owners or more",
             "+1,000",
             "byte[]",
+            "Largest classes of each owner",
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }

@@ -97,4 +97,17 @@ pub(crate) mod tests {
             assert!(text.contains(line), "{line}: {text}");
         }
     }
+    #[test]
+    fn each_kind_of_owners_has_a_title() {
+        for (by, title) in [
+            ("package", "Memory by package"),
+            ("bean", "Memory by bean"),
+            ("field", "Memory by the value of a field"),
+        ] {
+            let mut report = report();
+            report.data.by = by;
+            let text = tests::text(&Report::Owners(Box::new(report)));
+            assert!(text.contains(title), "{title}: {text}");
+        }
+    }
 }

@@ -32,12 +32,11 @@ pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
         } else {
             "have"
         };
-        doc.line(match report.excluded.is_empty() {
-            true => {
-                let why = snapshot::unheld_phrase(&report.view);
-                format!("{few} {verb} no path: {why}")
-            }
-            false => format!("{few} {verb} no other path"),
+        doc.line(if report.excluded.is_empty() {
+            let why = snapshot::unheld_phrase(&report.view);
+            format!("{few} {verb} no path: {why}")
+        } else {
+            format!("{few} {verb} no other path")
         });
     }
     doc.gap();

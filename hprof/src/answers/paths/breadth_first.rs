@@ -161,7 +161,12 @@ impl WholeGraph<'_> {
         let object = search.queue[at];
         let referent = self.referents.of(object);
         // The targets of fields that are ignored. Another reference to the same target counts.
-        let mut cut: Vec<u32> = self.cut.of(object).iter().map(|cut| cut.1).collect();
+        let mut cut: Vec<u32> = self
+            .cut
+            .references(object)
+            .iter()
+            .map(|cut| cut.1)
+            .collect();
         let mut is_cut = |target| {
             let at = cut.iter().position(|&other| other == target);
             at.map(|at| cut.swap_remove(at)).is_some()

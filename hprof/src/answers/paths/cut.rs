@@ -40,7 +40,7 @@ impl Cut {
 
     /// Returns the ignored references of an object.
     #[inline(always)]
-    pub(super) fn of(&self, source: u32) -> &[(u32, u32)] {
+    pub(super) fn references(&self, source: u32) -> &[(u32, u32)] {
         if !self.sources.has(source) {
             return &[];
         }

@@ -189,7 +189,7 @@ impl Snapshot {
         };
         let cut = Cut::new(self, options.without);
         weak.retain(|&(source, target, _)| {
-            !except.has(source) && !cut.of(source).contains(&(source, target))
+            !except.has(source) && !cut.references(source).contains(&(source, target))
         });
         let whole = WholeGraph {
             snapshot: self,
