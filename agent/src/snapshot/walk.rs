@@ -20,8 +20,8 @@
 //! child sleeps, the child is not in a callback, and all objects that were seen have been visited. The parent then
 //! sends a signal to the child. The signal handler writes the end of the dump.
 //!
-//! A child whose dump outlives the JVM ([`Completion`]) gets a signal when the JVM ends. From then on a timer interrupts it,
-//! and it checks the same conditions itself. Instead of the kernel's state, it uses the number of times that it has gone
+//! A child whose dump outlives the JVM ([`Completion`]) gets a signal when the JVM ends. From then on a timer
+//! interrupts it, and it checks the same conditions itself. Instead of the kernel's state, it uses the number of times that it has gone
 //! to sleep: an idle child sleeps again after each interruption.
 
 mod signals;

@@ -195,23 +195,15 @@ fn check_gates(job: &Job, report: &Report) -> Exit {
     let (undecided, outcomes) = match report {
         Report::Diff(diff) => {
             let hint = "add --allow-partial to check the gates anyway";
-            (
-                diff.unchecked_gates_reason().map(|why| (why, hint)),
-                &diff.more.outcomes,
-            )
+            let why = diff.unchecked_gates_reason();
+            (why.map(|why| (why.to_owned(), hint)), &diff.more.outcomes)
         }
-        Report::TraceTop(top) => {
-            let undecided = top.more.undecided.as_ref();
-            (
-                undecided.map(|(why, hint)| (&**why, *hint)),
-                &top.more.outcomes,
-            )
-        }
-        Report::Owners(owners) => (None, &owners.more.outcomes),
+        Report::TraceTop(top) => (top.more.undecided.clone(), &top.more.outcomes),
+        Report::Owners(owners) => (owners.more.undecided.clone(), &owners.more.outcomes),
         _ => return Exit::Done,
     };
     if let Some((why, hint)) = undecided {
-        messages::print_undecided_gates(why, hint);
+        messages::print_undecided_gates(&why, hint);
         return Exit::Input;
     }
     let outcomes = outcomes.iter();

@@ -51,7 +51,8 @@ pub(crate) struct Owners {
     by: Option<By>,
     /// Number of parts of package names, such as 3 for com.acme.shop [default: as many as give at
     /// most 40 owners]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "field")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     parts: Option<u32>,
     /// Field whose values are the owners, such as a tenant
     #[arg(long, alias = "owner-field", value_name = "CLASS.FIELD")]
@@ -127,6 +128,22 @@ impl Owners {
         }
     }
 
+    /// Returns the reason why the gates cannot be checked, and what to do.
+    fn undecided(&self, report: &OwnersReport) -> Option<(String, &'static str)> {
+        if let Some(dump) = report.snapshots.iter().find(|dump| dump.partial)
+            && !self.gates.is_empty()
+        {
+            let why = format!("{} is damaged, so its figures are too low", dump.path);
+            return Some((why, "use complete dumps"));
+        }
+        let is_known = |gate: &&OwnerGate| {
+            gate.owner == "*" || report.owners.iter().any(|row| row.owner == gate.owner)
+        };
+        let unknown = self.gates.iter().find(|gate| !is_known(gate))?;
+        let why = format!("no owner is named {}", unknown.owner);
+        Some((why, "use a name that the report shows"))
+    }
+
     /// Returns each gate with the reason if it failed.
     fn outcomes(&self, report: &OwnersReport) -> Vec<Gate> {
         let first = report.snapshots.first().and_then(|s| s.reachable_bytes);
@@ -134,7 +151,7 @@ impl Owners {
             let limit = gate.limit.bytes(first.unwrap_or(0));
             let name = format!("--fail-on-growth {}={}", gate.owner, Size(limit));
             let grown = report.owners.iter().find_map(|row| {
-                let is_meant = gate.owner == row.owner || gate.owner == "*" && row.kind != "other";
+                let is_meant = gate.owner == row.owner || gate.owner == "*";
                 let growth = row.bytes.last()?.saturating_sub(*row.bytes.first()?);
                 (is_meant && growth >= limit).then_some((&row.owner, growth))
             });
@@ -196,13 +213,14 @@ impl Task for Owners {
             shared_bytes,
             shared,
         };
-        let outcomes = self.outcomes(&report);
+        let (undecided, outcomes) = (self.undecided(&report), self.outcomes(&report));
         let rows = setup.top.unwrap_or(ROWS);
         let mut more = OwnersView {
             owners: report.owners.clone(),
             rows,
             groups: report.shared.len() as u64,
             outcomes,
+            undecided,
         };
         OwnerSummary::limit(&mut more.owners, rows);
         let rows = setup.top.unwrap_or(JSON_ROWS);

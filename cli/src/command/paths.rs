@@ -82,7 +82,7 @@ impl Task for Paths {
     }
 }
 
-/// What `--exclude` leaves out.
+/// The objects and fields that `--exclude` names.
 #[derive(Default)]
 struct Excluded {
     objects: Vec<ObjectIndex>,

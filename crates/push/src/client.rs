@@ -50,6 +50,13 @@ pub(crate) struct Client {
     headers: Vec<Header>,
 }
 
+impl std::fmt::Debug for Client {
+    /// Headers may be secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
 impl Client {
     /// Creates a client for the server with this URL.
     pub(crate) fn new(

@@ -24,21 +24,12 @@ enum Interface {
 }
 
 /// A server, or a path on it, that accepts profiles.
+#[derive(Debug)]
 pub struct Endpoint {
     client: Client,
     /// The URL without the interface's path.
     base: String,
     interface: Interface,
-}
-
-impl std::fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Endpoint");
-        shown
-            .field("base", &self.base)
-            .field("interface", &self.interface);
-        shown.finish_non_exhaustive()
-    }
 }
 
 impl Endpoint {

@@ -53,7 +53,7 @@ pub(crate) fn waste(heap: &HeapReport, limit: usize) -> Table {
     Table::new(&columns, rows).titled("Wasted memory")
 }
 
-/// What three owners or more share.
+/// The name of a group of three owners or more.
 const SEVERAL: &str = "three owners or more";
 
 /// Returns a table of owners.

@@ -197,6 +197,8 @@ pub struct OwnersView {
     pub groups: u64,
     /// The requested gates, each with the reason if it failed.
     pub outcomes: Vec<Gate>,
+    /// The reason why a gate could not be checked, and what to do.
+    pub undecided: Option<(String, &'static str)>,
 }
 
 /// The parts of wasted memory that the report does not list.

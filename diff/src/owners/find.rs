@@ -34,13 +34,12 @@ pub(super) fn owners(snapshot: &Snapshot, kind: &OwnerKind) -> Result<Found, Own
     let none = |what: &str| Err(OwnerError::None(what.to_owned()));
     let found = match kind {
         OwnerKind::Auto => {
-            let loaders: BTreeSet<ObjectId> = loaded_classes(snapshot)
-                .map(|(_, class)| class.loader)
-                .collect();
-            let system = loaders_of(snapshot, &SYSTEM);
-            match loaders.difference(&system).count() {
-                0 | 1 => by_package(snapshot, None),
-                _ => by_loader(snapshot),
+            let classes = loaded_classes(snapshot);
+            let used: BTreeSet<ObjectId> = classes.map(|(_, class)| class.loader).collect();
+            if used.difference(&loaders(snapshot, &SYSTEM)).count() > 1 {
+                by_loader(snapshot)
+            } else {
+                by_package(snapshot, None)
             }
         }
         OwnerKind::Package(parts) => by_package(snapshot, *parts),
@@ -124,12 +123,12 @@ impl Builder {
     }
 }
 
-/// The JDK's loaders of its own classes: since JDK 9, and of JDK 8.
+/// The JDK's class loader of its own modules: since JDK 9, and in JDK 8.
 const PLATFORM: [&str; 2] = [
     "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
     "sun.misc.Launcher$ExtClassLoader",
 ];
-/// The JDK's loaders of the classes on the class path.
+/// The JDK's class loader of the class path: since JDK 9, and in JDK 8.
 const SYSTEM: [&str; 2] = [
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "sun.misc.Launcher$AppClassLoader",
@@ -137,20 +136,20 @@ const SYSTEM: [&str; 2] = [
 
 /// Returns all classes that are not classes of the JDK.
 fn loaded_classes(snapshot: &Snapshot) -> impl Iterator<Item = (ClassIndex, &Class)> {
-    let platform = loaders_of(snapshot, &PLATFORM);
+    let platform = loaders(snapshot, &PLATFORM);
     let classes = snapshot.classes().iter();
     classes.filter(move |(index, class)| {
         !is_runtime(snapshot, *index) && !platform.contains(&class.loader)
     })
 }
 
-/// Returns the ids of all instances of these classes.
-fn loaders_of(snapshot: &Snapshot, classes: &[&str]) -> BTreeSet<ObjectId> {
-    let found = classes
-        .iter()
-        .flat_map(|class| instances_of(snapshot, class));
-    let found: Vec<ObjectIndex> = found.collect();
-    snapshot.ids(&found).into_iter().flatten().collect()
+/// Returns the ids of the class loaders whose class has one of these names.
+fn loaders(snapshot: &Snapshot, names: &[&str]) -> BTreeSet<ObjectId> {
+    let classes = snapshot.classes().iter();
+    let mut loaders: BTreeSet<ObjectId> = classes.map(|(_, class)| class.loader).collect();
+    let name = |id| Some(&*snapshot.class(snapshot.find(id)?)?.name);
+    loaders.retain(|id| name(*id).is_some_and(|name| names.contains(&name)));
+    loaders
 }
 
 /// Instances of frameworks' classes serve the application, so only their class objects have an owner.
@@ -358,7 +357,7 @@ pub(super) fn instances_of(snapshot: &Snapshot, class: &str) -> Vec<ObjectIndex>
     snapshot.instances(&classes)
 }
 
-/// Returns the objects to which a field of each object refers.
+/// Returns the object in a field, for each object.
 pub(super) fn objects(
     snapshot: &Snapshot,
     objects: &[ObjectIndex],
@@ -368,7 +367,7 @@ pub(super) fn objects(
     values.map(|value| value?[0]?.object()).collect()
 }
 
-/// Returns the texts of the strings to which a field of each object refers.
+/// Returns the text of a string field, for each object.
 pub(super) fn strings(
     snapshot: &Snapshot,
     from: &[ObjectIndex],

@@ -12,8 +12,7 @@ use super::*;
 
 const PLUGINS: usize = 20;
 
-/// A heap with 20 plugins. Each has a class loader with a name, a class in a package of its own, and an instance that
-/// refers to an array.
+/// A heap with 20 plugins. Each plugin has a named class loader, a package with one class, and an instance of this class.
 struct Heap {
     heap: HeapBuilder,
     plugins: Vec<Obj>,

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use super::{CHILD, code_of, end};
 
-/// What the child does at the end of a dump that outlives the JVM.
+/// The child's last step for a dump that outlives the JVM.
 #[derive(Clone, Debug)]
 pub(crate) enum Completion {
-    /// It gives the file the name of a complete dump.
+    /// The child gives the file the name of a complete dump.
     Rename { part: CString, last: CString },
     /// Nothing: a pipe ends with its last byte.
     Pipe,
@@ -36,12 +36,13 @@ impl Completion {
         let Self::Rename { part, last } = self else {
             return end::DONE;
         };
+        let (part, last) = (part.as_ptr(), last.as_ptr());
         // SAFETY: these are system calls with an open file and NUL-terminated names.
-        let is_done =
-            unsafe { libc::fsync(file) == 0 && libc::rename(part.as_ptr(), last.as_ptr()) == 0 };
-        match is_done {
-            true => end::DONE,
-            false => code_of(&std::io::Error::last_os_error()),
+        let is_done = unsafe { libc::fsync(file) == 0 && libc::rename(part, last) == 0 };
+        if is_done {
+            end::DONE
+        } else {
+            code_of(&std::io::Error::last_os_error())
         }
     }
 }
