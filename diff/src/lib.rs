@@ -128,7 +128,7 @@ pub use heapdiff_model::heap::{
 };
 pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use outlook::set_heap_limit;
-pub use owners::{JVM, OwnerError, OwnerKind, OwnerSummary};
+pub use owners::{JVM, OwnerError, OwnerKind, OwnerSummary, loaders_of_namesakes};
 pub use redaction::redaction_rules;
 pub use summary::{SavedRecording, Summary};
 

@@ -1,11 +1,13 @@
 //! `heapdiff paths`: shows the paths from GC roots to objects.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
+use heapdiff_diff::loaders_of_namesakes;
+use heapdiff_model::paths::{Alternatives, CutLine, Hidden, PathLine, PathsReport};
 use heapdiff_report::{Report, Viewed};
-use hprof::answers::{Merge, PathNode, PathOptions, Selector, Via};
+use hprof::answers::{DisjointPaths, Merge, PathNode, PathOptions, PathTree, Selector, Via};
 use hprof::records::Class;
 use hprof::{ClassIndex, ObjectIndex, Progress, Snapshot};
 
@@ -22,7 +24,8 @@ const EXAMPLES: &str = "\
 Examples:
   heapdiff paths app.hprof com.acme.Session        # why Session objects are not freed
   heapdiff paths app.hprof /Order$/ --refs strong  # paths of strong references only
-  heapdiff paths app.hprof com.acme.Session --exclude com.acme.Registry.sessions\n\n";
+  heapdiff paths app.hprof com.acme.Session --exclude com.acme.Registry.sessions
+  heapdiff paths app.hprof 0xfacab0b8 --alternatives 3\n\n";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES.to_owned() + SELECTOR_HELP)]
@@ -35,6 +38,9 @@ pub(crate) struct Paths {
     /// Find paths without this field (CLASS.FIELD) or without objects of this class; may be repeated
     #[arg(long, value_name = "FIELD|CLASS")]
     pub(crate) exclude: Vec<String>,
+    /// Show up to N paths without a common reference, and the references whose removal frees the objects
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=50))]
+    pub(crate) alternatives: Option<u8>,
 }
 
 impl Task for Paths {
@@ -54,8 +60,13 @@ impl Task for Paths {
             .map_err(|e| Failure::input(&self.dump, &e))?;
         let limit = setup.top.unwrap_or(LINES);
         let tree = paths.merged(&snapshot, merge(&snapshot, &paths, objects, limit), limit);
-        let first: Vec<ObjectIndex> = tree.nodes.iter().map(|n| n.object).collect();
-        let ids = snapshot.ids(&first);
+        let alternatives = self.alternatives.map(|wanted| {
+            // One more path shows whether there are more than the user asked for.
+            snapshot
+                .disjoint_paths(objects, &options, usize::from(wanted) + 1, &meter)
+                .map(|found| alternatives(&snapshot, &found, usize::from(wanted), limit))
+                .map_err(|e| Failure::input(&self.dump, &e))
+        });
         let report = PathsReport {
             schema: PathsReport::SCHEMA,
             snapshot: dump_info::of(&snapshot, &selection.own),
@@ -63,16 +74,9 @@ impl Task for Paths {
             excluded: self.exclude.clone(),
             selected: totals(&snapshot, objects),
             without_path: paths.missing().len() as u64,
-            tree: tree
-                .nodes
-                .iter()
-                .zip(ids)
-                .map(|(node, id)| {
-                    let id = id.unwrap_or_default().to_string();
-                    line(&snapshot, node, (node.objects == 1).then_some(id))
-                })
-                .collect(),
+            tree: lines(&snapshot, &tree),
             hidden: hidden(tree.hidden),
+            alternatives: alternatives.transpose()?,
         };
         Ok(vec![Report::Paths(Viewed {
             data: report,
@@ -155,6 +159,54 @@ fn merge(
     }
 }
 
+fn lines(snapshot: &Snapshot, tree: &PathTree) -> Vec<PathLine> {
+    let first: Vec<ObjectIndex> = tree.nodes.iter().map(|n| n.object).collect();
+    let ids = snapshot.ids(&first);
+    let class = |object| snapshot.represents(object).or(snapshot.class_of(object));
+    let classes: BTreeSet<ClassIndex> = first.iter().filter_map(|&o| class(o)).collect();
+    let loaders = loaders_of_namesakes(snapshot, &classes);
+    let lines = tree.nodes.iter().zip(ids).map(|(node, id)| {
+        let id = id.unwrap_or_default().to_string();
+        PathLine {
+            loader: class(node.object).and_then(|class| loaders.get(&class).cloned()),
+            ..line(snapshot, node, (node.objects == 1).then_some(id))
+        }
+    });
+    lines.collect()
+}
+
+fn alternatives(
+    snapshot: &Snapshot,
+    found: &DisjointPaths,
+    wanted: usize,
+    limit: usize,
+) -> Alternatives {
+    let shown = found.paths.len().min(wanted);
+    let tree = found.tree(snapshot, wanted, limit.max(LINES));
+    let ids = |object: ObjectIndex| {
+        let id = snapshot.ids(&[object]).pop().flatten();
+        id.unwrap_or_default().to_string()
+    };
+    let cut = found.cut.as_ref().map(|cut| {
+        let lines = cut.iter().map(|reference| CutLine {
+            class: snapshot.name(reference.source),
+            id: ids(reference.source),
+            via: snapshot.via_name(reference.via),
+            to_class: snapshot.name(reference.target),
+            to_id: ids(reference.target),
+        });
+        lines.collect()
+    });
+    Alternatives {
+        count: shown as u64,
+        more: found.paths.len() > wanted,
+        tree: lines(snapshot, &tree),
+        hidden: hidden(tree.hidden),
+        cut,
+        held_by_roots: found.held_by_roots,
+    }
+}
+
 fn line(snapshot: &Snapshot, node: &PathNode, id: Option<String>) -> PathLine {
     PathLine {
         depth: node.depth,
@@ -162,6 +214,7 @@ fn line(snapshot: &Snapshot, node: &PathNode, id: Option<String>) -> PathLine {
         via: node.via.map(|via| snapshot.via_name(via)),
         strength: node.strength.strength(),
         class: snapshot.name(node.object),
+        loader: None,
         id,
         objects: node.objects,
         folded: node.folded,

@@ -89,6 +89,7 @@ fn plugins_have_their_private_and_shared_bytes() {
                 .sum();
             owners + report["shared_bytes"][at].as_u64().expect("bytes")
         };
+        each_plugin_has_its_own_path(before);
         let two = report(&[before, after]);
         for at in [0, 1] {
             let reachable = two["snapshots"][at]["reachable_bytes"].as_u64();
@@ -112,4 +113,20 @@ fn plugins_have_their_private_and_shared_bytes() {
             assert_eq!(done.stderr.contains(&message), fails, "{done:?}");
         }
     }
+}
+
+/// All classes of plugins have the same name. Only the names of their loaders differ.
+fn each_plugin_has_its_own_path(dump: &str) {
+    let args = ["paths", dump, "Plugin", "--format", "json"];
+    let report: Value =
+        serde_json::from_str(&run(Path::new("/"), &args).well().stdout).expect("JSON");
+    let lines = report["tree"].as_array().expect("lines").iter();
+    let mut loaders: Vec<&str> = lines
+        .filter(|line| line["class"] == "Plugin")
+        .map(|line| line["loader"].as_str().expect("a loader"))
+        .collect();
+    loaders.sort_unstable();
+    loaders.dedup();
+    assert_eq!(loaders.len(), 20, "{report}");
+    assert!(loaders.contains(&"plugin-20 (URLClassLoader)"));
 }

@@ -32,6 +32,46 @@ pub struct PathsReport {
     pub tree: Vec<PathLine>,
     /// Lines of depth 0 that are left out because of the limit, together with the lines below them.
     pub hidden: Hidden,
+    /// The result of --alternatives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Alternatives")]
+    pub alternatives: Option<Alternatives>,
+}
+
+/// Paths without a common reference, and the references that all paths share.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Alternatives {
+    /// Number of paths. No two of them have a common reference. Each leads to one of the selected objects.
+    pub count: u64,
+    /// True if there are more such paths than the user asked for.
+    pub more: bool,
+    /// The paths, in the form of `tree`. The shortest path comes first.
+    pub tree: Vec<PathLine>,
+    /// Lines of depth 0 that are left out because of the limit, together with the lines below them.
+    pub hidden: Hidden,
+    /// A smallest set of references whose removal frees the selected objects. Null if each such set has more than three
+    /// references. Objects that GC roots hold directly are not freed. Empty if no other object has a path.
+    pub cut: Option<Vec<CutLine>>,
+    /// Number of selected objects that GC roots hold directly.
+    pub held_by_roots: u64,
+}
+
+/// A reference to remove.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct CutLine {
+    /// Class of the object that has the reference, in the form `com.acme.Foo`, or `class com.acme.Foo` for a class
+    /// object.
+    pub class: String,
+    /// Id of this object.
+    #[schemars(extend("pattern" = ID))]
+    pub id: String,
+    /// The reference, as in `via` of a path.
+    pub via: String,
+    /// Class of the object that it refers to.
+    pub to_class: String,
+    /// Id of the object that it refers to.
+    #[schemars(extend("pattern" = ID))]
+    pub to_id: String,
 }
 
 /// Objects on the paths that are reached by the same references.
@@ -52,6 +92,10 @@ pub struct PathLine {
     pub strength: &'static str,
     /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: String,
+    /// Name of the class loader. Only if several classes have this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub loader: Option<String>,
     /// Id of the object if the line is a single object; null otherwise.
     #[schemars(extend("pattern" = ID))]
     pub id: Option<String>,

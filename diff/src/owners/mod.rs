@@ -14,6 +14,7 @@ use hprof::answers::{Anchors, Belongs, Owned, Owner};
 use hprof::{ClassIndex, ObjectIndex, Progress, Snapshot};
 
 pub use self::find::OwnerError;
+pub use self::source::loaders_of_namesakes;
 use crate::names::stable;
 use crate::samples::AgentObjects;
 

@@ -37,6 +37,30 @@ pub(super) fn loader_names(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<
     names
 }
 
+/// Returns the name of the class loader of each class whose name several classes have. The names tell these classes
+/// apart in a report.
+#[must_use]
+pub fn loaders_of_namesakes(
+    snapshot: &Snapshot,
+    classes: &BTreeSet<ClassIndex>,
+) -> BTreeMap<ClassIndex, String> {
+    let all = snapshot.classes();
+    let has_namesake = |class: &ClassIndex| all.by_name(&all[*class].name).len() > 1;
+    let (ambiguous, loaders): (Vec<ClassIndex>, Vec<ObjectIndex>) = classes
+        .iter()
+        .copied()
+        .filter(has_namesake)
+        .filter_map(|class| Some((class, snapshot.find(all[class].loader)?)))
+        .unzip();
+    let mut distinct = loaders.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let names = loader_names(snapshot, &distinct);
+    let name = |loader| distinct.binary_search(loader).map_or("", |at| &names[at]);
+    let loaders = loaders.iter().map(|loader| name(loader).to_owned());
+    ambiguous.into_iter().zip(loaders).collect()
+}
+
 /// Returns the name of the web application of each class loader of Tomcat.
 fn tomcat_contexts(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<Option<String>> {
     let follow = |from: &[Option<ObjectIndex>], field: &str| {

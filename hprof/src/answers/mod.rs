@@ -64,6 +64,7 @@ pub use objects::select_error::SelectError;
 pub use objects::selector::{ParseSelectorError, Selected, Selector};
 pub use objects::thread_locals::ThreadLocalValue;
 pub use owners::{Anchors, Belongs, Owned, Owner};
+pub use paths::disjoint::{CutReference, DisjointPaths, MAX_CUT};
 pub use paths::forest::Step;
 pub use paths::merged::{Merge, PathNode, PathTree};
 pub use paths::{Path, PathOptions, Paths};

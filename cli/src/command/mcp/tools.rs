@@ -266,6 +266,9 @@ struct Paths {
     #[serde(default = "rows::<12>", deserialize_with = "bounded_rows")]
     #[schemars(range(min = 1, max = ROWS))]
     top: usize,
+    /// Fields (com.acme.Cache.entries) or classes to avoid
+    #[serde(default)]
+    exclude: Vec<String>,
 }
 
 impl Asked for Paths {
@@ -277,7 +280,8 @@ impl Asked for Paths {
             paths::Paths {
                 dump,
                 selector,
-                exclude: Vec::new(),
+                exclude: self.exclude,
+                alternatives: None,
             },
             self.top,
         )

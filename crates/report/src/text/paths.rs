@@ -1,6 +1,6 @@
 //! Prints paths as a tree. The indent grows only at a branch.
 
-use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
+use heapdiff_model::paths::{Alternatives, Hidden, PathLine, PathsReport};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::snapshot;
@@ -43,15 +43,22 @@ pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
     if report.tree.is_empty() && report.hidden.lines == 0 {
         return;
     }
+    tree(&report.tree, report.hidden, doc);
+    if let Some(found) = &report.alternatives {
+        alternatives(found, report.selected.objects, doc);
+    }
+}
+
+fn tree(lines: &[PathLine], hidden: Hidden, doc: &mut Document) {
     doc.note(format!("{:>NUMBER$}  path", "objects"));
     let mut above: Vec<Above> = Vec::new();
-    for (i, line) in report.tree.iter().enumerate() {
+    for (i, line) in lines.iter().enumerate() {
         while above.len() > line.depth as usize {
             close(&mut above, doc);
         }
         let level = above.last().map_or(0, |a| a.level_below);
         self::line(line, level, doc);
-        let below = report.tree[i + 1..]
+        let below = lines[i + 1..]
             .iter()
             .take_while(|next| next.depth > line.depth)
             .filter(|next| next.depth == line.depth + 1);
@@ -64,7 +71,51 @@ pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
     while !above.is_empty() {
         close(&mut above, doc);
     }
-    more(report.hidden, 0, doc);
+    more(hidden, 0, doc);
+}
+
+fn alternatives(found: &Alternatives, selected: u64, doc: &mut Document) {
+    doc.gap();
+    if found.held_by_roots > 0 {
+        let directly = counted(found.held_by_roots, "object");
+        doc.line(format!("GC roots hold {directly} directly"));
+    }
+    let paths = counted(found.count, "path");
+    match (found.count, found.more) {
+        (0, _) => return,
+        (1, false) => doc.line("all paths have a common reference".to_owned()),
+        (_, more) => {
+            let more = if more {
+                "there are more"
+            } else {
+                "there are no more"
+            };
+            doc.line(format!("{paths} without a common reference ({more}):"));
+            doc.gap();
+            tree(&found.tree, found.hidden, doc);
+            doc.gap();
+        }
+    }
+    let freed = match selected - found.held_by_roots {
+        _ if found.held_by_roots > 0 => "the other objects",
+        1 => "the object",
+        _ => "the objects",
+    };
+    let Some(cut) = &found.cut else {
+        doc.line(format!(
+            "at least four references must be removed to free {freed}"
+        ));
+        return;
+    };
+    doc.line(match cut.len() {
+        1 => format!("remove this reference to free {freed}:"),
+        count => format!("remove these {count} references to free {freed}:"),
+    });
+    for line in cut {
+        let field = field(&line.via);
+        let source = format!("  {} @ {} {field}", line.class, line.id);
+        doc.line(format!("{source} = {} @ {}", line.to_class, line.to_id));
+    }
 }
 
 /// A written line of the tree. Some of the lines below it are not written yet.
@@ -94,6 +145,9 @@ fn line(line: &PathLine, level: usize, doc: &mut Document) {
     match &line.id {
         Some(id) => text += &format!(" @ {id}"),
         None => text += &format!(" x {}", grouped(line.objects)),
+    }
+    if let Some(loader) = &line.loader {
+        text += &format!(" (loader: {loader})");
     }
     if line.folded {
         text += " (a chain of these objects)";
@@ -172,6 +226,41 @@ mod tests {
         assert!(!of(0, 2).contains("reachable only through"));
         assert!(of(0, 2).contains("  and 2 more lines (--top N shows more)\n"));
         assert!(!of(2, 0).contains("--top N shows more"));
+    }
+
+    #[test]
+    fn alternatives_report_roots_and_large_cuts() {
+        let text = |found: Alternatives| {
+            tests::text(&Report::Paths(
+                PathsReport {
+                    snapshot: tests::snapshot(),
+                    selected: SelectedTotals {
+                        objects: 9,
+                        shallow_bytes: 900,
+                    },
+                    alternatives: Some(found),
+                    tree: vec![PathLine::default()],
+                    ..PathsReport::default()
+                }
+                .into(),
+            ))
+        };
+        let large = text(Alternatives {
+            count: 2,
+            more: true,
+            held_by_roots: 1,
+            ..Alternatives::default()
+        });
+        assert!(large.contains("GC roots hold 1 object directly\n"));
+        assert!(large.contains("2 paths without a common reference (there are more):\n"));
+        let end = "at least four references must be removed to free the other objects\n";
+        assert!(large.contains(end));
+        let rooted = text(Alternatives {
+            held_by_roots: 9,
+            cut: Some(Vec::new()),
+            ..Alternatives::default()
+        });
+        assert!(rooted.ends_with("GC roots hold 9 objects directly\n"));
     }
 
     #[test]

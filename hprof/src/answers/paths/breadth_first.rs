@@ -120,12 +120,7 @@ impl WholeGraph<'_> {
         }
         // Weaker references are followed only in the search that starts at the GC roots. So strong paths always come
         // first.
-        let levels: u8 = match self.follow {
-            _ if statics.is_some() => 0,
-            Refs::Strong => 0,
-            Refs::Soft => 2,
-            Refs::All => 4,
-        };
+        let levels = if statics.is_some() { 0 } else { self.weakest() };
         let mut head = 0;
         for level in 0..=levels {
             if level > 0 {
@@ -159,6 +154,21 @@ impl WholeGraph<'_> {
             mem::prefetch(&graph.targets, graph.offsets[soon as usize] as usize);
         }
         let object = search.queue[at];
+        self.each_target(object, level, statics, |target| {
+            search.visit(target, object + OFFSET);
+        });
+    }
+
+    /// Calls `visit` with the target of each followed reference of an object, once for each reference. With `statics`,
+    /// application classes have only their static fields.
+    #[inline(always)]
+    pub(super) fn each_target(
+        &self,
+        object: u32,
+        level: u8,
+        statics: bool,
+        mut visit: impl FnMut(u32),
+    ) {
         let referent = self.referents.of(object);
         // The targets of fields that are ignored. Another reference to the same target counts.
         let mut cut: Vec<u32> = self
@@ -176,7 +186,7 @@ impl WholeGraph<'_> {
             for field in class.statics.iter().filter(|f| f.kind == Kind::Object) {
                 let target = self.snapshot.find(ObjectId(field.value));
                 if let Some(target) = target.filter(|target| !is_cut(target.0)) {
-                    search.visit(target.0, object + OFFSET);
+                    visit(target.0);
                 }
             }
         } else {
@@ -186,7 +196,7 @@ impl WholeGraph<'_> {
                 (Refs::All, Some((target, _))) => target,
                 _ => NONE,
             };
-            for &target in graph.row(object) {
+            for &target in self.graph.row(object) {
                 if target == NONE {
                     continue;
                 }
@@ -195,14 +205,23 @@ impl WholeGraph<'_> {
                     continue;
                 }
                 if !is_cut(target) {
-                    search.visit(target, object + OFFSET);
+                    visit(target);
                 }
             }
         }
         if let Some((target, kind)) = referent
             && weakness(kind) <= level
         {
-            search.visit(target, object + OFFSET);
+            visit(target);
+        }
+    }
+
+    /// Returns the weakness of the weakest references that a search follows.
+    pub(super) const fn weakest(&self) -> u8 {
+        match self.follow {
+            Refs::Strong => 0,
+            Refs::Soft => 2,
+            Refs::All => 4,
         }
     }
 }

@@ -8,6 +8,8 @@
 pub(crate) mod bidirectional;
 mod breadth_first;
 mod cut;
+pub(crate) mod disjoint;
+mod flow;
 pub(crate) mod forest;
 pub(crate) mod merged;
 mod seeds;
@@ -21,6 +23,7 @@ use crate::answers::paths::cut::Cut;
 use crate::answers::paths::forest::{PathForest, Searched, Statics, Step};
 use crate::error::Result;
 use crate::graph::bits::Bits;
+use crate::graph::heap_graph::HeapGraph;
 use crate::ids::{NONE, ObjectIndex};
 use crate::options::Refs;
 use crate::progress::Progress;
@@ -152,23 +155,8 @@ impl Snapshot {
         options: &PathOptions<'_>,
         progress: &dyn Progress,
     ) -> Result<Paths> {
-        let mut targets: Vec<ObjectIndex> = targets
-            .iter()
-            .copied()
-            .filter(|t| u64::from(t.0) < self.object_count())
-            .collect();
-        targets.sort_unstable();
-        targets.dedup();
-        let mut except = Bits::new(match options.except {
-            [] => 0,
-            _ => self.object_count() as usize,
-        });
-        let known = |o: &&ObjectIndex| u64::from(o.0) < self.object_count();
-        options
-            .except
-            .iter()
-            .filter(known)
-            .for_each(|o| except.set(o.0));
+        let targets = self.existing(targets);
+        let except = self.ignored(options);
         if options.without.is_empty()
             && let Some(mut ends) = Bidirectional::new(self, options.follow, &except)
         {
@@ -180,25 +168,7 @@ impl Snapshot {
             }
         }
         let graph = self.graph(progress)?;
-        progress.check_cancelled()?;
-        let mut weak = if options.follow == Refs::Strong && self.options.refs != Refs::All {
-            Vec::new()
-        } else {
-            progress.phase("reading reference objects", 0);
-            self.referents()
-        };
-        let cut = Cut::new(self, options.without);
-        weak.retain(|&(source, target, _)| {
-            !except.has(source) && !cut.references(source).contains(&(source, target))
-        });
-        let whole = WholeGraph {
-            snapshot: self,
-            except,
-            cut,
-            graph: &graph,
-            referents: Referents::new(weak, graph.object_count()),
-            follow: options.follow,
-        };
+        let whole = self.whole_graph(&graph, except, options, progress)?;
         progress.check_cancelled()?;
         progress.phase("searching for paths", 0);
         let search = |targets: &[ObjectIndex], statics: Statics<'_>| {
@@ -212,6 +182,54 @@ impl Snapshot {
             asked: Vec::new(),
             missing: Vec::new(),
         }))
+    }
+
+    /// Returns the objects that exist, sorted, each once.
+    fn existing(&self, objects: &[ObjectIndex]) -> Vec<ObjectIndex> {
+        let known = |o: &ObjectIndex| u64::from(o.0) < self.object_count();
+        let mut existing: Vec<ObjectIndex> = objects.iter().copied().filter(known).collect();
+        existing.sort_unstable();
+        existing.dedup();
+        existing
+    }
+
+    fn ignored(&self, options: &PathOptions<'_>) -> Bits {
+        let mut except = Bits::new(match options.except {
+            [] => 0,
+            _ => self.object_count() as usize,
+        });
+        let existing = self.existing(options.except);
+        existing.iter().for_each(|o| except.set(o.0));
+        except
+    }
+
+    /// Returns the graph without the objects and fields that `options` ignores.
+    fn whole_graph<'a>(
+        &'a self,
+        graph: &'a HeapGraph,
+        except: Bits,
+        options: &PathOptions<'_>,
+        progress: &dyn Progress,
+    ) -> Result<WholeGraph<'a>> {
+        progress.check_cancelled()?;
+        let mut weak = if options.follow == Refs::Strong && self.options.refs != Refs::All {
+            Vec::new()
+        } else {
+            progress.phase("reading reference objects", 0);
+            self.referents()
+        };
+        let cut = Cut::new(self, options.without);
+        weak.retain(|&(source, target, _)| {
+            !except.has(source) && !cut.references(source).contains(&(source, target))
+        });
+        Ok(WholeGraph {
+            snapshot: self,
+            except,
+            cut,
+            graph,
+            referents: Referents::new(weak, graph.object_count()),
+            follow: options.follow,
+        })
     }
 
     /// Builds paths from the results of `search`. Returns `None` if the search gives up.
@@ -301,11 +319,15 @@ impl Snapshot {
                 let mut found = vec![false; edges.len()];
                 let mut left = edges.len();
                 let mut see = |target: u32, way| {
-                    let Ok(at) = edges.binary_search_by_key(&target, |e| e.1) else {
+                    // Several paths may use different references from one object to another.
+                    let first = edges.partition_point(|e| e.1 < target);
+                    let same = edges[first..].partition_point(|e| e.1 == target);
+                    let Some(at) = (first..first + same).find(|&at| !found[at]) else {
                         return;
                     };
                     let via = self.via(source, way);
-                    if !without.contains(&via.0) && !std::mem::replace(&mut found[at], true) {
+                    if !without.contains(&via.0) {
+                        found[at] = true;
                         forest.vias[edges[at].2 as usize] = via;
                         left -= 1;
                     }
