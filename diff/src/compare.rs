@@ -150,6 +150,7 @@ impl<'a> Comparison<'a> {
             snapshots,
             classes: self.classes(filter),
             suspects,
+            owners: None,
             recordings: Vec::new(),
             left_out: Vec::new(),
         };

@@ -48,9 +48,9 @@ fn owners(bytes: &[u8]) {
         field,
     ] {
         if let Ok(summary) = OwnerSummary::new(&snapshot, &own, &kind, &Silent) {
-            let (owners, _, shared) = OwnerSummary::compared(&[summary]);
-            let owned: u64 = owners.iter().map(|row| row.bytes[0]).sum();
-            assert_eq!(owned + shared[0], reachable, "{kind:?}");
+            let figures = OwnerSummary::compared(&[summary]);
+            let owned: u64 = figures.owners.iter().map(|row| row.bytes[0]).sum();
+            assert_eq!(owned + figures.shared_bytes[0], reachable, "{kind:?}");
         }
     }
 }

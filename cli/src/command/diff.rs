@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heapdiff_diff::sentence::SITES_LEFT_OUT;
 use heapdiff_diff::{
-    self as heaps, Allocated, ClassGrowth, Comparison, Filter, Gates, SnapshotInfo, StackSource,
-    Summary, set_heap_limit,
+    self as heaps, Allocated, ClassGrowth, Comparison, Filter, Gates, OwnerSummary, SnapshotInfo,
+    StackSource, Summary, set_heap_limit,
 };
 use heapdiff_report::collapsed::Columns;
 use heapdiff_report::{DiffReport, DiffView, Format, Report, View, growth};
@@ -20,6 +20,7 @@ use super::again::Again;
 use super::growth::{Question, each, formats};
 use super::heap::Heap;
 use super::opened::{open_after, open_called};
+use super::owners::{JSON_ROWS, Wanted};
 use super::query::{command, is_statement};
 use super::{history, side_by_side, summarize};
 use crate::args::{OutputsArgs, SetupArgs, input, listing};
@@ -39,6 +40,8 @@ pub(super) const CLASSES: usize = 15;
 /// Maximum number of changed classes in the text report of a comparison. The number is small because suspects are the
 /// main content of the report.
 const CHANGED_CLASSES: usize = 6;
+/// Maximum number of owners in the text report of a comparison.
+const OWNERS: usize = 6;
 
 const HELP: &str = "\
 Examples:
@@ -66,6 +69,10 @@ pub(crate) struct DiffArgs {
     /// the stacks that probably allocated it; may be repeated
     #[arg(long, value_name = "FILE", help_heading = "Diff", value_parser = input())]
     recording: Vec<PathBuf>,
+    /// Add the memory of each owner: auto, package, jar, loader, thread, bean or CLASS.FIELD (see
+    /// `heapdiff owners`)
+    #[arg(long, value_name = "KIND", help_heading = "Diff")]
+    owners: Option<Wanted>,
     #[command(flatten)]
     question: Question,
     #[command(flatten)]
@@ -99,6 +106,7 @@ impl DiffArgs {
             let unfit = [
                 (trace.is_some(), "--trace"),
                 (!question.recordings.is_empty(), "--recording"),
+                (self.owners.is_some(), "--owners"),
                 (!question.classes.include.is_empty(), "--include"),
                 (!question.classes.exclude.is_empty(), "--exclude"),
                 (question.columns == Columns::Both, "--columns"),
@@ -117,6 +125,10 @@ impl DiffArgs {
                 return Err(few_dumps_failure(message)
                     .with_hint("--fail-on-..., --heap-limit, --ignore, --trace and `--columns both` need two dumps: heapdiff BEFORE AFTER"));
             }
+            [one] if self.owners.is_some() => {
+                let hint = format!("heapdiff owners {}", one.display());
+                return Err(Failure::usage("--owners needs two dumps").with_hint(hint));
+            }
             _ => {}
         }
         let question = question.checked()?;
@@ -128,6 +140,7 @@ impl DiffArgs {
                 let diff = Diff {
                     dumps,
                     trace,
+                    owners: self.owners,
                     question,
                 };
                 Job::new(setup, diff)
@@ -146,6 +159,8 @@ pub(crate) struct Diff {
     pub(crate) dumps: Vec<PathBuf>,
     /// The trace that the JVM's agent wrote.
     pub(crate) trace: Option<PathBuf>,
+    /// Adds the memory of each owner.
+    pub(crate) owners: Option<Wanted>,
     pub(crate) question: Question,
 }
 
@@ -160,9 +175,37 @@ impl Task for Diff {
 
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
         let recorded = (self.trace.as_deref(), &*self.question.recordings);
-        let reports = run(setup, &self.dumps, recorded, &self.question)?;
+        let owners = self.owners.as_ref();
+        let owners = owners.map(|owners| owners.read(setup, &self.dumps));
+        let owners = owners.transpose()?;
+        let mut reports = run(setup, &self.dumps, recorded, &self.question)?;
+        if let Some(owners) = owners {
+            for (report, output) in reports.iter_mut().zip(setup.outputs()) {
+                add_owners(
+                    report,
+                    &self.dumps,
+                    &owners,
+                    setup.rows_in(output.format, OWNERS),
+                );
+            }
+        }
         Ok(each(reports, Report::Diff))
     }
+}
+
+/// Adds the memory of each owner. The dumps of the report may have another order than those of the command line.
+fn add_owners(report: &mut DiffReport, dumps: &[PathBuf], owners: &[OwnerSummary], rows: usize) {
+    let of = |snapshot: &SnapshotInfo| {
+        let is_same = |dump: &PathBuf| dump.display().to_string() == snapshot.path;
+        let at = dumps.iter().position(is_same)?;
+        Some(owners[at].clone())
+    };
+    let owners: Vec<OwnerSummary> = report.snapshots.iter().filter_map(of).collect();
+    let mut figures = OwnerSummary::compared(&owners);
+    let rows = rows.min(JSON_ROWS);
+    OwnerSummary::limit(&mut figures.owners, rows);
+    figures.shared.truncate(rows);
+    report.data.owners = Some(figures);
 }
 
 /// Compares dumps. Each dump is reduced to its summary. Only the last dump stays open, because the paths to the growth

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use heapdiff_diff::samples::AgentObjects;
-use heapdiff_diff::{OwnerError, OwnerKind, OwnerSummary};
+use heapdiff_diff::{OwnerError, OwnerKind, OwnerSummary, Summary};
 use heapdiff_model::owners::OwnersReport;
+use heapdiff_model::snapshot::SnapshotInfo;
 use heapdiff_report::junit::Gate;
 use heapdiff_report::{Format, OwnersView, Report, View, Viewed};
 use heapdiff_units::{Size, grouped};
@@ -22,7 +23,7 @@ use crate::job::{Formats, Setup, Task, text_and_json};
 /// Maximum number of owners, and of groups of owners that share memory, in text.
 const ROWS: usize = 20;
 /// The same in JSON.
-const JSON_ROWS: usize = 1000;
+pub(super) const JSON_ROWS: usize = 1000;
 
 const HELP: &str = "\
 Examples:
@@ -63,8 +64,56 @@ pub(crate) struct Owners {
     gates: Vec<OwnerGate>,
 }
 
+/// The owners of a comparison (`--owners`).
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted(OwnerKind);
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let kind = match By::from_str(text, false) {
+            Ok(by) => by.kind(None),
+            Err(_) if text == "auto" => OwnerKind::Auto,
+            Err(_) => {
+                let Field(class, field) = text.parse().map_err(|_| {
+                    "use auto, package, jar, loader, thread, bean or CLASS.FIELD".to_owned()
+                })?;
+                OwnerKind::Field(class, field)
+            }
+        };
+        Ok(Self(kind))
+    }
+}
+
+impl Wanted {
+    /// Returns the memory of each owner in each dump.
+    pub(super) fn read(&self, setup: &Setup, dumps: &[PathBuf]) -> Result<Vec<OwnerSummary>> {
+        if let Some(summary) = dumps.iter().find(|dump| Summary::is_file(dump)) {
+            let message = format!(
+                "--owners needs dumps, but {} is a summary",
+                summary.display()
+            );
+            return Err(Failure::usage(message));
+        }
+        Ok(summaries(setup, dumps, &self.0)?.1)
+    }
+}
+
+impl By {
+    fn kind(self, parts: Option<usize>) -> OwnerKind {
+        match self {
+            Self::Package => OwnerKind::Package(parts),
+            Self::Jar => OwnerKind::Jar,
+            Self::Loader => OwnerKind::Loader,
+            Self::Thread => OwnerKind::Thread,
+            Self::Bean => OwnerKind::Bean,
+        }
+    }
+}
+
 /// A kind of owners.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 enum By {
     Package,
     Jar,
@@ -118,11 +167,7 @@ impl Owners {
         let parts = self.parts.map(|parts| parts as usize);
         match (&self.field, self.by) {
             (Some(Field(class, field)), _) => OwnerKind::Field(class.clone(), field.clone()),
-            (None, Some(By::Package)) => OwnerKind::Package(parts),
-            (None, Some(By::Jar)) => OwnerKind::Jar,
-            (None, Some(By::Loader)) => OwnerKind::Loader,
-            (None, Some(By::Thread)) => OwnerKind::Thread,
-            (None, Some(By::Bean)) => OwnerKind::Bean,
+            (None, Some(by)) => by.kind(parts),
             (None, None) if parts.is_some() => OwnerKind::Package(parts),
             (None, None) => OwnerKind::Auto,
         }
@@ -137,7 +182,12 @@ impl Owners {
             return Some((why, "use complete dumps"));
         }
         let is_known = |gate: &&OwnerGate| {
-            gate.owner == "*" || report.owners.iter().any(|row| row.owner == gate.owner)
+            gate.owner == "*"
+                || report
+                    .figures
+                    .owners
+                    .iter()
+                    .any(|row| row.owner == gate.owner)
         };
         let unknown = self.gates.iter().find(|gate| !is_known(gate))?;
         let why = format!("no owner is named {}", unknown.owner);
@@ -150,7 +200,7 @@ impl Owners {
         let outcome = |gate: &OwnerGate| {
             let limit = gate.limit.bytes(first.unwrap_or(0));
             let name = format!("--fail-on-growth {}={}", gate.owner, Size(limit));
-            let grown = report.owners.iter().find_map(|row| {
+            let grown = report.figures.owners.iter().find_map(|row| {
                 let is_meant = gate.owner == row.owner || gate.owner == "*";
                 let growth = row.bytes.last()?.saturating_sub(*row.bytes.first()?);
                 (is_meant && growth >= limit).then_some((&row.owner, growth))
@@ -189,49 +239,53 @@ impl Task for Owners {
         Ok(())
     }
 
-    /// Each dump is reduced to its summary before the next dump is opened.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
-        let (mut snapshots, mut summaries) = (Vec::new(), Vec::<OwnerSummary>::new());
-        let mut previous: Option<Snapshot> = None;
-        for dump in &self.dumps {
-            let (snapshot, meter) = open_after(previous.take(), setup, dump, true)?;
-            let own = AgentObjects::find(&snapshot);
-            // All dumps have the same kind of owners.
-            let kind = summaries.first().map(|first| first.kind.clone());
-            let kind = kind.unwrap_or_else(|| self.kind());
-            let summary = OwnerSummary::new(&snapshot, &own, &kind, &meter);
-            summaries.push(summary.map_err(|e| failure(dump, e))?);
-            snapshots.push(dump_info::of(&snapshot, &own));
-            previous = Some(snapshot);
-        }
-        let (owners, shared, shared_bytes) = OwnerSummary::compared(&summaries);
+        let (snapshots, summaries) = summaries(setup, &self.dumps, &self.kind())?;
         let mut report = OwnersReport {
             schema: OwnersReport::SCHEMA,
             snapshots,
-            by: summaries.last().map_or("", |summary| summary.by),
-            owners,
-            shared_bytes,
-            shared,
+            figures: OwnerSummary::compared(&summaries),
         };
         let (undecided, outcomes) = (self.undecided(&report), self.outcomes(&report));
         let rows = setup.top.unwrap_or(ROWS);
         let mut more = OwnersView {
-            owners: report.owners.clone(),
+            owners: report.figures.owners.clone(),
             rows,
-            groups: report.shared.len() as u64,
+            groups: report.figures.shared.len() as u64,
             outcomes,
             undecided,
         };
         OwnerSummary::limit(&mut more.owners, rows);
         let rows = setup.top.unwrap_or(JSON_ROWS);
-        OwnerSummary::limit(&mut report.owners, rows);
-        report.shared.truncate(rows);
+        OwnerSummary::limit(&mut report.figures.owners, rows);
+        report.figures.shared.truncate(rows);
         Ok(vec![Report::Owners(Box::new(Viewed {
             data: report,
             view: View::default(),
             more,
         }))])
     }
+}
+
+/// Computes the memory of each owner in each dump. Each dump is reduced to its summary before the next dump is opened.
+pub(super) fn summaries(
+    setup: &Setup,
+    dumps: &[PathBuf],
+    kind: &OwnerKind,
+) -> Result<(Vec<SnapshotInfo>, Vec<OwnerSummary>)> {
+    let (mut snapshots, mut summaries) = (Vec::new(), Vec::<OwnerSummary>::new());
+    let mut previous: Option<Snapshot> = None;
+    for dump in dumps {
+        let (snapshot, meter) = open_after(previous.take(), setup, dump, true)?;
+        let own = AgentObjects::find(&snapshot);
+        // All dumps have the same kind of owners.
+        let kind = summaries.first().map_or(kind, |first| &first.kind).clone();
+        let summary = OwnerSummary::new(&snapshot, &own, &kind, &meter);
+        summaries.push(summary.map_err(|e| failure(dump, e))?);
+        snapshots.push(dump_info::of(&snapshot, &own));
+        previous = Some(snapshot);
+    }
+    Ok((snapshots, summaries))
 }
 
 fn failure(dump: &std::path::Path, error: OwnerError) -> Failure {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::owners::OwnerFigures;
 use crate::words::{DETECTORS, TRENDS, or_null};
 
 /// The report of `heapdiff BEFORE AFTER --format json`: which objects grew, and which fields hold them. Lists of
@@ -52,6 +53,10 @@ pub struct Report {
     pub classes: Vec<ClassGrowth>,
     /// Suspects, the most growth first. At most 10 unless --top sets another limit.
     pub suspects: Vec<Suspect>,
+    /// Memory by owner. Only with --owners.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "crate::owners::OwnerFigures")]
+    pub owners: Option<OwnerFigures>,
     /// The recordings that were joined with the dumps. Only with --recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("minItems" = 1))]

@@ -29,11 +29,13 @@ use sha2::{Digest, Sha256};
 
 use crate::printable::printable;
 use crate::stacks::{Names, Stacks, Step};
+use crate::tables;
 use crate::text::{more_classes, taken};
 use crate::view::DiffReport;
 
 pub(crate) use heap::render as render_heap;
 pub(crate) use owners::render as render_owners;
+use section::Section;
 use sentences::Sentences;
 pub use stacks::{StackPage, render_stacks};
 
@@ -83,6 +85,8 @@ struct Page<'a> {
     /// The change of the reachable heap in bytes and objects; `None` if it did not change.
     changed: Option<(String, String)>,
     explained: Option<String>,
+    /// The sentence about owners.
+    owned: Option<String>,
     /// The sentence about the time to OutOfMemoryError.
     end: Option<String>,
     /// How to have stacks in the next comparison, if this one has none.
@@ -92,6 +96,8 @@ struct Page<'a> {
     warnings: Vec<String>,
     cut: Vec<String>,
     more_classes: Option<String>,
+    /// Tables of owners.
+    sections: Vec<Section>,
     has_flame: bool,
     focus: Option<String>,
     /// The JSON report. It is escaped so that no name in it can end the `script` element.
@@ -185,6 +191,14 @@ pub fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
         next_time: crate::explained::next_time(report),
         more_classes: (more.more_classes > 0).then(|| more_classes(more.more_classes)),
         explained: crate::explained::sentence(report),
+        owned: report
+            .owners
+            .as_ref()
+            .map(|o| tables::owners_sentence(o).concat()),
+        sections: report
+            .owners
+            .as_ref()
+            .map_or_else(Vec::new, owners::sections),
         end: crate::outlook::of_dumps(report).map(|end| crate::capitalized(&end)),
         answers: crate::headlines(report).collect(),
         layout: report.snapshots.last().map(layout_of).unwrap_or_default(),
@@ -320,6 +334,7 @@ fn cut_to_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         noise_bytes: report.noise_bytes,
         classes,
         suspects,
+        owners: report.owners.clone(),
         recordings: report.recordings.clone(),
         left_out: report.left_out.clone(),
     }
@@ -545,6 +560,24 @@ mod tests {
             "count only in the frames",
         ] {
             assert!(!base.contains(sentence), "{sentence}: {base}");
+        }
+    }
+
+    #[test]
+    fn owners_have_their_tables() {
+        let mut report: DiffReport = crate::synthetic::report(Vec::new(), 0).into();
+        let owners = crate::text::owners::tests::report();
+        report.data.owners = Some(owners.figures.clone());
+        let mut out = Vec::new();
+        render(&report, &mut out).unwrap();
+        let page = String::from_utf8(out).unwrap();
+        for part in [
+            "com.acme grew by 1000 B; 2.4 KiB of 3.9 KiB have one owner, 1.5 KiB are shared</bdi>.",
+            "<h2 id=\"owners-title\">Memory by package</h2>",
+            "<h2 id=\"shared-title\">Shared memory</h2>",
+            "<a href=\"#owned\">Owned classes</a>",
+        ] {
+            assert!(page.contains(part), "{part}");
         }
     }
 

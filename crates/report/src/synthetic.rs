@@ -168,6 +168,7 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
         noise_bytes: 16 << 10,
         classes: (0..classes).map(class).collect(),
         suspects,
+        owners: None,
         recordings: Vec::new(),
         left_out: Vec::new(),
     }

@@ -2,7 +2,7 @@
 
 use heapdiff_diff::HeapReport;
 use heapdiff_diff::sentence::Waste;
-use heapdiff_model::owners::{OwnerRow, OwnersReport};
+use heapdiff_model::owners::{OwnerFigures, OwnerRow};
 use heapdiff_units::{Size, grouped, percent};
 
 use crate::document::Column::{Cut, Figure, Name, Text, Word};
@@ -57,8 +57,8 @@ pub(crate) fn waste(heap: &HeapReport, limit: usize) -> Table {
 const SEVERAL: &str = "three owners or more";
 
 /// Returns a table of owners.
-pub(crate) fn owners(report: &OwnersReport, rows: &[OwnerRow]) -> Table {
-    let title = match report.by {
+pub(crate) fn owners(report: &OwnerFigures, rows: &[OwnerRow]) -> Table {
+    let title = match &*report.by {
         "package" => "Memory by package",
         "jar" => "Memory by jar",
         "loader" => "Memory by class loader",
@@ -71,7 +71,7 @@ pub(crate) fn owners(report: &OwnersReport, rows: &[OwnerRow]) -> Table {
 }
 
 /// Returns a table of at most `limit` groups of owners that share memory.
-pub(crate) fn shared_by(report: &OwnersReport, limit: usize) -> Table {
+pub(crate) fn shared_by(report: &OwnerFigures, limit: usize) -> Table {
     let rows = report.shared.iter().take(limit).map(|row| {
         let name = if row.owners.is_empty() {
             SEVERAL.to_owned()
@@ -84,7 +84,7 @@ pub(crate) fn shared_by(report: &OwnersReport, limit: usize) -> Table {
 }
 
 /// Returns a table of the largest classes of each owner in the last dump.
-pub(crate) fn classes_of_owners(report: &OwnersReport) -> Table {
+pub(crate) fn classes_of_owners(report: &OwnerFigures) -> Table {
     let columns = [
         ("bytes", Figure),
         ("objects", Figure),
@@ -105,7 +105,7 @@ pub(crate) fn classes_of_owners(report: &OwnersReport) -> Table {
 }
 
 /// Returns the sentence that begins a report on owners, with its most important part apart.
-pub(crate) fn owners_sentence(report: &OwnersReport) -> [String; 2] {
+pub(crate) fn owners_sentence(report: &OwnerFigures) -> [String; 2] {
     let heap = reachable(report);
     let shared = last(&report.shared_bytes);
     let owned = Size(heap.saturating_sub(shared)).to_string();
@@ -114,7 +114,7 @@ pub(crate) fn owners_sentence(report: &OwnersReport) -> [String; 2] {
         Size(heap),
         Size(shared)
     );
-    if report.snapshots.len() < 2 {
+    if report.shared_bytes.len() < 2 {
         return [owned, rest];
     }
     let named = report.owners.iter().filter(|row| row.kind != "other");
@@ -130,21 +130,21 @@ pub(crate) fn owners_sentence(report: &OwnersReport) -> [String; 2] {
     ]
 }
 
-fn reachable(report: &OwnersReport) -> u64 {
-    let last = report.snapshots.last();
-    last.and_then(|dump| dump.reachable_bytes).unwrap_or(0)
+fn reachable(report: &OwnerFigures) -> u64 {
+    let owned = report.owners.iter().map(|row| last(&row.bytes));
+    owned.fold(last(&report.shared_bytes), u64::saturating_add)
 }
 
-fn owner_columns(report: &OwnersReport, name: &'static str) -> Vec<(&'static str, Column)> {
+fn owner_columns(report: &OwnerFigures, name: &'static str) -> Vec<(&'static str, Column)> {
     let mut columns = vec![("bytes", Figure)];
-    columns.extend((report.snapshots.len() > 1).then_some(("change", Figure)));
+    columns.extend((report.shared_bytes.len() > 1).then_some(("change", Figure)));
     columns.extend([("of heap", Figure), ("objects", Figure), (name, Name)]);
     columns
 }
 
-fn owner_cells(report: &OwnersReport, bytes: &[u64], objects: &[u64], name: String) -> Vec<String> {
+fn owner_cells(report: &OwnerFigures, bytes: &[u64], objects: &[u64], name: String) -> Vec<String> {
     let mut cells = vec![grouped(last(bytes))];
-    cells.extend((report.snapshots.len() > 1).then(|| change(bytes)));
+    cells.extend((report.shared_bytes.len() > 1).then(|| change(bytes)));
     cells.extend([
         percent(last(bytes), reachable(report)),
         grouped(last(objects)),

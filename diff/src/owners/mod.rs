@@ -8,7 +8,7 @@ mod source;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use heapdiff_model::owners::{OwnedClass, OwnerRow, SharedRow};
+use heapdiff_model::owners::{OwnedClass, OwnerFigures, OwnerRow, SharedRow};
 use heapdiff_units::counted;
 use hprof::answers::{Anchors, Belongs, Owned, Owner};
 use hprof::{ClassIndex, ObjectIndex, Progress, Snapshot};
@@ -104,14 +104,14 @@ impl OwnerSummary {
         Ok(summary)
     }
 
-    /// Returns the rows of a report on several dumps: owners, memory that they share, and the shared bytes of each dump.
+    /// Returns the figures of several dumps.
     #[must_use]
-    pub fn compared(dumps: &[Self]) -> (Vec<OwnerRow>, Vec<SharedRow>, Vec<u64>) {
+    pub fn compared(dumps: &[Self]) -> OwnerFigures {
         let by = dumps.last().map_or("", |last| last.by);
         let mut owners: Vec<OwnerRow> = merged(dumps, |dump| &dump.owners)
             .into_iter()
             .map(|(owner, figures)| OwnerRow {
-                kind: if owner == JVM { "jvm" } else { by },
+                kind: if owner == JVM { "jvm" } else { by }.into(),
                 owner,
                 bytes: figures.bytes,
                 objects: figures.objects,
@@ -133,7 +133,12 @@ impl OwnerSummary {
         }
         owners.sort_by_key(|row| order(&row.bytes));
         shared.sort_by_key(|row| order(&row.bytes));
-        (owners, shared, shared_bytes)
+        OwnerFigures {
+            by: by.into(),
+            owners,
+            shared_bytes,
+            shared,
+        }
     }
 
     /// Limits the number of owners. The others become one row.
@@ -145,7 +150,7 @@ impl OwnerSummary {
         let dumps = rest[0].bytes.len();
         let mut row = OwnerRow {
             owner: counted(rest.len() as u64, "other owner"),
-            kind: "other",
+            kind: "other".into(),
             bytes: vec![0; dumps],
             objects: vec![0; dumps],
             classes: Vec::new(),

@@ -218,6 +218,7 @@ impl Asked for Suspects {
             let diff = Diff {
                 dumps,
                 trace,
+                owners: None,
                 question,
             };
             return job(setup, diff, self.top);

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use askama::Template;
+use heapdiff_model::owners::OwnerFigures;
 use heapdiff_units::Size;
 
 use super::section::Section;
@@ -33,12 +34,6 @@ pub(crate) fn render(report: &OwnersReportView, out: &mut dyn Write) -> io::Resu
     let script = wrapped(&[&base()]);
     let dumps = report.snapshots.iter();
     let size = |bytes: Option<u64>| Size(bytes.unwrap_or(0)).to_string();
-    let mut sections = vec![
-        Section::new("owners", "Owners", tables::owners(report, &report.owners)),
-        Section::new("shared", "Shared", tables::shared_by(report, usize::MAX)),
-        Section::new("classes", "Classes", tables::classes_of_owners(report)),
-    ];
-    sections.retain(|section| !section.rows.is_empty());
     let heading = match report.snapshots.len() {
         1 => "Memory by owner",
         _ => "Growth by owner",
@@ -54,15 +49,26 @@ pub(crate) fn render(report: &OwnersReportView, out: &mut dyn Write) -> io::Resu
             .flat_map(|dump| &dump.warnings)
             .map(|w| &**w)
             .collect(),
-        sentence: tables::owners_sentence(report).concat(),
+        sentence: tables::owners_sentence(&report.figures).concat(),
         dumps: dumps
             .map(|dump| format!("{}: {} reachable", dump.path, size(dump.reachable_bytes)))
             .collect(),
-        sections,
+        sections: sections(&report.figures),
         script: &script,
     };
     let page = page.render().map_err(io::Error::other)?;
     out.write_all(page.as_bytes())
+}
+
+/// Returns the tables of owners.
+pub(super) fn sections(figures: &OwnerFigures) -> Vec<Section> {
+    let mut sections = vec![
+        Section::new("owners", "Owners", tables::owners(figures, &figures.owners)),
+        Section::new("shared", "Shared", tables::shared_by(figures, usize::MAX)),
+        Section::new("owned", "Owned classes", tables::classes_of_owners(figures)),
+    ];
+    sections.retain(|section| !section.rows.is_empty());
+    sections
 }
 
 #[cfg(test)]
@@ -72,7 +78,7 @@ mod tests {
     #[test]
     fn names_stay_text() {
         let mut report = crate::text::owners::tests::report();
-        report.data.owners[0].owner = "</script>\u{202e}".to_owned();
+        report.data.figures.owners[0].owner = "</script>\u{202e}".to_owned();
         let mut out = Vec::new();
         render(&report, &mut out).unwrap();
         let page = String::from_utf8(out).unwrap();

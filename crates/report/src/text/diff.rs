@@ -9,6 +9,7 @@ use crate::HEADLINES;
 use crate::document::Column::{Figure, Name};
 use crate::document::{Block, Document, bold};
 use crate::report::growth;
+use crate::tables;
 use crate::times::utc;
 use crate::view::{DiffReport, DiffView};
 
@@ -76,6 +77,13 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
     doc.gap();
     dumps(&report.snapshots, doc);
     classes(&report.classes, *more_classes, doc);
+    if let Some(owners) = &report.owners {
+        let [grown, rest] = tables::owners_sentence(owners);
+        doc.gap();
+        doc.spans([bold(grown), rest.into()]);
+        doc.titled(tables::owners(owners, &owners.owners));
+        doc.titled(tables::shared_by(owners, usize::MAX));
+    }
 }
 
 /// Returns [`TWO_DUMPS`] if there are several suspects and the verdict of each has this reason. The reason is then

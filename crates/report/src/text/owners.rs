@@ -7,7 +7,7 @@ use super::snapshot;
 use crate::document::{Document, bold};
 use crate::printable::printable;
 use crate::tables;
-use crate::view::OwnersReportView;
+use crate::view::{OwnersReportView, OwnersView};
 
 /// Maximum number of owners whose largest classes are printed.
 const DETAILS: usize = 3;
@@ -17,14 +17,21 @@ pub(crate) fn build(report: &OwnersReportView, doc: &mut Document) {
         snapshot::heading(snapshot, doc);
     }
     doc.gap();
-    let [owned, rest] = tables::owners_sentence(report);
+    let [owned, rest] = tables::owners_sentence(&report.figures);
     doc.spans([bold(owned), rest.into()]);
-    doc.titled(tables::owners(report, &report.more.owners));
-    doc.titled(tables::shared_by(report, report.more.rows));
-    let listed = report.shared.len().min(report.more.rows) as u64;
-    doc.add_unlisted_count(report.more.groups.saturating_sub(listed), "more pair");
-    let listed = report.owners.iter().filter(|o| !o.classes.is_empty());
-    let mut listed = listed.filter(|o| o.kind != "jvm").take(DETAILS).peekable();
+    let OwnersView {
+        owners,
+        rows,
+        groups,
+        ..
+    } = &report.more;
+    doc.titled(tables::owners(&report.figures, owners));
+    doc.titled(tables::shared_by(&report.figures, *rows));
+    let listed = report.figures.shared.len().min(*rows) as u64;
+    doc.add_unlisted_count(groups.saturating_sub(listed), "more pair");
+    let listed = report.figures.owners.iter();
+    let listed = listed.filter(|o| !o.classes.is_empty() && o.kind != "jvm");
+    let mut listed = listed.take(DETAILS).peekable();
     if listed.peek().is_some() {
         doc.gap();
     }
@@ -42,7 +49,7 @@ fn class(class: &OwnedClass) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use heapdiff_model::owners::{OwnerRow, OwnersReport, SharedRow};
+    use heapdiff_model::owners::{OwnerFigures, OwnerRow, OwnersReport, SharedRow};
     use heapdiff_model::snapshot::SnapshotInfo;
 
     use super::*;
@@ -64,24 +71,26 @@ pub(crate) mod tests {
         let mut report: OwnersReportView = OwnersReport {
             schema: OwnersReport::SCHEMA,
             snapshots: vec![dump(3000), dump(4000)],
-            by: "package",
-            owners: vec![OwnerRow {
-                owner: "com.acme".to_owned(),
-                kind: "package",
-                bytes: vec![1500, 2500],
-                objects: vec![10, 20],
-                classes: vec![class],
-            }],
-            shared_bytes: vec![1500, 1500],
-            shared: vec![SharedRow {
-                bytes: vec![1500, 1500],
-                objects: vec![3, 3],
-                ..SharedRow::default()
-            }],
+            figures: OwnerFigures {
+                by: "package".into(),
+                owners: vec![OwnerRow {
+                    owner: "com.acme".to_owned(),
+                    kind: "package".into(),
+                    bytes: vec![1500, 2500],
+                    objects: vec![10, 20],
+                    classes: vec![class],
+                }],
+                shared_bytes: vec![1500, 1500],
+                shared: vec![SharedRow {
+                    bytes: vec![1500, 1500],
+                    objects: vec![3, 3],
+                    ..SharedRow::default()
+                }],
+            },
         }
         .into();
         report.more.rows = 20;
-        report.more.owners = report.owners.clone();
+        report.more.owners = report.figures.owners.clone();
         report
     }
 
@@ -105,7 +114,7 @@ pub(crate) mod tests {
             ("field", "Memory by the value of a field"),
         ] {
             let mut report = report();
-            report.data.by = by;
+            report.data.figures.by = by.into();
             let text = tests::text(&Report::Owners(Box::new(report)));
             assert!(text.contains(title), "{title}: {text}");
         }
