@@ -151,6 +151,7 @@ impl<'a> Comparison<'a> {
             classes: self.classes(filter),
             suspects,
             owners: None,
+            unreachable: None,
             recordings: Vec::new(),
             left_out: Vec::new(),
         };

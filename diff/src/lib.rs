@@ -109,6 +109,7 @@ mod summary;
 mod suspect;
 mod through;
 mod trie;
+mod unreachable;
 #[doc(hidden)]
 pub mod values;
 mod waste;
@@ -131,6 +132,7 @@ pub use outlook::set_heap_limit;
 pub use owners::{JVM, OwnerError, OwnerKind, OwnerSummary, loaders_of_namesakes};
 pub use redaction::redaction_rules;
 pub use summary::{SavedRecording, Summary};
+pub use unreachable::{explain_unreachable, unreachable_summary};
 
 // Items that only heapdiff's own crates use.
 #[doc(hidden)]

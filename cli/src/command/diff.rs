@@ -304,6 +304,10 @@ fn report(
     } else {
         (comparison.report(&filter), None)
     };
+    if let Some(last) = &last {
+        let explained = heaps::explain_unreachable(last, &hprof::Silent);
+        report.unreachable = explained.map_err(|error| Failure::changed(&error))?;
+    }
     if sorted {
         let order: Vec<&str> = report.snapshots.iter().map(|s| &*s.path).collect();
         let order = order.join(", ");

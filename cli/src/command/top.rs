@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heapdiff_diff::samples::AgentObjects;
+use heapdiff_diff::unreachable_summary;
 use heapdiff_model::top::{TopObject, TopReport, Under};
 use heapdiff_report::Report;
 use hprof::answers::Selector;
@@ -17,13 +18,17 @@ use super::opened::{Selection, open, select};
 use crate::args::{SELECTOR_HELP, input};
 use crate::failure::{Failure, Result};
 use crate::job::{Setup, Task};
+use crate::progress::Meter;
 
 const ROWS: usize = 20;
+/// Number of classes of unreachable objects.
+const UNREACHABLE_ROWS: usize = 10;
 
 const EXAMPLES: &str = "\
 Examples:
   heapdiff top app.hprof --top 20                # the 20 objects that retain the most
-  heapdiff top app.hprof --under 0x7f0012345678  # the objects that this object dominates directly\n\n";
+  heapdiff top app.hprof --under 0x7f0012345678  # the objects that this object dominates directly
+  heapdiff top app.hprof --unreachable           # what would hold the unreachable objects\n\n";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES.to_owned() + SELECTOR_HELP)]
@@ -34,6 +39,9 @@ pub(crate) struct Top {
     /// Show only the objects that these objects dominate directly (one level of the dominator tree)
     #[arg(long, value_name = "SELECTOR")]
     under: Option<Selector>,
+    /// Show the unreachable objects that would hold the most
+    #[arg(long, conflicts_with = "under")]
+    unreachable: bool,
 }
 
 impl Task for Top {
@@ -42,6 +50,9 @@ impl Task for Top {
         let (snapshot, meter) = open(setup, dump)?;
         meter.phase("finding the largest objects", 0);
         let limit = setup.top.unwrap_or(ROWS);
+        if self.unreachable {
+            return self.unreachable(setup, &snapshot, &meter);
+        }
         let (biggest, under, own) = match &self.under {
             None => {
                 let own = AgentObjects::find(&snapshot);
@@ -74,7 +85,44 @@ impl Task for Top {
             schema: TopReport::SCHEMA,
             snapshot: dump_info::of(&snapshot, &own),
             under,
+            unreachable: None,
             objects: rows.map(row).collect(),
+        })])
+    }
+}
+
+impl Top {
+    fn unreachable(
+        &self,
+        setup: &Setup,
+        snapshot: &Snapshot,
+        meter: &Meter,
+    ) -> Result<Vec<Report>> {
+        let own = AgentObjects::find(snapshot);
+        let unreachable = snapshot
+            .unreachable_objects(meter)
+            .map_err(|e| Failure::input(&self.dump, &e))?;
+        let summary = unreachable_summary(snapshot, &unreachable, UNREACHABLE_ROWS);
+        let tree = unreachable
+            .into_tree(snapshot, meter)
+            .map_err(|e| Failure::input(&self.dump, &e))?;
+        let limit = setup.top.unwrap_or(ROWS);
+        let largest = tree.largest(limit, |object| !own.contains(object));
+        let objects: Vec<ObjectIndex> = largest.iter().map(|row| row.object).collect();
+        let rows = largest.iter().zip(snapshot.ids(&objects));
+        let objects = rows.map(|(row, id)| TopObject {
+            id: id.unwrap_or_default().to_string(),
+            class: snapshot.name(row.object),
+            shallow_bytes: snapshot.shallow_bytes(row.object),
+            retained_bytes: row.retained.bytes,
+            retained_objects: row.retained.objects,
+        });
+        Ok(vec![Report::Top(TopReport {
+            schema: TopReport::SCHEMA,
+            snapshot: dump_info::of(snapshot, &own),
+            under: None,
+            unreachable: Some(summary),
+            objects: objects.collect(),
         })])
     }
 }

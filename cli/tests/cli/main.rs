@@ -28,4 +28,5 @@ mod support;
 mod tables;
 mod thread_locals;
 mod trace;
+mod unreachable;
 mod workflows;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::owners::OwnerFigures;
+use crate::unreachable::UnreachableSummary;
 use crate::words::{DETECTORS, TRENDS, or_null};
 
 /// The report of `heapdiff BEFORE AFTER --format json`: which objects grew, and which fields hold them. Lists of
@@ -57,6 +58,10 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "crate::owners::OwnerFigures")]
     pub owners: Option<OwnerFigures>,
+    /// What the unreachable objects are. Only if they are more than 30 % of the last dump.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "UnreachableSummary")]
+    pub unreachable: Option<UnreachableSummary>,
     /// The recordings that were joined with the dumps. Only with --recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("minItems" = 1))]

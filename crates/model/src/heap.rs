@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Coverage, Growth, JoinedRecording, SnapshotInfo, Stack, Suspect, Through};
+use crate::unreachable::UnreachableSummary;
 use crate::words::{DETECTORS, or_null};
 
 /// The report of `heapdiff DUMP --format json`: the objects and fields that hold most of one dump. One dump does not
@@ -39,6 +40,10 @@ pub struct HeapReport {
     pub waste: Vec<HeapWaste>,
     /// Classes, sorted by the bytes of their reachable instances. All of them unless --top limits them.
     pub classes: Vec<HeapClass>,
+    /// What the unreachable objects are. Only if they are more than 30 % of the dump.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "UnreachableSummary")]
+    pub unreachable: Option<UnreachableSummary>,
     /// The recordings that were joined with the dump. Only with --recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("minItems" = 1))]

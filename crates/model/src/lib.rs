@@ -20,5 +20,6 @@ pub mod snapshot;
 pub mod threads;
 pub mod top;
 pub mod trace;
+pub mod unreachable;
 pub mod waste;
 mod words;

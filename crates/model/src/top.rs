@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::snapshot::SnapshotInfo;
+use crate::unreachable::UnreachableSummary;
 use crate::words::ID;
 
 /// The report of `heapdiff top --format json`: the objects that retain the most. Later versions may add keys.
@@ -15,6 +16,11 @@ pub struct TopReport {
     pub snapshot: SnapshotInfo,
     /// The objects that --under selects; null without it.
     pub under: Option<Under>,
+    /// Totals of the unreachable objects, only with --unreachable. The report then lists unreachable objects, and what
+    /// each of them would hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "UnreachableSummary")]
+    pub unreachable: Option<UnreachableSummary>,
     /// Objects, the largest first, at any depth of the dominator tree; with --under, only objects that the
     /// selected objects dominate directly. At most 20 unless --top sets another limit.
     pub objects: Vec<TopObject>,

@@ -335,6 +335,7 @@ fn cut_to_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         classes,
         suspects,
         owners: report.owners.clone(),
+        unreachable: report.unreachable.clone(),
         recordings: report.recordings.clone(),
         left_out: report.left_out.clone(),
     }

@@ -39,6 +39,7 @@ pub mod synthetic;
 mod tables;
 mod text;
 mod times;
+mod unreachable;
 mod view;
 
 use heapdiff_diff::sentence::Samples;

@@ -169,6 +169,7 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
         classes: (0..classes).map(class).collect(),
         suspects,
         owners: None,
+        unreachable: None,
         recordings: Vec::new(),
         left_out: Vec::new(),
     }
@@ -250,6 +251,7 @@ pub fn heap(suspects: u32) -> HeapReport {
             shallow_bytes: 24_000,
             retained_bytes: 2 << 20,
         }],
+        unreachable: None,
         recordings: Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 use heapdiff_diff::HeapReport;
 use heapdiff_diff::sentence::Waste;
 use heapdiff_model::owners::{OwnerFigures, OwnerRow};
+use heapdiff_model::unreachable::UnreachableSummary;
 use heapdiff_units::{Size, grouped, percent};
 
 use crate::document::Column::{Cut, Figure, Name, Text, Word};
@@ -102,6 +103,25 @@ pub(crate) fn classes_of_owners(report: &OwnerFigures) -> Table {
         })
     });
     Table::new(&columns, rows).titled("Largest classes of each owner")
+}
+
+/// Returns a table of the classes that would hold the unreachable objects.
+pub(crate) fn unreachable_holders(summary: &UnreachableSummary) -> Table {
+    let columns = [
+        ("bytes", Figure),
+        ("share", Figure),
+        ("objects", Figure),
+        ("class", Name),
+    ];
+    let rows = summary.holders.iter().map(|class| {
+        vec![
+            grouped(class.bytes),
+            percent(class.bytes, summary.bytes),
+            grouped(class.objects),
+            class.class.clone(),
+        ]
+    });
+    Table::new(&columns, rows).titled("Unreachable objects, by the class that would hold them")
 }
 
 /// Returns the sentence that begins a report on owners, with its most important part apart.

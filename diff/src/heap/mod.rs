@@ -26,6 +26,7 @@ use crate::samples::AgentObjects;
 use crate::summary::Summary;
 use crate::suspect::{self, thread_local_field};
 use crate::through::through;
+use crate::unreachable::explain_unreachable;
 use crate::waste::WasteSummary;
 
 /// Something is not a suspect if it retains less than 1/50 of the reachable bytes.
@@ -89,6 +90,7 @@ impl OneDump {
             threads: threads::largest_threads(snapshot, &threads, least),
             waste,
             classes: classes::of(summary, filter),
+            unreachable: explain_unreachable(snapshot, progress)?,
             recordings: Vec::new(),
         };
         Ok(Self {

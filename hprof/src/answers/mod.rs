@@ -49,6 +49,7 @@ pub(crate) mod retained_set;
 pub(crate) mod rows;
 pub(crate) mod stream;
 pub(crate) mod threads;
+pub(crate) mod unreachable;
 pub(crate) mod waste;
 
 pub use contents::{Bounds, Contents, ContentsKind, Entry};
@@ -72,4 +73,5 @@ pub use referrers::{Referrer, Referrers};
 #[doc(hidden)]
 pub use stream::{Ids, Link, Links, Numbers, Parts, Place};
 pub use threads::{Frame, Line, Local, StackFrame, Thread, Traces};
+pub use unreachable::{EntryClass, Unreachable, UnreachableObject, UnreachableTree};
 pub use waste::{Waste, WasteGroup, WasteHolder, WasteKind, WasteOf, WasteOptions, WasteTotal};

@@ -36,6 +36,14 @@ impl Bits {
     pub(crate) fn shared(&mut self) -> &[AtomicU64] {
         mem::as_atomic_u64(&mut self.0)
     }
+    /// Adds a number. Returns true if it was not in the set.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, at: u32) -> bool {
+        let word = &mut self.0[at as usize / 64];
+        let is_new = *word & 1 << (at % 64) == 0;
+        *word |= 1 << (at % 64);
+        is_new
+    }
     pub(crate) fn take(&mut self, at: u32) -> bool {
         let had = self.has(at);
         self.0[at as usize / 64] &= !(1 << (at % 64));

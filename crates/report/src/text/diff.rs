@@ -11,6 +11,7 @@ use crate::document::{Block, Document, bold};
 use crate::report::growth;
 use crate::tables;
 use crate::times::utc;
+use crate::unreachable;
 use crate::view::{DiffReport, DiffView};
 
 pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
@@ -39,6 +40,9 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
     }
     if let Some(text) = crate::outlook::of_dumps(report) {
         doc.line(text);
+    }
+    if let Some(unreachable) = &report.unreachable {
+        doc.prose(unreachable::sentence(unreachable));
     }
     let common = common_reason(&report.suspects);
     let explained = crate::explained::sentence(report);

@@ -9,6 +9,7 @@ use super::suspect::{About, suspect};
 use crate::document::{Document, Span, Tone, WIDTH, bold};
 use crate::kept;
 use crate::tables::{self, ROWS};
+use crate::unreachable;
 use crate::view::DumpReport;
 
 /// Maximum number of frames shown for the thread that ran out of memory, unless the user requests all frames.
@@ -20,6 +21,9 @@ pub(crate) fn build(report: &DumpReport, doc: &mut Document) {
     doc.warnings(heap.warnings.iter().map(String::as_str));
     if let Some(died) = &heap.died {
         self::died(died, verbose, doc);
+    }
+    if let Some(unreachable) = &heap.unreachable {
+        doc.prose(unreachable::sentence(unreachable));
     }
     doc.gap();
     doc.line(bold("What holds most"));

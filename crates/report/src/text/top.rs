@@ -6,6 +6,7 @@ use heapdiff_units::{Size, counted, grouped, percent};
 use super::snapshot;
 use crate::document::Column::{Figure, Name};
 use crate::document::Document;
+use crate::{tables, unreachable};
 
 pub(crate) fn build(report: &TopReport, doc: &mut Document) {
     let reachable = report.snapshot.reachable_bytes.unwrap_or(0);
@@ -17,6 +18,11 @@ pub(crate) fn build(report: &TopReport, doc: &mut Document) {
             objects = counted(under.objects, "object"),
             size = Size(under.retained_bytes)
         ));
+    }
+    let mut whole = reachable;
+    if let Some(unreachable) = &report.unreachable {
+        doc.prose(unreachable::sentence(unreachable));
+        whole = unreachable.bytes;
     }
     doc.gap();
     if report.objects.is_empty() {
@@ -33,7 +39,7 @@ pub(crate) fn build(report: &TopReport, doc: &mut Document) {
     let row = |object: &TopObject| {
         vec![
             grouped(object.retained_bytes),
-            percent(object.retained_bytes, reachable),
+            percent(object.retained_bytes, whole),
             grouped(object.retained_objects),
             grouped(object.shallow_bytes),
             object.id.clone(),
@@ -41,6 +47,9 @@ pub(crate) fn build(report: &TopReport, doc: &mut Document) {
         ]
     };
     doc.table(&columns, report.objects.iter().map(row));
+    if let Some(unreachable) = &report.unreachable {
+        doc.titled(tables::unreachable_holders(unreachable));
+    }
 }
 
 #[cfg(test)]
@@ -57,6 +66,7 @@ mod tests {
                 schema: TopReport::SCHEMA,
                 snapshot: tests::snapshot(),
                 under,
+                unreachable: None,
                 objects: Vec::new(),
             }))
         };
