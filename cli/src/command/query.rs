@@ -142,6 +142,13 @@ impl Task for Query {
                 "sum(retained_bytes) counts an object once for each selected object that dominates it, so the sum may exceed the heap; use sum(shallow_bytes), or for memory by owner: heapdiff owners {dump}"
             ));
         }
+        if let Some((first, other)) = self.only_first_dump()
+            && !setup.progress.quiet
+        {
+            messages::warn(&format!(
+                "the SELECT names no dump, so it reads only {first}; {other}.objects reads another dump"
+            ));
+        }
         // All dumps are open at the same time, so they share the allowed memory.
         let mut setup = setup.clone();
         let parts = self.dumps.len().max(1) as u64;
@@ -182,6 +189,22 @@ impl Task for Query {
                 limits: self.limits,
             }),
         }))])
+    }
+}
+
+impl Query {
+    /// Returns the first dump and the name of another dump if the statement uses no name of a dump.
+    fn only_first_dump(&self) -> Option<(String, &str)> {
+        let [_, other, ..] = &self.names[..] else {
+            return None;
+        };
+        let sql = self.sql.to_lowercase();
+        let is_used = |name: &String| {
+            let name = name.to_lowercase();
+            sql.contains(&format!("{name}.")) || sql.contains(&format!("'{name}'"))
+        };
+        let reads = sql.contains("from") && !self.names.iter().any(is_used);
+        reads.then(|| (self.dumps[0].display().to_string(), &**other))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `heapdiff show`: shows objects with their fields, elements and referrers.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heapdiff_diff::values::{literal, texts};
@@ -11,8 +11,10 @@ use heapdiff_model::show::{
 };
 use heapdiff_report::{Report, Viewed};
 use hprof::answers::{
-    Content, Contents, ContentsKind, FieldValue, Record, Referrer, Referrers, Selector, Value,
+    ArrayView, Content, Contents, ContentsKind, FieldValue, Record, Referrer, Referrers, Selector,
+    Value,
 };
+use hprof::records::Kind;
 use hprof::{ObjectId, ObjectIndex, Progress, Snapshot};
 use rayon::prelude::*;
 
@@ -21,19 +23,23 @@ use super::opened::{open, select};
 use super::top::Best;
 use super::{dump_info, thread_locals};
 use crate::args::{SELECTOR_HELP, input};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::job::{Setup, Task};
+use crate::write;
 
 /// Maximum number of objects that are shown. If the selector names values of a field, only the largest value is shown.
 const OBJECTS: usize = 3;
 const ELEMENTS: usize = 20;
+/// Number of bytes of a `byte[]` that are shown in hexadecimal.
+const HEX: u64 = 128;
 /// Maximum number of characters of a selected string.
 const TEXT: usize = 2000;
 
 const EXAMPLES: &str = "\
 Examples:
   heapdiff show app.hprof 0x7f0012345678            # one object, its fields and referrers
-  heapdiff show app.hprof com.acme.Session --top 5  # the 5 Session objects that retain the most\n\n";
+  heapdiff show app.hprof com.acme.Session --top 5  # the 5 Session objects that retain the most
+  heapdiff show app.hprof 0x7f0012345678 --save image.png\n\n";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES.to_owned() + SELECTOR_HELP)]
@@ -46,6 +52,9 @@ pub(crate) struct Show {
     /// Index of the first element to show of arrays and collections (--top sets how many)
     #[arg(long, value_name = "N", default_value_t, hide_default_value = true)]
     offset: u64,
+    /// Save the content of the selected array of primitive values, or the text of the string
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
 }
 
 impl Task for Show {
@@ -53,6 +62,9 @@ impl Task for Show {
         let (snapshot, meter) = open(setup, &self.dump)?;
         meter.phase("reading the selected objects", 0);
         let selection = select(&snapshot, &self.dump, &self.selector)?;
+        if let Some(file) = &self.save {
+            self.save(&snapshot, &selection.objects, file)?;
+        }
         let selected = totals(&snapshot, &selection.objects);
         let most = if selection.are_values { 1 } else { OBJECTS };
         let mut best = Best::new(setup.top.unwrap_or(most));
@@ -89,6 +101,35 @@ impl Task for Show {
             view: setup.view(&snapshot),
             more: (),
         })])
+    }
+}
+
+impl Show {
+    /// Writes the content of an array or a string to a file.
+    fn save(&self, snapshot: &Snapshot, objects: &[ObjectIndex], file: &Path) -> Result<()> {
+        let [object] = objects[..] else {
+            let count = objects.len();
+            let message = format!(
+                "--save needs one object, but {} selects {count}",
+                self.selector
+            );
+            return Err(Failure::usage(message).with_hint("select an id, such as 0x7f0012345678"));
+        };
+        let record = snapshot
+            .read(object)
+            .map_err(|e| Failure::input(&self.dump, &e))?;
+        let text = snapshot.string(object, usize::MAX);
+        let bytes = match (&record.content, &text) {
+            (Content::Array(array), _) if array.kind != Kind::Object => array.bytes(),
+            (_, Some(text)) => text.as_bytes(),
+            _ => {
+                let message = "--save is for arrays of primitive values and strings";
+                let class = snapshot.name(object);
+                return Err(Failure::usage(format!("{message}, not for {class}")));
+            }
+        };
+        write::replace_file(file, write::Kind::Dump, |out| out.write_all(bytes))
+            .map_err(|e| write::failed(file.display(), &e))
     }
 }
 
@@ -146,6 +187,8 @@ fn show_all(
                         .map(|v| shown_value(Some(v), &mentions))
                         .collect(),
                     offset: elements.start,
+                    decoded: array.text(TEXT),
+                    hex: hex(array, elements),
                 }),
                 _ => None,
             },
@@ -195,6 +238,23 @@ fn shown_contents(contents: Contents, mentions: &Mentions) -> ShownContents {
         entries: contents.entries.into_iter().map(entry).collect(),
         whole: contents.whole,
     }
+}
+
+/// Returns the bytes of a `byte[]` that is not text.
+fn hex(array: &ArrayView<'_>, elements: &Range<u64>) -> Option<String> {
+    if array.kind != Kind::Byte || array.is_empty() || array.text(TEXT).is_some() {
+        return None;
+    }
+    let bytes = array.bytes();
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    // A row has 16 bytes, so the default number of elements would be too small.
+    let count = match elements.end - elements.start {
+        count if count == ELEMENTS as u64 => HEX,
+        count => count,
+    };
+    let end = place(elements.start.saturating_add(count));
+    let bytes = &bytes[place(elements.start)..end];
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Returns the part of a range that is valid for array indexes: it ends at the maximum length of an array.

@@ -7,7 +7,7 @@ use clap::Args;
 use heapdiff_diff::samples::AgentObjects;
 use heapdiff_model::threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 use heapdiff_report::Report;
-use hprof::answers::{Local, Thread};
+use hprof::answers::{Local, Thread, ThreadState};
 use hprof::{Progress, Snapshot};
 
 use super::describe::Mentions;
@@ -65,7 +65,8 @@ impl Task for Threads {
         let mentioned = threads.iter().flat_map(|thread| {
             let in_frames = thread.frames.iter().flat_map(|f| listed(&f.locals));
             let locals = in_frames.chain(listed(&thread.other_locals));
-            locals.map(|l| l.object).chain(thread.object)
+            let own = thread.object.into_iter().chain(thread.context_loader);
+            locals.map(|l| l.object).chain(own)
         });
         let mentions = Mentions::new(&snapshot, mentioned);
         Ok(vec![Report::Threads(ThreadsReport {
@@ -108,6 +109,9 @@ fn row(snapshot: &Snapshot, thread: &Thread, mentions: &Mentions) -> ThreadRow {
         class: mention.and_then(|m| m.class),
         daemon: thread.daemon,
         is_virtual: thread.is_virtual,
+        priority: thread.priority,
+        state: thread.state.map(ThreadState::name),
+        context_loader: thread.context_loader.and_then(|o| mentions.of(o)),
         retained_bytes: thread.object.and_then(|o| snapshot.retained_bytes(o)),
         retained_objects: thread.object.and_then(|o| snapshot.retained_objects(o)),
         frames: thread

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result};
 use crate::overwrite::{self, Replaces, Rule};
 
 /// Names of the arguments that are files or folders to write.
-const OUTPUTS: [&str; 2] = ["output", "folder"];
+const OUTPUTS: [&str; 3] = ["output", "folder", "save"];
 /// The value that means standard output.
 const STANDARD: &str = "-";
 /// Name of the option that allows an output to replace a dump, a recording or a trace.

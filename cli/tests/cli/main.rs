@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 mod changed;
 mod commands;
+mod contents;
 mod documents;
 mod formats;
 mod incomplete;

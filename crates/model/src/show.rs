@@ -128,6 +128,12 @@ pub struct ShownArray {
     pub elements: Vec<ShownValue>,
     /// Index of the first listed element: 0, or the value of --offset.
     pub offset: u64,
+    /// Content of a char[], or of a byte[] in UTF-8, cut after 2000 characters with …, without zeros at the end. Null for
+    /// other arrays, and if the content is not text.
+    pub decoded: Option<String>,
+    /// The listed elements of a byte[] that is not text, in hexadecimal; null for other arrays. --top sets the number of
+    /// bytes, otherwise it is 128.
+    pub hex: Option<String>,
 }
 
 /// Content of a JDK collection, as its users see it.

@@ -45,6 +45,13 @@ pub struct ThreadRow {
     /// True for a virtual thread.
     #[serde(rename = "virtual")]
     pub is_virtual: bool,
+    /// Priority of the thread; null if the dump does not record it.
+    pub priority: Option<i32>,
+    /// State as in `java.lang.Thread.State`; null for virtual threads, and if the dump does not record it.
+    #[schemars(extend("enum" = ["NEW", "RUNNABLE", "BLOCKED", "WAITING", "TIMED_WAITING", "TERMINATED", null]))]
+    pub state: Option<&'static str>,
+    /// Context class loader; null if there is none.
+    pub context_loader: Option<ObjectRef>,
     /// Bytes that only this thread keeps alive: the thread object, and the objects that its frames hold.
     pub retained_bytes: Option<u64>,
     /// Number of objects that would be freed without the thread.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use hprof::ObjectId;
-use hprof::answers::Value as FieldValue;
+use hprof::answers::{Content, Value as FieldValue};
+use hprof::records::Kind;
 use regex::Regex;
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
@@ -16,6 +17,8 @@ use crate::heap::Heap;
 
 /// Maximum number of characters that `text()` returns.
 const CHARS: usize = 1 << 16;
+/// Maximum number of bytes that `bytes()` returns.
+const BYTES: usize = 1 << 20;
 
 /// Registers functions that read objects, and `regexp`. SQLite has the operator REGEXP, but no implementation of it.
 pub(crate) fn add(
@@ -68,6 +71,16 @@ pub(crate) fn add(
             Ok(text(heap, ObjectId(id.cast_unsigned())))
         })?;
     }
+    for arguments in [1, 2] {
+        let dumps = dumps.cloned();
+        connection.create_scalar_function("bytes", arguments, flags, move |context| {
+            let (Some(dumps), ValueRef::Integer(id)) = (&dumps, context.get_raw(0)) else {
+                return Ok(None);
+            };
+            let heap = dump_argument(dumps, context, 1)?;
+            Ok(bytes(heap, ObjectId(id.cast_unsigned())))
+        })?;
+    }
     Ok(())
 }
 
@@ -113,7 +126,7 @@ fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
         Some(class) => snapshot.static_value(class, name),
         None => heap.place_of(object).and_then(|place| {
             let record = snapshot.parts().read(place)?;
-            let hprof::answers::Content::Instance(fields) = record.content else {
+            let Content::Instance(fields) = record.content else {
                 return None;
             };
             fields.iter().find(|f| f.name == name)?.value
@@ -135,11 +148,30 @@ fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
     }
 }
 
-/// Implements `text(id)`: returns the content of a `java.lang.String`.
+/// Implements `text(id)`: returns the content of a `java.lang.String`, or of an array that contains text.
 fn text(heap: &Heap, id: ObjectId) -> Option<String> {
     let snapshot = heap.snapshot();
-    let place = heap.place_of(snapshot.find(id)?)?;
-    snapshot
-        .parts()
-        .string(place, CHARS, &mut |array| heap.place_of(array))
+    let (object, parts) = (snapshot.find(id)?, snapshot.parts());
+    let place = heap.place_of(object)?;
+    if snapshot.array_length(object).is_none() {
+        return parts.string(place, CHARS, &mut |array| heap.place_of(array));
+    }
+    match parts.read(place)?.content {
+        Content::Array(array) => array.text(CHARS),
+        _ => None,
+    }
+}
+
+/// Implements `bytes(id)`: returns the content of an array of primitive values.
+fn bytes(heap: &Heap, id: ObjectId) -> Option<Vec<u8>> {
+    let snapshot = heap.snapshot();
+    let object = snapshot.find(id)?;
+    snapshot.array_length(object)?;
+    match snapshot.parts().read(heap.place_of(object)?)?.content {
+        Content::Array(array) if array.kind != Kind::Object => {
+            let end = array.bytes().len().min(BYTES);
+            Some(array.bytes()[..end].to_vec())
+        }
+        _ => None,
+    }
 }

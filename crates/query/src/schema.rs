@@ -183,6 +183,18 @@ pub(crate) const THREADS: Columns = &[
     ),
     ("is_daemon", Bool, "true for a daemon thread"),
     ("is_virtual", Bool, "true for a virtual thread"),
+    ("priority", Int, "priority of the thread"),
+    (
+        "state",
+        Text,
+        "state of the thread as in Java, such as TIMED_WAITING; null for virtual threads",
+    ),
+    ("context_loader_id", Id, "id of the context class loader"),
+    (
+        "context_loader_class",
+        Text,
+        "class of the context class loader",
+    ),
     ("frames", Int, "number of frames in the stack of the thread"),
     (
         "retained_bytes",

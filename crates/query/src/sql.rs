@@ -1,5 +1,6 @@
 //! Runs one statement.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,6 +127,12 @@ pub fn run_on_dumps(
                 more: true,
             });
         }
+        let blobs: Vec<Option<String>> = (0..columns.len())
+            .map(|at| match row.get_ref(at) {
+                Ok(ValueRef::Blob(bytes)) => Some(in_hex(bytes)),
+                _ => None,
+            })
+            .collect();
         let mut cells = Vec::with_capacity(columns.len());
         for (at, column) in columns.iter().enumerate() {
             let value = row.get_ref(at).map_err(failed)?;
@@ -134,7 +141,10 @@ pub fn run_on_dumps(
                 (ValueRef::Integer(id), Some(field)) if is_id(id, field) => Some(Kind::Id),
                 _ => column.kind,
             };
-            cells.push(cell(value, kind));
+            cells.push(match &blobs[at] {
+                Some(hex) => Cell::Text(hex),
+                None => cell(value, kind),
+            });
         }
         sink.row(&cells)?;
         count += 1;
@@ -142,6 +152,14 @@ pub fn run_on_dumps(
     Ok(Outcome {
         rows: count,
         more: false,
+    })
+}
+
+fn in_hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
     })
 }
 

@@ -72,6 +72,6 @@ pub use paths::{Path, PathOptions, Paths};
 pub use referrers::{Referrer, Referrers};
 #[doc(hidden)]
 pub use stream::{Ids, Link, Links, Numbers, Parts, Place};
-pub use threads::{Frame, Line, Local, StackFrame, Thread, Traces};
+pub use threads::{Frame, Line, Local, StackFrame, Thread, ThreadState, Traces};
 pub use unreachable::{EntryClass, Unreachable, UnreachableObject, UnreachableTree};
 pub use waste::{Waste, WasteGroup, WasteHolder, WasteKind, WasteOf, WasteOptions, WasteTotal};

@@ -93,10 +93,61 @@ pub struct Thread {
     pub daemon: Option<bool>,
     /// True for a virtual thread.
     pub is_virtual: bool,
+    /// The priority, from 1 to 10. `None` if the thread object does not show it.
+    pub priority: Option<i32>,
+    /// The state. `None` for virtual threads, and if the thread object does not show it.
+    pub state: Option<ThreadState>,
+    /// The context class loader.
+    pub context_loader: Option<ObjectIndex>,
     /// The stack of the thread, innermost frame first.
     pub frames: Vec<StackFrame>,
     /// Objects that the thread's stack holds outside of the listed frames.
     pub other_locals: Vec<Local>,
+}
+
+/// The state of a thread, as in `java.lang.Thread.State`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThreadState {
+    /// Not started.
+    New,
+    /// Runs, or waits for the operating system.
+    Runnable,
+    /// Waits for a monitor.
+    Blocked,
+    /// Waits for another thread, without a time limit.
+    Waiting,
+    /// Waits with a time limit.
+    TimedWaiting,
+    /// Ended.
+    Terminated,
+}
+
+impl ThreadState {
+    /// Decodes the field `threadStatus`. Its bits are those of `JVMTI_THREAD_STATE`.
+    const fn from_status(status: i64) -> Self {
+        match status {
+            s if s & 0x4 != 0 => Self::Runnable,
+            s if s & 0x400 != 0 => Self::Blocked,
+            s if s & 0x10 != 0 => Self::Waiting,
+            s if s & 0x20 != 0 => Self::TimedWaiting,
+            s if s & 0x2 != 0 => Self::Terminated,
+            s if s & 0x1 == 0 => Self::New,
+            _ => Self::Runnable,
+        }
+    }
+
+    /// Returns the name as in Java: `TIMED_WAITING`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "NEW",
+            Self::Runnable => "RUNNABLE",
+            Self::Blocked => "BLOCKED",
+            Self::Waiting => "WAITING",
+            Self::TimedWaiting => "TIMED_WAITING",
+            Self::Terminated => "TERMINATED",
+        }
+    }
 }
 
 /// Threads that the JVM hides from Java programs.
@@ -194,6 +245,9 @@ struct Details {
     name: Option<ObjectIndex>,
     daemon: Option<bool>,
     is_virtual: bool,
+    priority: Option<i32>,
+    state: Option<ThreadState>,
+    context_loader: Option<ObjectIndex>,
 }
 
 impl Snapshot {
@@ -234,6 +288,9 @@ impl Snapshot {
                 name: None,
                 daemon: None,
                 is_virtual: false,
+                priority: None,
+                state: None,
+                context_loader: None,
                 frames: Vec::new(),
                 other_locals: Vec::new(),
             });
@@ -372,6 +429,9 @@ impl Snapshot {
             name: None,
             daemon: None,
             is_virtual: true,
+            priority: None,
+            state: None,
+            context_loader: None,
             frames: Vec::new(),
             other_locals: Vec::new(),
         }));
@@ -396,15 +456,22 @@ impl Snapshot {
             };
             let class = self.class_of(thread);
             let is_virtual = class.is_some_and(|c| is_virtual(self.classes(), c));
-            let flag = self.field_in(raw, "daemon");
-            let flag = flag.or_else(|| self.field_in(holder.as_ref()?, "daemon"));
+            let number = |name| {
+                let value = self.field_in(raw, name);
+                let value = value.or_else(|| self.field_in(holder.as_ref()?, name));
+                value.and_then(Value::integer)
+            };
             details.push(Details {
                 name: self.field_in(raw, "name").and_then(Value::object),
-                daemon: flag
-                    .and_then(Value::integer)
+                daemon: number("daemon")
                     .map(|d| d != 0)
                     .or(is_virtual.then_some(true)),
                 is_virtual,
+                priority: number("priority").and_then(|p| i32::try_from(p).ok()),
+                state: number("threadStatus").map(ThreadState::from_status),
+                context_loader: self
+                    .field_in(raw, "contextClassLoader")
+                    .and_then(Value::object),
             });
         }
         let names: Vec<ObjectIndex> = details.iter().map(|d| d.name.unwrap_or(none)).collect();
@@ -414,6 +481,10 @@ impl Snapshot {
             thread.name = text.or(chars);
             thread.daemon = d.daemon;
             thread.is_virtual |= d.is_virtual;
+            thread.priority = d.priority;
+            // A virtual thread inherits `threadStatus`, but does not use it.
+            thread.state = d.state.filter(|_| !thread.is_virtual);
+            thread.context_loader = d.context_loader;
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hprof::ObjectId;
 use hprof::answers::{Line, Thread};
+use hprof::{ObjectId, ObjectIndex};
 
 use super::objects::class_name;
 use super::{Cursor, place};
@@ -21,6 +21,10 @@ mod of_thread {
     pub(super) const SERIAL: usize = place(THREADS, "thread_serial");
     pub(super) const IS_DAEMON: usize = place(THREADS, "is_daemon");
     pub(super) const IS_VIRTUAL: usize = place(THREADS, "is_virtual");
+    pub(super) const PRIORITY: usize = place(THREADS, "priority");
+    pub(super) const STATE: usize = place(THREADS, "state");
+    pub(super) const LOADER: usize = place(THREADS, "context_loader_id");
+    pub(super) const LOADER_CLASS: usize = place(THREADS, "context_loader_class");
     pub(super) const FRAMES: usize = place(THREADS, "frames");
     pub(super) const RETAINED: usize = place(THREADS, "retained_bytes");
 }
@@ -39,19 +43,20 @@ mod of_frame {
     pub(super) const LOCALS: usize = place(FRAMES, "locals");
 }
 
-/// Returns the ids of the threads' objects, in the order of the threads.
-fn ids(heap: &Heap) -> Result<Vec<ObjectId>> {
+/// Returns the ids of the objects that `object` returns for the threads, in the order of the threads.
+fn ids(heap: &Heap, object: impl Fn(&Thread) -> Option<ObjectIndex>) -> Result<Vec<ObjectId>> {
     let threads = heap.threads();
-    let objects: Vec<_> = threads.iter().filter_map(|t| t.object).collect();
+    let objects: Vec<_> = threads.iter().filter_map(&object).collect();
     let mut ids = heap.ids_of(&objects, true)?.into_iter();
-    let id = |t: &Thread| t.object.and_then(|_| ids.next()).unwrap_or_default();
+    let id = |t: &Thread| object(t).and_then(|_| ids.next()).unwrap_or_default();
     Ok(threads.iter().map(id).collect())
 }
 
 /// A cursor over `threads`.
 pub(super) struct Threads {
     heap: Arc<Heap>,
-    ids: Option<Vec<ObjectId>>,
+    /// The ids of each thread and of its context class loader.
+    ids: Option<Vec<(ObjectId, ObjectId)>>,
     next: usize,
 }
 
@@ -68,7 +73,9 @@ impl Threads {
 impl Cursor for Threads {
     fn advance(&mut self) -> Result<bool> {
         if self.ids.is_none() {
-            self.ids = Some(ids(&self.heap)?);
+            let threads = ids(&self.heap, |thread| thread.object)?;
+            let loaders = ids(&self.heap, |thread| thread.context_loader)?;
+            self.ids = Some(threads.into_iter().zip(loaders).collect());
         }
         self.next += 1;
         Ok(self.next <= self.heap.threads().len())
@@ -80,12 +87,18 @@ impl Cursor for Threads {
         let thread = &self.heap.threads()[at];
         let snapshot = self.heap.snapshot();
         match column {
-            c::ID => Value::id(self.ids.as_ref().map_or(0, |ids| ids[at].0)),
+            c::ID => Value::id(self.ids.as_ref().map_or(0, |ids| ids[at].0.0)),
             c::NAME => Value::or_null(thread.name.as_deref(), Value::text),
             c::CLASS => Value::or_null(thread.object, |o| Value::text(class_name(&self.heap, o))),
             c::SERIAL => Value::or_null(thread.serial, |s| Value::Int(s.into())),
             c::IS_DAEMON => Value::or_null(thread.daemon, Value::Bool),
             c::IS_VIRTUAL => Value::Bool(thread.is_virtual),
+            c::PRIORITY => Value::or_null(thread.priority, |p| Value::Int(p.into())),
+            c::STATE => Value::or_null(thread.state, |s| Value::text(s.name())),
+            c::LOADER => Value::id(self.ids.as_ref().map_or(0, |ids| ids[at].1.0)),
+            c::LOADER_CLASS => Value::or_null(thread.context_loader, |o| {
+                Value::text(class_name(&self.heap, o))
+            }),
             c::FRAMES => Value::size(thread.frames.len() as u64),
             c::RETAINED => {
                 let bytes = thread.object.and_then(|o| snapshot.retained_bytes(o));
@@ -119,7 +132,7 @@ impl Frames {
 impl Cursor for Frames {
     fn advance(&mut self) -> Result<bool> {
         if self.ids.is_none() {
-            self.ids = Some(ids(&self.heap)?);
+            self.ids = Some(ids(&self.heap, |thread| thread.object)?);
         }
         while let Some(thread) = self.heap.threads().get(self.thread) {
             if self.next < thread.frames.len() {

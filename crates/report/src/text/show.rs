@@ -51,11 +51,7 @@ fn object(object: &ShownObject, unheld: &str, doc: &mut Document) {
         line("held by", &object_line(dominator), doc);
     }
     if let Some(text) = &object.text {
-        let literal: Vec<char> = format!("{text:?}").chars().collect();
-        for (i, part) in literal.chunks(WIDTH - 11).enumerate() {
-            let part: String = part.iter().collect();
-            line(if i == 0 { "text" } else { "" }, &part, doc);
-        }
+        quoted("text", text, doc);
     }
     if let Some(superclass) = &object.superclass {
         line("extends", &object_line(superclass), doc);
@@ -101,10 +97,46 @@ fn array(object: &ShownObject, doc: &mut Document) {
     let Some(array) = &object.array else {
         return;
     };
+    if let Some(text) = &array.decoded
+        && array.offset == 0
+    {
+        return quoted("text", text, doc);
+    }
+    if let Some(hex) = &array.hex {
+        hex_rows(hex, array.offset, doc);
+        let rest = u64::from(array.length).saturating_sub(array.offset);
+        return more(rest.saturating_sub(hex.len() as u64 / 2), "more byte", doc);
+    }
     let shown: Vec<&ShownValue> = array.elements.iter().collect();
     elements(&shown, array.offset, doc);
     let rest = u64::from(array.length).saturating_sub(array.offset);
     more(rest.saturating_sub(shown.len() as u64), "more element", doc);
+}
+
+/// Adds a text as a Java literal, on as many lines as it needs.
+fn quoted(name: &str, text: &str, doc: &mut Document) {
+    let literal: Vec<char> = format!("{text:?}").chars().collect();
+    for (i, part) in literal.chunks(WIDTH - 11).enumerate() {
+        let part: String = part.iter().collect();
+        line(if i == 0 { name } else { "" }, &part, doc);
+    }
+}
+
+/// Adds rows of 16 bytes: the index of the first, the bytes in hexadecimal, and the printable characters among them.
+fn hex_rows(hex: &str, offset: u64, doc: &mut Document) {
+    let bytes: Vec<u8> = (0..hex.len() / 2)
+        .filter_map(|at| u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok())
+        .collect();
+    for (row, bytes) in (0..).zip(bytes.chunks(16)) {
+        let digits: String = bytes.iter().map(|byte| format!(" {byte:02x}")).collect();
+        let text = bytes.iter().map(|&byte| match byte {
+            b' '..=b'~' => char::from(byte),
+            _ => '.',
+        });
+        let text: String = text.collect();
+        let at = offset + 16 * row;
+        doc.line(format!("    {at:08x} {digits:<48}  {text}"));
+    }
 }
 
 /// Adds the elements of an array. Several primitive values share a row, and each reference has a line. Nulls are only
@@ -421,6 +453,8 @@ mod tests {
                 length: 9,
                 elements,
                 offset,
+                decoded: None,
+                hex: None,
             };
             rendered(
                 ShownObject {

@@ -40,6 +40,9 @@ fn thread(thread: &ThreadRow, doc: &mut Document) {
             about += word;
         }
     }
+    if let Some(state) = thread.state {
+        about += &format!(" {}", state.to_lowercase().replace('_', " "));
+    }
     about += &match (thread.retained_bytes, thread.retained_objects) {
         (Some(bytes), Some(objects)) => {
             format!(" retains {} in {}", Size(bytes), counted(objects, "object"))

@@ -128,6 +128,42 @@ impl Snapshot {
     }
 }
 
+impl ArrayView<'_> {
+    /// Returns the content of a `char[]`, or of a `byte[]` in UTF-8, as text, cut after `limit` characters. A text that
+    /// was cut ends with `…`. Zeros at the end are left out. `None` if the array is empty or has another type, or if
+    /// the part up to the limit contains control characters or is not text.
+    #[must_use]
+    pub fn text(&self, limit: usize) -> Option<String> {
+        let used = self.bytes().iter().rposition(|&byte| byte != 0)? + 1;
+        let text = match self.kind {
+            Kind::Byte => {
+                // A character takes at most four bytes.
+                let end = used.min(limit.saturating_add(1).saturating_mul(4));
+                let bytes = &self.bytes()[..end];
+                let text = match std::str::from_utf8(bytes) {
+                    Ok(text) => text,
+                    // The end may be in the middle of a character.
+                    Err(error) if error.error_len().is_none() && end < used => {
+                        std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?
+                    }
+                    Err(_) => return None,
+                };
+                let mut chars = text.chars();
+                let text = chars.by_ref().take(limit).collect();
+                ended(text, chars.next().is_some())
+            }
+            Kind::Char => {
+                let units = self.bytes()[..used.next_multiple_of(2)].chunks_exact(2);
+                let text = decoded(units.map(|b| u16::from_be_bytes([b[0], b[1]])), limit);
+                Some(text).filter(|text| !text.contains(char::REPLACEMENT_CHARACTER))?
+            }
+            _ => return None,
+        };
+        let is_text = |c: char| !c.is_control() || matches!(c, '\t' | '\n' | '\r');
+        text.chars().all(is_text).then_some(text)
+    }
+}
+
 fn decoded(units: impl Iterator<Item = u16>, limit: usize) -> String {
     let mut chars = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
     let text = chars.by_ref().take(limit).collect();
