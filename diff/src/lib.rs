@@ -81,6 +81,7 @@ mod agent_objects;
 mod allocated;
 mod comparable;
 mod compare;
+mod contents;
 mod evidence;
 mod facts;
 mod frame_parts;
@@ -116,6 +117,7 @@ mod waste;
 
 pub use allocated::{Allocated, AllocatedLine};
 pub use compare::{Comparison, Filter};
+pub use contents::{ContentMatch, ContentPattern, find_contents, holding_fields};
 pub use gates::{Gates, Grave, Grown, TooMuch};
 pub use headline::Headline;
 pub use heap::{HeapOptions, OneDump};

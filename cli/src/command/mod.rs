@@ -12,6 +12,7 @@ mod diff;
 mod dump;
 mod dump_info;
 mod export;
+mod find;
 mod fleet;
 mod growth;
 mod guard;
@@ -71,6 +72,8 @@ pub(crate) enum Command {
     Show(Reported<show::Show>),
     /// Show the shortest paths from GC roots to objects: why the objects are not freed
     Paths(Reported<paths::Paths>),
+    /// Find strings and arrays that contain a text, a regular expression or bytes, and what holds them
+    Find(Reported<find::Find>),
     /// Find wasted memory: duplicate strings and arrays, empty and sparse collections, unused
     /// capacity
     Waste(Reported<waste::Waste>),
@@ -134,6 +137,7 @@ impl Command {
     pub(crate) fn run(self, line: fn() -> clap::Command) -> Result<Exit> {
         match self {
             Self::Diff(args) => report(&args.job()?),
+            Self::Find(args) => report(&args.job()?),
             Self::Histo(args) => report(&args.job()?),
             Self::Top(args) => report(&args.job()?),
             Self::Sizeof(args) => report(&args.job()?),

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use serde_json::Value as Json;
 use testdata::writer::{Elements, HeapBuilder, Options, Root};
 
 use crate::support::heapdiff;
@@ -99,4 +100,80 @@ fn arrays_are_text_or_bytes() {
             "größe 9 und 漢,"
         ]
     );
+}
+
+/// Returns the ids, offsets and excerpts of the matches.
+fn found(dump: &Dump, pattern: &str) -> Vec<(String, u64, String)> {
+    let text = dump.text(&["find", "a.hprof", pattern, "--format", "json"]);
+    let report: Json = serde_json::from_str(&text).expect("JSON");
+    let matches = report["matches"].as_array().expect("a list").iter();
+    let word = |value: &Json| value.as_str().expect("a word").to_owned();
+    let rows = matches.map(|row| {
+        let offset = row["offset"].as_u64().expect("a number");
+        (word(&row["id"]), offset, word(&row["excerpt"]))
+    });
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_unstable();
+    rows
+}
+
+#[test]
+fn content_is_found_in_each_encoding() {
+    let dump = Dump::new();
+    let row = |at: usize, offset, text: &str| (dump.ids[at].clone(), offset, text.to_owned());
+    let sizes = [
+        row(1, 0, "größe 7\0\0"),
+        row(2, 0, "größe 8"),
+        row(4, 0, "größe 9 und 漢"),
+    ];
+    assert_eq!(found(&dump, "größe"), sizes);
+    // The offset in a byte[] is in bytes.
+    let inner = [
+        row(1, 2, "größe 7\0\0"),
+        row(2, 2, "größe 8"),
+        row(4, 2, "größe 9 und 漢"),
+    ];
+    assert_eq!(found(&dump, "öße"), inner);
+    assert_eq!(found(&dump, "e 7"), [row(1, 6, "größe 7\0\0")]);
+    assert_eq!(found(&dump, "/gr..e [89]/"), sizes[1..]);
+    assert_eq!(found(&dump, "漢"), [row(4, 12, "größe 9 und 漢")]);
+    assert_eq!(found(&dump, "hex:504e"), [row(0, 1, "504e4700ff")]);
+    assert_eq!(found(&dump, "/absent/"), []);
+}
+
+/// The numbers of strings agree with SQL.
+#[test]
+fn found_strings_are_those_of_the_table_of_strings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    crate::support::prepare(folder.path());
+    let text = |args: &[&str]| {
+        let done = heapdiff(folder.path(), args).output().expect("a run");
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).expect("text")
+    };
+    const DUMP: &str = "testdata/after.hprof.gz";
+    for (pattern, condition) in [
+        ("SKU-1", "instr(value, 'SKU-1') > 0"),
+        ("e", "instr(value, 'e') > 0"),
+        ("java.lang", "instr(value, 'java.lang') > 0"),
+        ("/^[A-Z]+$/", "value regexp '^[A-Z]+$'"),
+        ("/(?i)session/", "value regexp '(?i)session'"),
+    ] {
+        let sql = format!("select count(*) from strings where {condition}");
+        let counted = text(&["query", DUMP, &sql, "--format", "csv"]);
+        let counted: usize = counted
+            .lines()
+            .nth(1)
+            .expect("a row")
+            .parse()
+            .expect("a number");
+        assert!(counted > 0, "{pattern}");
+        let report = text(&[
+            "find", DUMP, pattern, "--top", "1000000", "--format", "json",
+        ]);
+        let report: Json = serde_json::from_str(&report).expect("JSON");
+        let matches = report["matches"].as_array().expect("a list").iter();
+        let strings = matches.filter(|row| row["class"] == "java.lang.String");
+        assert_eq!(strings.count(), counted, "{pattern}");
+    }
 }

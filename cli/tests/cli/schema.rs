@@ -170,12 +170,23 @@ fn top_matches_its_schema() {
     assert_matches_schema("top", &["top", BEFORE]);
     assert_matches_schema("top", &["top", "cut.hprof", "--top", "1000"]);
     assert_matches_schema("top", &["top", BEFORE, "--under", "java.lang.Thread"]);
+    assert_matches_schema("top", &["top", BEFORE, "--unreachable"]);
+}
+
+#[test]
+fn find_matches_its_schema() {
+    for pattern in ["a", "/^[A-Z]/", "hex:00", "no such text"] {
+        assert_matches_schema("find", &["find", BEFORE, pattern]);
+        assert_matches_schema("find", &["find", "cut.hprof", pattern]);
+    }
 }
 
 #[test]
 fn paths_matches_its_schema() {
     for selector in ["java.lang.String", "class java.lang.Thread", "/./", "/Ref/"] {
         assert_matches_schema("paths", &["paths", BEFORE, selector]);
+        let alternatives = ["paths", BEFORE, selector, "--alternatives", "3"];
+        assert_matches_schema("paths", &alternatives);
         let without = ["paths", BEFORE, selector, "--exclude", "java.util.HashMap"];
         assert_matches_schema("paths", &without);
         assert_matches_schema("paths", &["paths", "cut.hprof", selector, "--refs", "all"]);

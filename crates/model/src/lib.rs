@@ -6,6 +6,7 @@
 pub mod count;
 pub mod diff;
 pub mod export;
+pub mod find;
 pub mod heap;
 pub mod histo;
 pub mod owners;

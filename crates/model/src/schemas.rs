@@ -15,6 +15,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         schema::<crate::count::CountReport>("count"),
         schema::<crate::diff::Report>("diff"),
         schema::<crate::heap::HeapReport>("heap"),
+        schema::<crate::find::FindReport>("find"),
         schema::<crate::histo::HistoReport>("histo"),
         schema::<crate::owners::OwnersReport>("owners"),
         schema::<crate::paths::PathsReport>("paths"),

@@ -4,6 +4,7 @@
 use heapdiff_model::count::CountReport;
 use heapdiff_model::diff;
 use heapdiff_model::export::ExportReport;
+use heapdiff_model::find::FindReport;
 use heapdiff_model::histo::HistoReport;
 use heapdiff_model::owners::OwnersReport;
 use heapdiff_model::paths::PathsReport;
@@ -32,6 +33,8 @@ pub enum Report {
     Diff(Box<DiffReport>),
     /// The largest holders in one dump.
     Heap(Box<DumpReport>),
+    /// Strings and arrays with some content.
+    Find(FindReport),
     /// Objects and bytes of each class.
     Histo(HistoReport),
     /// The objects that retain the most.
@@ -90,6 +93,7 @@ impl Report {
         match self {
             Self::Diff(r) => r.data.snapshots.iter().map(compared).collect(),
             Self::Heap(r) => vec![compared(&r.data.snapshot)],
+            Self::Find(r) => vec![of_dump(&r.snapshot)],
             Self::Histo(r) => vec![of_dump(&r.snapshot)],
             Self::Top(r) => vec![of_dump(&r.snapshot)],
             Self::Show(r) => vec![of_dump(&r.snapshot)],

@@ -4,6 +4,7 @@ mod allocated;
 mod count;
 mod diff;
 mod export;
+mod find;
 mod heap;
 mod histo;
 pub(crate) mod owners;
@@ -47,6 +48,7 @@ fn document(report: &Report) -> Document {
         Report::Diff(report) => diff::build(report, doc),
         Report::Heap(report) => heap::build(report, doc),
         Report::Count(report) => count::build(report, doc),
+        Report::Find(report) => find::build(report, doc),
         Report::Histo(report) => histo::build(report, doc),
         Report::Top(report) => top::build(report, doc),
         Report::Show(report) => show::build(report, doc),
