@@ -1,11 +1,14 @@
 //! The functions that the fuzz target for diffs and its smoke test run.
 
+use hprof::answers::{MAX_CUT, PathOptions};
 use hprof::dominators::Node;
-use hprof::{Options, Silent, Snapshot, Source};
+use hprof::{ObjectIndex, Options, Silent, Snapshot, Source};
 
 use crate::evidence::context::Last;
 use crate::samples::AgentObjects;
-use crate::{Comparison, Filter, OwnerKind, OwnerSummary, Report, Summary};
+use crate::{
+    Comparison, Filter, OwnerKind, OwnerSummary, Report, Summary, find_contents, holding_fields,
+};
 
 /// The first bytes of every dump.
 const MAGIC: &[u8] = b"JAVA PROFILE";
@@ -28,6 +31,51 @@ pub fn diff(bytes: &[u8]) {
         assert_eq!(there.classes.len(), back.classes.len());
     }
     owners(before);
+    contents(before);
+}
+
+/// Checks that the unreachable objects add up, that a smallest set of references is small, and that each string that
+/// matches has the text.
+fn contents(bytes: &[u8]) {
+    let source = Source::from_bytes(bytes.to_vec());
+    let Ok(snapshot) = Snapshot::of(source, &Options::default(), &Silent) else {
+        return;
+    };
+    if let Ok(unreachable) = snapshot.unreachable_objects(&Silent) {
+        let classes = unreachable.classes(&snapshot);
+        let sum = classes
+            .iter()
+            .fold(0_u64, |sum, (_, total)| sum.saturating_add(total.bytes));
+        let held = unreachable.entry_classes(&snapshot);
+        let held = held
+            .iter()
+            .fold(0_u64, |sum, row| sum.saturating_add(row.retained.bytes));
+        assert!(held <= sum && (held > 0) == (sum > 0));
+        if let Ok(tree) = unreachable.into_tree(&snapshot, &Silent) {
+            tree.largest(3, |_| true);
+        }
+    }
+    let all: Vec<ObjectIndex> = (0..snapshot.object_count() as u32)
+        .map(ObjectIndex)
+        .collect();
+    for targets in all.chunks(7).take(5) {
+        let found = snapshot.disjoint_paths(targets, &PathOptions::default(), 2, &Silent);
+        if let Ok(found) = found {
+            assert!(found.paths.len() <= 2);
+            found.tree(&snapshot, 2, 9);
+            let size = found.cut.map_or(0, |cut| cut.len());
+            assert!(size <= MAX_CUT && size >= found.paths.len().min(size));
+        }
+    }
+    let own = AgentObjects::find(&snapshot);
+    for pattern in ["a", "/a.*e/", "hex:61"] {
+        if let Ok(pattern) = pattern.parse() {
+            let found = find_contents(&snapshot, &own, &pattern, &Silent);
+            let objects: Vec<ObjectIndex> = found.iter().map(|found| found.object).collect();
+            // Without enough memory, there are no fields.
+            let _ = holding_fields(&snapshot, &objects, &Silent);
+        }
+    }
 }
 
 /// Checks that each reachable byte has one owner or one group of owners.

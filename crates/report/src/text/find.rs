@@ -94,6 +94,9 @@ mod tests {
             text.contains("1 string or array contains \"a b\" (24 B)\n"),
             "{text}"
         );
-        assert!(text.contains("1 of these objects are unreachable\n"), "{text}");
+        assert!(
+            text.contains("1 of these objects are unreachable\n"),
+            "{text}"
+        );
     }
 }
