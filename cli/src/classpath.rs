@@ -6,6 +6,7 @@
 //! The files are untrusted. No class name leads out of its folder, sizes in the files are checked, and a malformed file
 //! is an error that names the file.
 
+mod coroutine;
 mod image;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use noak::reader::Class;
 use zip::ZipArchive;
 
 use crate::failure::{Failure, Result, system_message};
+pub(crate) use coroutine::SuspendFunction;
 use image::Image;
 
 /// Maximum size of a class file in bytes. Compilers write class files of at most a few megabytes.
@@ -122,6 +124,22 @@ impl Classpath {
 
     /// Returns the fields that a class declares; `None` if the class is not found.
     pub(crate) fn fields(&mut self, class: &str) -> Result<Option<Vec<DeclaredField>>> {
+        self.read(class, declared)
+    }
+
+    /// Returns the suspension points of a Kotlin function. `class` is the class of its continuation. `None` if the class
+    /// is not found, or is no such class.
+    pub(crate) fn suspend_function(&mut self, class: &str) -> Result<Option<SuspendFunction>> {
+        let read = |bytes: &[u8]| SuspendFunction::read(bytes).map_err(|e| not_a_class(&e));
+        Ok(self.read(class, read)?.flatten())
+    }
+
+    /// Reads the file of a class.
+    fn read<T>(
+        &mut self,
+        class: &str,
+        decode: impl Fn(&[u8]) -> Result<T, String>,
+    ) -> Result<Option<T>> {
         for place in &mut self.places {
             let (path, found) = match place {
                 ClassSource::Folder(path) => (&*path, in_folder(path, class)),
@@ -134,8 +152,7 @@ impl Classpath {
             };
             let wrong = |what: &str| failure(path, &format!("class {class}: {what}"));
             if let Some(bytes) = found.map_err(|e| wrong(&system_message(&e)))? {
-                let fields = declared(&bytes).map_err(|what| wrong(&what))?;
-                return Ok(Some(fields));
+                return decode(&bytes).map(Some).map_err(|what| wrong(&what));
             }
         }
         Ok(None)
@@ -224,7 +241,11 @@ fn declared(bytes: &[u8]) -> Result<Vec<DeclaredField>, String> {
         }
         Ok(fields)
     };
-    read().map_err(|e| format!("not a class file: {e}"))
+    read().map_err(|e| not_a_class(&e))
+}
+
+fn not_a_class(error: &noak::error::DecodeError) -> String {
+    format!("not a class file: {error}")
 }
 
 /// Returns the type that a field descriptor stands for.

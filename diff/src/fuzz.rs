@@ -52,7 +52,7 @@ fn contents(bytes: &[u8]) {
             .fold(0_u64, |sum, row| sum.saturating_add(row.retained.bytes));
         assert!(held <= sum && (held > 0) == (sum > 0));
         if let Ok(tree) = unreachable.into_tree(&snapshot, &Silent) {
-            tree.largest(3, |_| true);
+            assert!(tree.largest(3, |_| true).len() <= 3);
         }
     }
     let all: Vec<ObjectIndex> = (0..snapshot.object_count() as u32)
@@ -62,7 +62,7 @@ fn contents(bytes: &[u8]) {
         let found = snapshot.disjoint_paths(targets, &PathOptions::default(), 2, &Silent);
         if let Ok(found) = found {
             assert!(found.paths.len() <= 2);
-            found.tree(&snapshot, 2, 9);
+            assert!(found.tree(&snapshot, 2, 9).nodes.len() <= 9);
             let size = found.cut.map_or(0, |cut| cut.len());
             assert!(size <= MAX_CUT && size >= found.paths.len().min(size));
         }

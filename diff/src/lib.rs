@@ -100,6 +100,7 @@ mod next_step;
 mod origin;
 mod outlook;
 mod owners;
+mod pending;
 mod redaction;
 #[doc(hidden)]
 pub mod samples;
@@ -132,6 +133,7 @@ pub use heapdiff_model::heap::{
 pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use outlook::set_heap_limit;
 pub use owners::{JVM, OwnerError, OwnerKind, OwnerSummary, loaders_of_namesakes};
+pub use pending::{PendingKind, PendingWork, pending_work};
 pub use redaction::redaction_rules;
 pub use summary::{SavedRecording, Summary};
 pub use unreachable::{explain_unreachable, unreachable_summary};

@@ -58,6 +58,11 @@ pub fn big_heap() -> PathBuf {
     java("BigHeap.java")
 }
 
+/// `Pending.java DUMP`: waits with known numbers of threads, tasks and futures, and dumps the heap. Main class `Pending`.
+pub fn pending() -> PathBuf {
+    java("pending").join("Pending.java")
+}
+
 /// Returns the path of a program in `java/owners`, whose plugins share memory.
 pub fn owners(name: &str) -> PathBuf {
     java("owners").join(name)

@@ -94,9 +94,17 @@ pub(crate) struct Sizeof {
 
 /// One value of `--classpath`.
 #[derive(Clone, Debug)]
-pub(super) struct ClassPath(Vec<PathBuf>);
+pub(crate) struct ClassPath(Vec<PathBuf>);
 
-fn class_path(text: &str) -> Result<ClassPath, String> {
+impl ClassPath {
+    /// Returns the paths of all values.
+    pub(super) fn all(values: &[Self]) -> Vec<PathBuf> {
+        let paths = values.iter().flat_map(|value| &value.0);
+        paths.cloned().collect()
+    }
+}
+
+pub(super) fn class_path(text: &str) -> Result<ClassPath, String> {
     let paths = std::env::split_paths(text).filter(|p| !p.as_os_str().is_empty());
     match paths.collect::<Vec<PathBuf>>() {
         paths if paths.is_empty() => Err("the class path is empty".to_owned()),
@@ -226,9 +234,7 @@ impl Sizeof {
 
     /// Returns which fields of the dump's classes are final. This information comes from the class files.
     fn final_fields(&self, snapshot: &Snapshot) -> Result<FinalFields> {
-        let paths = self.classpath.iter().flat_map(|path| &path.0);
-        let paths: Vec<PathBuf> = paths.cloned().collect();
-        let mut classpath = Classpath::open(&paths)?;
+        let mut classpath = Classpath::open(&ClassPath::all(&self.classpath))?;
         let mut failed = None;
         let found = FinalFields::new(snapshot.classes(), |class| match classpath.fields(class) {
             Ok(fields) => fields,

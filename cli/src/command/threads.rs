@@ -1,19 +1,25 @@
 //! `heapdiff threads`: lists threads, their frames, and what their local variables retain.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use clap::Args;
 use heapdiff_diff::samples::AgentObjects;
-use heapdiff_model::threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
+use heapdiff_diff::{PendingWork, pending_work};
+use heapdiff_model::threads::{
+    FrameRow, LocalRow, Locals, PendingRow, ThreadRow, ThreadTotals, ThreadsReport,
+};
 use heapdiff_report::Report;
 use hprof::answers::{Local, Thread, ThreadState};
-use hprof::{Progress, Snapshot};
+use hprof::{ObjectIndex, Progress, Snapshot};
 
 use super::describe::Mentions;
 use super::dump_info;
 use super::opened::open;
+use super::sizeof::{ClassPath, class_path};
 use crate::args::input;
+use crate::classpath::{Classpath, SuspendFunction};
 use crate::failure::Result;
 use crate::job::{Setup, Task};
 
@@ -21,6 +27,8 @@ use crate::job::{Setup, Task};
 const ROWS: [usize; 2] = [10, 100];
 /// Maximum number of objects that are listed for the variables of a frame.
 const LOCALS: usize = 5;
+/// Maximum number of groups of pending work.
+const GROUPS: usize = 10;
 
 const HELP: &str = "\
 Examples:
@@ -32,7 +40,11 @@ Examples:
 pub(crate) struct Threads {
     /// Heap dump (HPROF), gzipped or not
     #[arg(value_parser = input())]
-    dump: PathBuf,
+    pub(crate) dump: PathBuf,
+    /// Class files that show the lines of suspended Kotlin functions: folders or jars, separated as
+    /// in a Java class path
+    #[arg(long, value_name = "PATH", value_parser = class_path)]
+    pub(crate) classpath: Vec<ClassPath>,
 }
 
 impl Task for Threads {
@@ -46,6 +58,20 @@ impl Task for Threads {
             threads: threads.len() as u64,
             virtual_threads: threads.iter().filter(|t| t.is_virtual).count() as u64,
         };
+        let mut pending = self.pending(&snapshot, &threads)?;
+        let pending_groups = pending.len() as u64;
+        let mut grouped_threads = 0;
+        if setup.output.format.is_read_by_people() {
+            // The text has each group once, so its threads are not listed again.
+            let grouped: BTreeSet<ObjectIndex> = pending
+                .iter()
+                .flat_map(|group| group.members.iter().copied())
+                .collect();
+            let all = threads.len();
+            threads.retain(|thread| thread.object.is_none_or(|o| !grouped.contains(&o)));
+            grouped_threads = (all - threads.len()) as u64;
+        }
+        pending.truncate(setup.top.unwrap_or(GROUPS));
         threads.sort_by_cached_key(|thread| {
             let retained = thread.object.and_then(|o| snapshot.retained_bytes(o));
             (Reverse(retained), thread.serial.is_none())
@@ -68,6 +94,14 @@ impl Task for Threads {
             let own = thread.object.into_iter().chain(thread.context_loader);
             locals.map(|l| l.object).chain(own)
         });
+        let largest: Vec<Option<ObjectIndex>> = pending
+            .iter()
+            .map(|group| {
+                let members = group.members.iter().copied();
+                members.max_by_key(|&o| (snapshot.retained_bytes(o), Reverse(o)))
+            })
+            .collect();
+        let mentioned = mentioned.chain(largest.iter().flatten().copied());
         let mentions = Mentions::new(&snapshot, mentioned);
         Ok(vec![Report::Threads(ThreadsReport {
             schema: ThreadsReport::SCHEMA,
@@ -75,9 +109,45 @@ impl Task for Threads {
                 .iter()
                 .map(|t| row(&snapshot, t, &mentions))
                 .collect(),
+            pending: pending
+                .into_iter()
+                .zip(largest)
+                .map(|(group, largest)| PendingRow {
+                    kind: group.kind.name(),
+                    count: group.members.len() as u64,
+                    retained_bytes: group.retained_bytes,
+                    shape: group.shape,
+                    largest: largest.and_then(|o| mentions.of(o)),
+                })
+                .collect(),
+            pending_groups,
+            grouped_threads,
             snapshot: dump_info::of(&snapshot, &own),
             totals,
         })])
+    }
+}
+
+impl Threads {
+    fn pending(&self, snapshot: &Snapshot, threads: &[Thread]) -> Result<Vec<PendingWork>> {
+        let mut classpath = Classpath::open(&ClassPath::all(&self.classpath))?;
+        let mut functions: HashMap<String, Option<SuspendFunction>> = HashMap::new();
+        let mut failed = None;
+        let mut suspended = |class: &str, label: i64| {
+            let function = functions.entry(class.to_owned()).or_insert_with(|| {
+                let read = classpath.suspend_function(class);
+                read.unwrap_or_else(|failure| {
+                    failed.get_or_insert(failure);
+                    None
+                })
+            });
+            function.as_ref()?.frame(label)
+        };
+        let pending = pending_work(snapshot, threads, &mut suspended);
+        match failed {
+            Some(failure) => Err(failure),
+            None => Ok(pending),
+        }
     }
 }
 

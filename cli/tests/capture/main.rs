@@ -19,6 +19,7 @@ mod list;
 mod musl;
 mod no_files;
 mod owners;
+mod pending;
 mod recording;
 mod refusals;
 mod silence;

@@ -17,6 +17,15 @@ pub struct ThreadsReport {
     pub snapshot: SnapshotInfo,
     /// Totals of all threads, listed or not.
     pub totals: ThreadTotals,
+    /// Pending work, grouped by its shape: threads with equal stacks, tasks in queues of executors, incomplete futures,
+    /// coroutines, subscriptions and channels. Groups that retain the most come first. At most 10 unless --top sets
+    /// another limit.
+    pub pending: Vec<PendingRow>,
+    /// Number of groups of pending work.
+    pub pending_groups: u64,
+    /// Number of threads that are not in `threads` because they are in a group of `pending`.
+    #[serde(skip)]
+    pub grouped_threads: u64,
     /// Threads, the largest retained size first. At most 100 unless --top sets another limit.
     pub threads: Vec<ThreadRow>,
 }
@@ -28,6 +37,22 @@ pub struct ThreadTotals {
     pub threads: u64,
     /// Number of virtual threads among them.
     pub virtual_threads: u64,
+}
+
+/// Pending work of one shape.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct PendingRow {
+    /// The kind of work.
+    #[schemars(extend("enum" = ["threads", "virtual-threads", "tasks", "futures", "coroutines", "subscriptions", "pipelines"]))]
+    pub kind: &'static str,
+    /// Number of threads, tasks, futures, coroutines, subscriptions or channels of this shape.
+    pub count: u64,
+    /// Bytes that they retain. No byte is counted twice.
+    pub retained_bytes: u64,
+    /// What they have in common, one line for each step: frames, functions, operators or handlers.
+    pub shape: Vec<String>,
+    /// The one that retains the most.
+    pub largest: Option<ObjectRef>,
 }
 
 /// One thread.

@@ -358,7 +358,7 @@ pub(super) fn instances_of(snapshot: &Snapshot, class: &str) -> Vec<ObjectIndex>
 }
 
 /// Returns the object in a field, for each object.
-pub(super) fn objects(
+pub(crate) fn objects(
     snapshot: &Snapshot,
     objects: &[ObjectIndex],
     field: &str,
@@ -368,7 +368,7 @@ pub(super) fn objects(
 }
 
 /// Returns the text of a string field, for each object.
-pub(super) fn strings(
+pub(crate) fn strings(
     snapshot: &Snapshot,
     from: &[ObjectIndex],
     field: &str,

@@ -23,7 +23,7 @@ use crate::command::heap::Heap;
 use crate::command::histo::Histo;
 use crate::command::query::{self, default_names};
 use crate::command::sites::{self, SitesBy};
-use crate::command::{paths, sizeof};
+use crate::command::{paths, sizeof, threads};
 use crate::failure::{Failure, Result};
 use crate::fits::ClassFilter;
 use crate::job::{Job, Output, Setup, Task};
@@ -72,7 +72,7 @@ pub(super) struct Tool {
 }
 
 impl Tool {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::of::<Summary>(
             "summary",
             "Summarize a heap dump",
@@ -99,6 +99,12 @@ impl Tool {
             "SQL over heap dumps",
             "Rows of one SELECT (SQLite) over objects, classes, refs, roots, strings, threads, frames, samples \
              (heapdiff.query/1). Instead of a SELECT, `.tables` lists the tables and `.schema TABLE` the columns.",
+        ),
+        Self::of::<Threads>(
+            "threads",
+            "Threads and pending work",
+            "Threads that retain the most, with stacks, and pending work by shape: equal stacks, queued tasks, futures, \
+             coroutines (heapdiff.threads/1).",
         ),
         Self::of::<Sites>(
             "sites",
@@ -283,6 +289,31 @@ impl Asked for Paths {
                 selector,
                 exclude: self.exclude,
                 alternatives: None,
+            },
+            self.top,
+        )
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Threads {
+    /// Path of a heap dump
+    dump: PathBuf,
+    /// Threads and groups listed
+    #[serde(default = "rows::<5>", deserialize_with = "bounded_rows")]
+    #[schemars(range(min = 1, max = ROWS))]
+    top: usize,
+}
+
+impl Asked for Threads {
+    fn job(self, setup: &Setup) -> Result<Job> {
+        let dump = file(self.dump)?;
+        job(
+            setup,
+            threads::Threads {
+                dump,
+                classpath: Vec::new(),
             },
             self.top,
         )

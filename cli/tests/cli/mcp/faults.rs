@@ -147,7 +147,7 @@ fn invalid_arguments_are_reported() {
     let unknown = client.ask("tools/call", json!({ "name": "dump", "arguments": {} }));
     assert_eq!(unknown["error"]["code"], -32602);
     let message = unknown["error"]["message"].as_str().expect("a message");
-    assert!(message.contains("summary, suspects, sizeof, paths, query, sites"));
+    assert!(message.contains("summary, suspects, sizeof, paths, query, threads, sites"));
     let unknown = client.ask("no/such", json!({}));
     assert_eq!(unknown["error"]["code"], -32601);
     assert!(client.close().status.success());

@@ -50,7 +50,7 @@ fn two_dumps_lead_to_holder_and_stack() {
     let folder = folder();
     let mut client = Client::begin(folder.path(), &[]);
     let tools = client.ask("tools/list", json!({}));
-    assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(6));
+    assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(7));
 
     // The first tool call returns the holder and the allocating stack. Two more tool calls return details.
     let found = client.data("suspects", json!({ "dumps": [BEFORE, AFTER] }));

@@ -1,14 +1,18 @@
 //! Prints threads with their stacks.
 
+use heapdiff_diff::is_jdk_frame;
 use heapdiff_model::threads::{FrameRow, Locals, ThreadRow, ThreadsReport};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::show::object_line;
 use super::snapshot;
 use crate::document::{Document, WIDTH, bold};
+use crate::printable::printable;
 
 /// Number of frames that are always shown. Another frame is shown only if one of its local variables is shown.
 const FRAMES: usize = 8;
+/// Maximum number of lines of a group of pending work.
+const SHAPE: usize = 8;
 /// A local variable is shown only if its object retains at least this part of the bytes that the thread retains, in
 /// thousandths.
 const WORTH: u64 = 10;
@@ -21,12 +25,61 @@ pub(crate) fn build(report: &ThreadsReport, doc: &mut Document) {
         line += &format!(", {} of them virtual", grouped(totals.virtual_threads));
     }
     doc.line(line);
+    pending(report, doc);
     for thread in &report.threads {
         doc.gap();
         self::thread(thread, doc);
     }
-    let rest = totals.threads - report.threads.len() as u64;
+    let listed = report.threads.len() as u64 + report.grouped_threads;
+    let rest = totals.threads.saturating_sub(listed);
     doc.add_unlisted_blocks(rest, "more thread");
+}
+
+/// Adds the groups of pending work.
+fn pending(report: &ThreadsReport, doc: &mut Document) {
+    if report.pending.is_empty() {
+        return;
+    }
+    doc.gap();
+    doc.line(bold("Pending work"));
+    for group in &report.pending {
+        let (what, rest) = match group.kind {
+            "threads" => ("thread", " with this stack"),
+            "virtual-threads" => ("virtual thread", " with this stack"),
+            "tasks" => ("queued task", ""),
+            "futures" => ("incomplete future", ""),
+            "coroutines" => ("suspended coroutine", ""),
+            "subscriptions" => ("Reactor subscription", ""),
+            _ => ("Netty channel", ""),
+        };
+        let count = counted(group.count, what);
+        let size = Size(group.retained_bytes);
+        doc.gap();
+        doc.line(format!("  {count}{rest}, retained size {size}"));
+        let is_stack = group.kind.ends_with("threads");
+        let is_jdk = |line: &&String| is_stack && is_jdk_frame(line);
+        let jdk = group.shape.iter().take_while(is_jdk).count();
+        // A stack of JDK frames only is shown from its first frame on.
+        let jdk = if jdk == group.shape.len() { 0 } else { jdk };
+        if jdk > 0 {
+            doc.note(format!("    at … {}", counted(jdk as u64, "JDK frame")));
+        }
+        for (at, line) in group.shape[jdk..].iter().take(SHAPE).enumerate() {
+            let at = match group.kind {
+                _ if is_stack => "at ",
+                "tasks" => "",
+                _ if at > 0 => "-> ",
+                _ => "",
+            };
+            doc.one_line(format!("    {at}{}", printable(line)));
+        }
+        more_frames((group.shape.len() - jdk).saturating_sub(SHAPE), doc);
+        if let Some(largest) = &group.largest {
+            doc.one_line(format!("    largest: {}", object_line(largest)));
+        }
+    }
+    let more = report.pending_groups - report.pending.len() as u64;
+    doc.add_unlisted_blocks(more, "more group");
 }
 
 fn thread(thread: &ThreadRow, doc: &mut Document) {
@@ -104,7 +157,47 @@ mod tests {
     use super::super::tests;
     use super::*;
     use crate::report::Report;
-    use heapdiff_model::threads::{LocalRow, ThreadTotals};
+    use heapdiff_model::threads::{LocalRow, PendingRow, ThreadTotals};
+
+    #[test]
+    fn pending_work_is_shown_by_its_kind() {
+        let group = |kind: &'static str, shape: &[&str]| PendingRow {
+            kind,
+            count: 2,
+            retained_bytes: 2048,
+            shape: shape.iter().map(|&line| line.to_owned()).collect(),
+            largest: None,
+        };
+        let text = tests::text(&Report::Threads(ThreadsReport {
+            snapshot: tests::snapshot(),
+            pending: vec![
+                group(
+                    "virtual-threads",
+                    &["java.lang.Object.wait(X)", "a.B.c(B.java:1)"],
+                ),
+                group("threads", &["java.lang.Object.wait(X)"]),
+                group("tasks", &["a.Mail", "in the queue of mailer"]),
+                group("futures", &["a.F", "thenApply a.G"]),
+                group("coroutines", &["a.K.load(K.kt:9)"]),
+                group("subscriptions", &["FluxMap"]),
+                group("pipelines", &["a.Channel"]),
+            ],
+            pending_groups: 9,
+            ..ThreadsReport::default()
+        }));
+        for line in [
+            "  2 virtual threads with this stack, retained size 2.0 KiB\n    at … 1 JDK frame\n    at a.B.c(B.java:1)\n",
+            "  2 threads with this stack, retained size 2.0 KiB\n    at java.lang.Object.wait(X)\n",
+            "  2 queued tasks, retained size 2.0 KiB\n    a.Mail\n    in the queue of mailer\n",
+            "  2 incomplete futures, retained size 2.0 KiB\n    a.F\n    -> thenApply a.G\n",
+            "  2 suspended coroutines, retained size 2.0 KiB\n    a.K.load(K.kt:9)\n",
+            "  2 Reactor subscriptions, retained size 2.0 KiB\n    FluxMap\n",
+            "  2 Netty channels, retained size 2.0 KiB\n    a.Channel\n",
+            "and 2 more groups (--top N shows more)\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+    }
 
     /// Returns the text of a report that lists one of `threads` threads. The thread holds `outside` bytes through a JNI
     /// local, not through a frame.
@@ -132,6 +225,7 @@ mod tests {
                 },
                 ..ThreadRow::default()
             }],
+            ..ThreadsReport::default()
         }))
     }
 

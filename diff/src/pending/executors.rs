@@ -1,0 +1,191 @@
+//! Tasks in the queues of executors, by class.
+
+use std::collections::HashMap;
+
+use hprof::answers::{Content, Value};
+use hprof::{ObjectIndex, Snapshot};
+
+use super::{Groups, PendingKind, class_name, instances};
+use crate::owners::find::{objects, strings};
+
+/// Fields that contain the task of a wrapper: `FutureTask`, its adapters, `CompletableFuture.runAsync`, and the tasks of
+/// fork-join pools.
+const WRAPPED: [(&str, &str); 8] = [
+    ("java.util.concurrent.FutureTask", "callable"),
+    ("java.util.concurrent.Executors$RunnableAdapter", "task"),
+    ("java.util.concurrent.CompletableFuture$AsyncRun", "fn"),
+    ("java.util.concurrent.CompletableFuture$AsyncSupply", "fn"),
+    (
+        "java.util.concurrent.ForkJoinTask$AdaptedRunnableAction",
+        "runnable",
+    ),
+    (
+        "java.util.concurrent.ForkJoinTask$AdaptedRunnable",
+        "runnable",
+    ),
+    (
+        "java.util.concurrent.ForkJoinTask$AdaptedCallable",
+        "callable",
+    ),
+    (
+        "java.util.concurrent.ForkJoinTask$RunnableExecuteAction",
+        "runnable",
+    ),
+];
+/// Maximum number of wrappers around a task.
+const DEPTH: usize = 4;
+
+pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
+    let pools = instances(snapshot, "java.util.concurrent.ThreadPoolExecutor");
+    let names = pool_names(snapshot, &pools);
+    let queues = objects(snapshot, &pools, "workQueue");
+    let mut queued: Vec<(ObjectIndex, &str)> = Vec::new();
+    let nodes = LinkedNodes::read(snapshot);
+    for (queue, name) in queues.into_iter().zip(&names) {
+        let Some(queue) = queue else { continue };
+        let tasks = nodes
+            .items(snapshot, queue)
+            .unwrap_or_else(|| in_array(snapshot, queue));
+        queued.extend(tasks.into_iter().map(|task| (task, name.as_str())));
+    }
+    let pools = instances(snapshot, "java.util.concurrent.ForkJoinPool");
+    let prefixes = strings(snapshot, &pools, "workerNamePrefix");
+    let names: Vec<String> = prefixes
+        .into_iter()
+        .map(|prefix| prefix.unwrap_or_else(|| "common pool".to_owned()))
+        .collect();
+    for (queues, name) in objects(snapshot, &pools, "queues").into_iter().zip(&names) {
+        let queues = queues.map_or_else(Vec::new, |queues| elements(snapshot, queues));
+        for array in objects(snapshot, &queues, "array").into_iter().flatten() {
+            let tasks = elements(snapshot, array).into_iter();
+            queued.extend(tasks.map(|task| (task, name.as_str())));
+        }
+    }
+    let tasks: Vec<ObjectIndex> = queued.iter().map(|(task, _)| *task).collect();
+    for ((task, pool), inner) in queued.iter().zip(unwrapped(snapshot, &tasks)) {
+        let shape = vec![
+            class_name(snapshot, inner),
+            format!("in the queue of {pool}"),
+        ];
+        groups.add(PendingKind::Tasks, shape, *task);
+    }
+}
+
+/// Returns a name for each pool: the start of the names of its threads, otherwise the class of its thread factory.
+fn pool_names(snapshot: &Snapshot, pools: &[ObjectIndex]) -> Vec<String> {
+    let factories = objects(snapshot, pools, "threadFactory");
+    let known: Vec<ObjectIndex> = factories.iter().flatten().copied().collect();
+    let mut prefixes = strings(snapshot, &known, "namePrefix").into_iter();
+    let named = factories.iter().zip(pools).map(|(factory, pool)| {
+        let prefix = factory.and_then(|_| prefixes.next().flatten());
+        let name = prefix.or_else(|| worker_name(snapshot, *pool));
+        name.unwrap_or_else(|| class_name(snapshot, factory.unwrap_or(*pool)))
+    });
+    named.collect()
+}
+
+/// Returns the name of the first thread of a pool, without a number at its end.
+fn worker_name(snapshot: &Snapshot, pool: ObjectIndex) -> Option<String> {
+    let workers = objects(snapshot, &[pool], "workers").pop()??;
+    let first = snapshot
+        .contents(workers, 0..1)?
+        .entries
+        .into_iter()
+        .next()?;
+    let thread = objects(snapshot, &[first.value.object()?], "thread").pop()??;
+    let name = strings(snapshot, &[thread], "name").pop()??;
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    Some(name.to_owned()).filter(|name| !name.is_empty())
+}
+
+/// The nodes of all instances of `LinkedBlockingQueue`: the next node and the item of each node.
+struct LinkedNodes(HashMap<ObjectIndex, (Option<ObjectIndex>, Option<ObjectIndex>)>);
+
+impl LinkedNodes {
+    fn read(snapshot: &Snapshot) -> Self {
+        let nodes = instances(snapshot, "java.util.concurrent.LinkedBlockingQueue$Node");
+        let values = snapshot.field_values(&nodes, ["next", "item"]);
+        let object = |value: Option<Value>| value.and_then(Value::object);
+        let links = nodes.into_iter().zip(values).filter_map(|(node, values)| {
+            let [next, item] = values?;
+            Some((node, (object(next), object(item))))
+        });
+        Self(links.collect())
+    }
+
+    /// Returns the items of a `LinkedBlockingQueue`; `None` for other queues.
+    fn items(&self, snapshot: &Snapshot, queue: ObjectIndex) -> Option<Vec<ObjectIndex>> {
+        let mut node = objects(snapshot, &[queue], "head").pop().flatten()?;
+        let mut items = Vec::new();
+        // In a damaged dump, nodes may form a cycle.
+        for _ in 0..=self.0.len() {
+            let Some(&(next, item)) = self.0.get(&node) else {
+                break;
+            };
+            items.extend(item);
+            let Some(next) = next.filter(|&next| next != node) else {
+                break;
+            };
+            node = next;
+        }
+        Some(items)
+    }
+}
+
+/// Returns the elements of a queue that stores them in an array.
+fn in_array(snapshot: &Snapshot, queue: ObjectIndex) -> Vec<ObjectIndex> {
+    let arrays = ["queue", "items", "elements"];
+    let mut arrays = arrays
+        .iter()
+        .filter_map(|f| objects(snapshot, &[queue], f).pop()?);
+    arrays
+        .next()
+        .map_or_else(Vec::new, |array| elements(snapshot, array))
+}
+
+/// Returns the elements of an array that are not null.
+fn elements(snapshot: &Snapshot, array: ObjectIndex) -> Vec<ObjectIndex> {
+    match snapshot.read(array).map(|record| record.content) {
+        Ok(Content::Array(array)) => {
+            let elements = array.elements(0..u32::MAX);
+            elements.filter_map(Value::object).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the tasks inside of their wrappers.
+fn unwrapped(snapshot: &Snapshot, tasks: &[ObjectIndex]) -> Vec<ObjectIndex> {
+    let classes = snapshot.classes();
+    let mut tasks = tasks.to_vec();
+    for _ in 0..DEPTH {
+        let mut is_changed = false;
+        for (wrapper, field) in WRAPPED {
+            let named = classes.by_name(wrapper);
+            let is_wrapper = |task: &&ObjectIndex| {
+                let class = snapshot.class_of(**task);
+                class.is_some_and(|c| named.iter().any(|of| classes.is_subclass(c, *of)))
+            };
+            if named.is_empty() {
+                continue;
+            }
+            let wrappers: Vec<ObjectIndex> = tasks.iter().filter(is_wrapper).copied().collect();
+            let inner = objects(snapshot, &wrappers, field);
+            let inner: HashMap<ObjectIndex, ObjectIndex> = wrappers
+                .into_iter()
+                .zip(inner)
+                .filter_map(|(task, inner)| Some((task, inner?)))
+                .collect();
+            for task in &mut tasks {
+                if let Some(inner) = inner.get(task) {
+                    *task = *inner;
+                    is_changed = true;
+                }
+            }
+        }
+        if !is_changed {
+            break;
+        }
+    }
+    tasks
+}

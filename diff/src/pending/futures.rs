@@ -1,0 +1,135 @@
+//! Incomplete instances of `CompletableFuture`, with the functions that wait for them.
+
+use std::collections::{BTreeSet, HashMap};
+
+use hprof::answers::Value;
+use hprof::{ObjectIndex, Snapshot};
+
+use super::{Groups, LINES, PendingKind, class_name, instances};
+
+/// The methods that create the completions.
+const METHODS: [(&str, &str); 18] = [
+    ("UniApply", "thenApply"),
+    ("UniAccept", "thenAccept"),
+    ("UniRun", "thenRun"),
+    ("UniCompose", "thenCompose"),
+    ("UniHandle", "handle"),
+    ("UniWhenComplete", "whenComplete"),
+    ("UniExceptionally", "exceptionally"),
+    ("UniComposeExceptionally", "exceptionallyCompose"),
+    ("BiApply", "thenCombine"),
+    ("BiAccept", "thenAcceptBoth"),
+    ("BiRun", "runAfterBoth"),
+    ("BiRelay", "allOf"),
+    ("OrApply", "applyToEither"),
+    ("OrAccept", "acceptEither"),
+    ("OrRun", "runAfterEither"),
+    ("AnyOf", "anyOf"),
+    ("UniRelay", "copy"),
+    ("Signaller", "a thread waits"),
+];
+
+/// What a completion does when its source completes.
+struct Completion {
+    /// The next completion of the same source.
+    next: Option<ObjectIndex>,
+    /// The future that it completes.
+    dependent: Option<ObjectIndex>,
+    /// The method, and the class of the function.
+    name: String,
+}
+
+pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
+    let futures = instances(snapshot, "java.util.concurrent.CompletableFuture");
+    let values = snapshot.field_values(&futures, ["result", "stack"]);
+    let mut waiting: HashMap<ObjectIndex, ObjectIndex> = HashMap::new();
+    for (future, values) in futures.into_iter().zip(values) {
+        if let Some([Some(Value::Object(id, _)), Some(stack)]) = values
+            && id.is_null()
+            && let Some(stack) = stack.object()
+        {
+            waiting.insert(future, stack);
+        }
+    }
+    if waiting.is_empty() {
+        return;
+    }
+    let completions = completions(snapshot);
+    let dependents: BTreeSet<ObjectIndex> =
+        completions.values().filter_map(|c| c.dependent).collect();
+    let mut sources: Vec<ObjectIndex> = waiting
+        .keys()
+        .filter(|future| !dependents.contains(future))
+        .copied()
+        .collect();
+    sources.sort_unstable();
+    for source in sources {
+        let shape = shape(snapshot, &waiting, &completions, source);
+        groups.add(PendingKind::Futures, shape, source);
+    }
+}
+
+fn completions(snapshot: &Snapshot) -> HashMap<ObjectIndex, Completion> {
+    let all = instances(
+        snapshot,
+        "java.util.concurrent.CompletableFuture$Completion",
+    );
+    let values = snapshot.field_values(&all, ["next", "dep", "fn"]);
+    let completion = |(object, values): (ObjectIndex, Option<[Option<Value>; 3]>)| {
+        let object_of = |value: Option<Value>| value.and_then(Value::object);
+        let [next, dependent, function] = values?.map(object_of);
+        let class = class_name(snapshot, object);
+        let short = class.rsplit('$').next().unwrap_or(&class);
+        let method = METHODS.iter().find(|(name, _)| *name == short);
+        let method = method.map_or(short, |(_, method)| method);
+        let name = match function {
+            Some(function) => format!("{method} {}", class_name(snapshot, function)),
+            None => method.to_owned(),
+        };
+        let completion = Completion {
+            next,
+            dependent,
+            name,
+        };
+        Some((object, completion))
+    };
+    all.into_iter().zip(values).filter_map(completion).collect()
+}
+
+/// Returns the completions that depend on a future, directly or through others. Each line is indented by its depth.
+fn shape(
+    snapshot: &Snapshot,
+    waiting: &HashMap<ObjectIndex, ObjectIndex>,
+    completions: &HashMap<ObjectIndex, Completion>,
+    source: ObjectIndex,
+) -> Vec<String> {
+    let mut lines = vec![class_name(snapshot, source)];
+    let mut seen = BTreeSet::from([source]);
+    let mut stack: Vec<(ObjectIndex, usize)> = Vec::new();
+    stack.extend(waiting.get(&source).map(|first| (*first, 0)));
+    while let Some((at, depth)) = stack.pop() {
+        let Some(completion) = completions.get(&at).filter(|_| lines.len() <= LINES) else {
+            continue;
+        };
+        if !seen.insert(at) {
+            continue;
+        }
+        stack.extend(completion.next.map(|next| (next, depth)));
+        // Only a branch is indented, so that long chains stay readable.
+        let below = depth + usize::from(completion.next.is_some() || depth > 0);
+        lines.push(format!(
+            "{:width$}{}",
+            "",
+            completion.name,
+            width = 2 * depth.min(10)
+        ));
+        let next = completion
+            .dependent
+            .filter(|dependent| seen.insert(*dependent));
+        stack.extend(
+            next.and_then(|next| waiting.get(&next))
+                .map(|first| (*first, below)),
+        );
+    }
+    lines
+}
