@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use heapdiff_lab::{java, run};
 
 /// The Maven group, artifact and version of a compiler, and its main class.
-const KOTLIN: [&str; 4] = [
+pub(crate) const KOTLIN: [&str; 4] = [
     "org.jetbrains.kotlin",
     "kotlin-compiler-embeddable",
     "2.1.21",
@@ -74,13 +74,27 @@ pub(crate) fn languages() -> Result<()> {
 
 /// Fetches a program of the Maven repository with its dependencies into a folder, and returns its class path.
 pub(crate) fn compiler(folder: &Path, [group, artifact, version, _]: [&str; 4]) -> Result<String> {
+    fetch(folder, &[[group, artifact, version]])
+}
+
+/// Fetches archives of the Maven repository (group, artifact and version) with their dependencies into a folder, and
+/// returns the folder of the jars.
+pub(crate) fn fetch(folder: &Path, archives: &[[&str; 3]]) -> Result<String> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let project = folder.join("pom.xml");
+    let dependencies: String = archives
+        .iter()
+        .map(|[group, artifact, version]| {
+            format!(
+                "<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>\
+                 <version>{version}</version></dependency>\n"
+            )
+        })
+        .collect();
     let text = format!(
         "<project xmlns=\"http://maven.apache.org/POM/4.0.0\"><modelVersion>4.0.0</modelVersion>\n\
          <groupId>languages</groupId><artifactId>languages</artifactId><version>1</version>\n\
-         <dependencies><dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>\
-         <version>{version}</version></dependency></dependencies></project>\n"
+         <dependencies>{dependencies}</dependencies></project>\n"
     );
     fs::write(&project, text).with_context(|| format!("cannot write {}", project.display()))?;
     let jars = folder.join("jars");

@@ -14,6 +14,7 @@ mod machines;
 mod metrics;
 mod package;
 mod parquet;
+mod pending;
 mod schemas;
 mod shrunk;
 mod tests;
@@ -61,6 +62,13 @@ enum Task {
     },
     /// Recompile the Kotlin and Scala programs in testdata
     Languages,
+    /// Compare groups of pending work with programs that use Kotlin's coroutines, Reactor and Netty,
+    /// which Maven fetches
+    Pending {
+        /// Number of runs of each program
+        #[arg(long, default_value_t = 10)]
+        rounds: u32,
+    },
     /// Rebuild the program in testdata that ProGuard shortened, with its mapping
     Shrunk,
     /// Write the schemas of the JSON reports in docs/json, or check them
@@ -95,6 +103,7 @@ fn main() -> anyhow::Result<()> {
         Task::Fuzz(options) => fuzz::fuzz(&options),
         Task::Dumps { joined } => ci::dumps(joined),
         Task::Languages => languages::languages(),
+        Task::Pending { rounds } => pending::pending(rounds),
         Task::Shrunk => shrunk::shrunk(),
         Task::Schemas(options) => schemas::schemas(&options),
         Task::Browser(options) => browser::browser(&options),
