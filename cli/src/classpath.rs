@@ -237,6 +237,7 @@ fn declared(bytes: &[u8]) -> Result<Vec<DeclaredField>, String> {
                 kind: kind(descriptor.as_bytes()),
                 is_static: flags.contains(AccessFlags::STATIC),
                 is_final: flags.contains(AccessFlags::FINAL),
+                is_transient: flags.contains(AccessFlags::TRANSIENT),
             });
         }
         Ok(fields)

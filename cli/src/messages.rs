@@ -73,9 +73,17 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             };
             let names = finals.unknown.join(", ");
             let names = heapdiff_report::printable(&names);
+            let (option, which) = match (sizeof.options.skip_final, sizeof.options.skip_transient) {
+                (true, true) => (
+                    "--skip-final and --skip-transient have",
+                    "final or transient",
+                ),
+                (false, true) => ("--skip-transient has", "transient"),
+                _ => ("--skip-final has", "final"),
+            };
             let _ = writeln!(
                 out,
-                "{label} --classpath has no matching class file for {names}{more}, so --skip-final has no effect on these classes (a dump does not record which fields are final)"
+                "{label} --classpath has no matching class file for {names}{more}, so {option} no effect on these classes (a dump does not record which fields are {which})"
             );
         }
     }

@@ -274,6 +274,7 @@ fn deep(snapshot: &Snapshot, first: &[ObjectIndex], odd: u8) {
             kind,
             is_static,
             is_final: (name.len() as u8 ^ odd) & 1 == 0,
+            is_transient: odd & 1 == 0,
         };
         let fields = class.fields.iter().map(|f| field(&f.name, f.kind, false));
         let statics = class.statics.iter().map(|f| field(&f.name, f.kind, true));

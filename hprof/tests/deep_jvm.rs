@@ -142,7 +142,7 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
                 );
             }
             // Final fields are known only from class files. The test of the command line checks these.
-            "FINAL" | "FINALSTATICS" => {}
+            "FINAL" | "FINALSTATICS" | "TRANSIENT" | "BOTH" => {}
             other => panic!("{other}"),
         }
     }

@@ -37,8 +37,9 @@ import java.util.function.Supplier;
  * sizes. Walks over fields and elements give deep sizes: {@code deep} includes shared values, {@code unshared} does not. Prints
  * {@code SIZE field shallow deep unshared} for each object, {@code SET ...} for all objects together, {@code STATICS shallow deep} for a
  * class object and all that its static fields hold, and {@code UNTOLD ...} for an interned string that a dump does not mark as interned.
- * Prints {@code FINAL field deep} and {@code FINALSTATICS deep} for walks that do not follow final fields. Then prints READY 1, and waits
- * without changing anything.
+ * Prints {@code FINAL field deep} and {@code FINALSTATICS deep} for walks that do not follow final fields, {@code TRANSIENT field deep}
+ * and {@code BOTH field deep} for those that do not follow transient fields, or both. Then prints READY 1, and waits without changing
+ * anything.
  */
 public class DeepSizes {
     static Instrumentation instrumentation;
@@ -305,14 +306,15 @@ public class DeepSizes {
     /** A walk over all objects that some objects reach through fields and elements. */
     static final class Walk {
         final boolean skipShared;
-        final boolean skipFinal;
+        /** Fields with one of these modifiers are not followed. */
+        final int skipped;
         final Set<Object> seen = Collections.newSetFromMap(new IdentityHashMap<>());
         final ArrayDeque<Object> left = new ArrayDeque<>();
         static final Map<Class<?>, List<Field>> fields = new HashMap<>();
 
-        Walk(boolean skipShared, boolean skipFinal) {
+        Walk(boolean skipShared, int skipped) {
             this.skipShared = skipShared;
-            this.skipFinal = skipFinal;
+            this.skipped = skipped;
         }
 
         void reach(Object object) {
@@ -338,7 +340,7 @@ public class DeepSizes {
                             field.getDeclaringClass() == Reference.class
                                     && field.getName().equals("referent")
                                     && !(object instanceof SoftReference);
-                    boolean skips = skipFinal && Modifier.isFinal(field.getModifiers());
+                    boolean skips = (field.getModifiers() & skipped) != 0;
                     if (!referent && !skips) {
                         reach(field.get(object));
                     }
@@ -367,11 +369,11 @@ public class DeepSizes {
     }
 
     static long deep(boolean skipShared, Object... starts) throws IllegalAccessException {
-        return walk(new Walk(skipShared, false), starts);
+        return walk(new Walk(skipShared, 0), starts);
     }
 
-    static long withoutFinal(Object... starts) throws IllegalAccessException {
-        return walk(new Walk(false, true), starts);
+    static long without(int modifiers, Object... starts) throws IllegalAccessException {
+        return walk(new Walk(false, modifiers), starts);
     }
 
     static long walk(Walk walk, Object... starts) throws IllegalAccessException {
@@ -399,7 +401,11 @@ public class DeepSizes {
             report.append(' ').append(deep(false, object));
             report.append(' ').append(deep(true, object)).append('\n');
             report.append("FINAL ").append(field.getName());
-            report.append(' ').append(withoutFinal(object)).append('\n');
+            report.append(' ').append(without(Modifier.FINAL, object)).append('\n');
+            report.append("TRANSIENT ").append(field.getName());
+            report.append(' ').append(without(Modifier.TRANSIENT, object)).append('\n');
+            report.append("BOTH ").append(field.getName()).append(' ');
+            report.append(without(Modifier.FINAL | Modifier.TRANSIENT, object)).append('\n');
             shallow += all.add(object) ? own : 0;
         }
         report.append("SET ").append(shallow);
@@ -417,7 +423,7 @@ public class DeepSizes {
         report.append("STATICS ").append(mirror);
         report.append(' ').append(mirror + deep(false, statics.toArray())).append('\n');
         report.append("FINALSTATICS ");
-        report.append(mirror + withoutFinal(variable.toArray())).append('\n');
+        report.append(mirror + without(Modifier.FINAL, variable.toArray())).append('\n');
         Object untold = Untold.interned;
         report.append("UNTOLD ").append(instrumentation.getObjectSize(untold));
         report.append(' ').append(deep(false, untold));

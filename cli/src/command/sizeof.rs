@@ -4,14 +4,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use heapdiff_diff::pattern;
 use heapdiff_model::sizeof::{
     SizeofClass, SizeofFinals, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions,
     SizeofReport, SizeofSet,
 };
 use heapdiff_report::{Report, SizeofView, Viewed};
-use hprof::answers::{Deep, DeepLine, DeepOptions, DeepSize, FinalFields, Flyweights, Selector};
+use hprof::answers::{
+    Deep, DeepLine, DeepOptions, DeepSize, FinalFields, Flyweights, Selector, SkippedModifiers,
+};
 use hprof::sizes::Total;
 use hprof::{ObjectIndex, Progress, Refs, Snapshot};
 use regex::Regex;
@@ -44,6 +46,7 @@ Examples:
   heapdiff sizeof app.hprof com.acme.Cache.map --tree\n\n";
 
 #[derive(Debug, Default, Args)]
+#[command(group(ArgGroup::new("skipped").multiple(true)))]
 #[command(after_help = EXAMPLES.to_owned() + SELECTOR_HELP)]
 pub(crate) struct Sizeof {
     /// Heap dump (HPROF), gzipped or not
@@ -72,15 +75,23 @@ pub(crate) struct Sizeof {
     pub(super) skip_static: bool,
     /// Do not follow final fields; without --classpath, only the final fields of records and
     /// lambdas are known
-    #[arg(long, help_heading = "Deep size")]
+    #[arg(long, group = "skipped", help_heading = "Deep size")]
     pub(super) skip_final: bool,
-    /// Class files that show which fields are final: folders, jars, .jmod files, a JDK home or
+    /// Do not follow transient fields, which serialization leaves out; needs --classpath
+    #[arg(
+        long,
+        group = "skipped",
+        requires = "classpath",
+        help_heading = "Deep size"
+    )]
+    pub(super) skip_transient: bool,
+    /// Class files that show final and transient fields: folders, jars, .jmod files, a JDK home or
     /// lib/modules; separated as in a Java class path
     #[arg(
         long,
         value_name = "PATH",
         value_parser = class_path,
-        requires = "skip_final",
+        requires = "skipped",
         help_heading = "Deep size"
     )]
     pub(super) classpath: Vec<ClassPath>,
@@ -119,9 +130,14 @@ impl Task for Sizeof {
         meter.phase("reading the selected objects", 0);
         let selection = self.select_all(&snapshot)?;
         let objects = &selection.objects;
-        let skip_final = if self.skip_final {
+        let skipped = SkippedModifiers {
+            finals: self.skip_final,
+            transients: self.skip_transient,
+        };
+        let skips_fields = skipped != SkippedModifiers::default();
+        let skip_final = if skips_fields {
             meter.phase("reading class files", 0);
-            Some(self.final_fields(&snapshot)?)
+            Some(self.skipped_fields(&snapshot, skipped)?)
         } else {
             None
         };
@@ -148,9 +164,8 @@ impl Task for Sizeof {
             tree(&snapshot, &lines, setup.top.unwrap_or(LINES).max(1))
         });
         let flyweights = deep.flyweights().map(count);
-        let finals = self
-            .skip_final
-            .then(|| classes_with_unknown_finals(&snapshot, &deep, objects, &size));
+        let finals =
+            skips_fields.then(|| classes_with_unknown_finals(&snapshot, &deep, objects, &size));
         drop(deep);
         let retained = snapshot.retained_by_all(objects, &meter).map_err(failed)?;
         let sum_deep_bytes =
@@ -188,6 +203,7 @@ impl Task for Sizeof {
                 skip_flyweights: options.skip_flyweights,
                 skip_static: options.skip_static,
                 skip_final: self.skip_final,
+                skip_transient: self.skip_transient,
                 exclude: patterns(&options.exclude),
                 stop_at: patterns(&options.stop_at),
                 refs: match setup.analysis.refs {
@@ -232,17 +248,22 @@ impl Sizeof {
         Ok(all)
     }
 
-    /// Returns which fields of the dump's classes are final. This information comes from the class files.
-    fn final_fields(&self, snapshot: &Snapshot) -> Result<FinalFields> {
+    /// Returns which fields of the dump's classes have one of the modifiers. This information comes from the class files.
+    fn skipped_fields(
+        &self,
+        snapshot: &Snapshot,
+        skipped: SkippedModifiers,
+    ) -> Result<FinalFields> {
         let mut classpath = Classpath::open(&ClassPath::all(&self.classpath))?;
         let mut failed = None;
-        let found = FinalFields::new(snapshot.classes(), |class| match classpath.fields(class) {
+        let declared = |class: &str| match classpath.fields(class) {
             Ok(fields) => fields,
             Err(failure) => {
                 failed.get_or_insert(failure);
                 None
             }
-        });
+        };
+        let found = FinalFields::with(snapshot.classes(), skipped, declared);
         match failed {
             Some(failure) => Err(failure),
             None => Ok(found),

@@ -30,7 +30,8 @@ pub struct SizeofReport {
     pub by_class: Vec<SizeofClass>,
     /// Shared values that skip_flyweights leaves out, in the whole dump; null without that option.
     pub flyweights: Option<SizeofFlyweights>,
-    /// Classes for which skip_final has no information about final fields; null without that option.
+    /// Classes for which skip_final and skip_transient have no information about modifiers of fields; null without these
+    /// options.
     pub finals: Option<SizeofFinals>,
     /// The deep size of the set as a tree of lines, with --tree. Each object is counted on only one line, where a
     /// breadth-first search first reaches it. Each line is followed by the lines below it. Contains the 30 lines with
@@ -47,6 +48,9 @@ pub struct SizeofOptions {
     pub skip_static: bool,
     /// True if final fields are not followed. This applies only to fields that are known to be final: see `finals`.
     pub skip_final: bool,
+    /// True if transient fields are not followed. This applies only to fields that are known to be transient: see
+    /// `finals`.
+    pub skip_transient: bool,
     /// Regular expressions. Objects of matching classes are left out, and so are the objects that are reachable only
     /// through them.
     pub exclude: Vec<String>,

@@ -53,7 +53,7 @@ pub(crate) mod unreachable;
 pub(crate) mod waste;
 
 pub use contents::{Bounds, Contents, ContentsKind, Entry};
-pub use deep::final_fields::{DeclaredField, FinalFields};
+pub use deep::final_fields::{DeclaredField, FinalFields, SkippedModifiers};
 pub use deep::flyweights::Flyweights;
 pub use deep::tree::DeepLine;
 pub use deep::{Deep, DeepOptions, DeepSize};

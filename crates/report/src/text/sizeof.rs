@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use heapdiff_model::sizeof::{SizeofLine, SizeofReport, SizeofSet};
+use heapdiff_model::sizeof::{SizeofLine, SizeofOptions, SizeofReport, SizeofSet};
 use heapdiff_units::{counted, grouped, percent};
 
 use super::histo::more_classes_with;
@@ -46,9 +46,10 @@ pub(crate) fn build(report: &Viewed<SizeofReport, SizeofView>, doc: &mut Documen
     }
     if let Some(finals) = &report.finals {
         doc.gap();
+        let fields = skipped_fields(&report.options);
         match finals.unknown_classes {
-            0 => doc.line("final fields are skipped"),
-            classes => doc.spans(except(classes, &finals.unknown)),
+            0 => doc.line(format!("{fields} are skipped")),
+            classes => doc.spans(except(fields, classes, &finals.unknown)),
         }
     }
     if set.objects > 1 {
@@ -65,10 +66,19 @@ pub(crate) fn build(report: &Viewed<SizeofReport, SizeofView>, doc: &mut Documen
     }
 }
 
-/// Returns the sentence on classes whose final fields are not known. It names the first class.
-fn except(count: u64, names: &[String]) -> [Span; 3] {
+/// Returns the fields that deep sizes do not follow, in words.
+fn skipped_fields(options: &SizeofOptions) -> &'static str {
+    match (options.skip_final, options.skip_transient) {
+        (true, true) => "final and transient fields",
+        (false, true) => "transient fields",
+        _ => "final fields",
+    }
+}
+
+/// Returns the sentence on classes whose skipped fields are not known. It names the first class.
+fn except(fields: &str, count: u64, names: &[String]) -> [Span; 3] {
     let classes = counted(count, "class");
-    let sentence = format!("final fields are skipped, except the final fields of {classes} (");
+    let sentence = format!("{fields} are skipped, except the {fields} of {classes} (");
     let first = Span::from(names.first().map_or("", |name| name)).within(40);
     let more = if count > 1 { ", …)" } else { ")" };
     [sentence.into(), first, more.into()]
@@ -283,9 +293,7 @@ mod tests {
     use super::*;
     use crate::report::Report;
 
-    use heapdiff_model::sizeof::{
-        SizeofClass, SizeofFinals, SizeofFlyweights, SizeofObject, SizeofOptions,
-    };
+    use heapdiff_model::sizeof::{SizeofClass, SizeofFinals, SizeofFlyweights, SizeofObject};
 
     /// Returns a report about a set of `objects` objects. One object is listed. It retains 200 of the 300 bytes that
     /// the set reaches.
@@ -427,6 +435,15 @@ mod tests {
         let but = "\nfinal fields are skipped, except the final fields of 2 classes (a.B, …)\n";
         assert!(of(&["a.B", "a.C"]).contains(but) && !of(&[]).contains("except"));
         assert!(!plain.contains("final fields are skipped"));
+        let noun = |skip_final, skip_transient| {
+            skipped_fields(&SizeofOptions {
+                skip_final,
+                skip_transient,
+                ..SizeofOptions::default()
+            })
+        };
+        assert_eq!(noun(false, true), "transient fields");
+        assert_eq!(noun(true, true), "final and transient fields");
     }
 
     #[test]

@@ -16,13 +16,24 @@ pub struct DeclaredField {
     pub is_static: bool,
     /// True for final fields.
     pub is_final: bool,
+    /// True for transient fields.
+    pub is_transient: bool,
 }
 
-/// The reference fields of a dump's classes that are known to be final.
+/// The modifiers of fields that deep sizes do not follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SkippedModifiers {
+    /// Do not follow final fields.
+    pub finals: bool,
+    /// Do not follow transient fields.
+    pub transients: bool,
+}
+
+/// The reference fields of a dump's classes that are known to be final, or to have another modifier.
 #[derive(Clone, Debug, Default)]
 pub struct FinalFields {
     /// For each class, two lists: one for its instance fields, and one for its static fields. An element is true if the
-    /// field is final. The list is `None` if this is unknown.
+    /// field has the modifier. The list is `None` if this is unknown.
     own: Vec<[Option<Box<[bool]>>; 2]>,
 }
 
@@ -32,11 +43,24 @@ impl FinalFields {
     /// fields are used only if they include all reference fields that the class has in the dump. Otherwise they belong
     /// to another version of the class.
     ///
-    /// Fields of records and captured variables of lambdas are known to be final without a call.
+    /// Fields of records and captured variables of lambdas are known to be final, and not transient, without a call.
     ///
     /// Cost: linear in the number of fields of all classes.
     pub fn new(
         classes: &Classes,
+        declared: impl FnMut(&str) -> Option<Vec<DeclaredField>>,
+    ) -> Self {
+        let skipped = SkippedModifiers {
+            finals: true,
+            transients: false,
+        };
+        Self::with(classes, skipped, declared)
+    }
+
+    /// Finds out which fields have one of the modifiers. See [`FinalFields::new`].
+    pub fn with(
+        classes: &Classes,
+        skipped: SkippedModifiers,
         mut declared: impl FnMut(&str) -> Option<Vec<DeclaredField>>,
     ) -> Self {
         let own = classes.iter().map(|(index, class)| {
@@ -50,11 +74,11 @@ impl FinalFields {
             };
             found.sort_by(|a, b| (a.is_static, &a.name).cmp(&(b.is_static, &b.name)));
             let of_fields = if all_final(classes, index) {
-                Some(vec![true; class.fields.len()].into())
+                Some(vec![skipped.finals; class.fields.len()].into())
             } else {
-                flags(&found, false, fields())
+                flags(&found, false, skipped, fields())
             };
-            [of_fields, flags(&found, true, statics())]
+            [of_fields, flags(&found, true, skipped, statics())]
         });
         Self { own: own.collect() }
     }
@@ -120,11 +144,12 @@ fn static_name(field: &Static) -> Option<&str> {
     (field.kind == Kind::Object && !field.name.starts_with('<')).then_some(&*field.name)
 }
 
-/// For each name, returns true if the field is final. Returns `None` if one of the names is not found. Fields without a
-/// name (of other types) count as not final.
+/// For each name, returns true if the field has one of the modifiers. Returns `None` if one of the names is not found. Fields without a
+/// name (of other types) count as fields without modifiers.
 fn flags<'a>(
     found: &[DeclaredField],
     is_static: bool,
+    skipped: SkippedModifiers,
     names: impl Iterator<Item = Option<&'a str>>,
 ) -> Option<Box<[bool]>> {
     let flag = |name: Option<&str>| {
@@ -133,11 +158,14 @@ fn flags<'a>(
         let named = found[first..]
             .iter()
             .take_while(|f| f.is_static == is_static && f.name == name);
-        // Obfuscators give one name to several fields of different types. The dump does not show which of them is the
-        // final one.
+        // Obfuscators give one name to several fields of different types. The dump does not show which of them has the
+        // modifier.
         let mut named = named.filter(|f| f.kind == Kind::Object).peekable();
         named.peek()?;
-        Some(named.all(|f| f.is_final))
+        let is_skipped = |f: &DeclaredField| {
+            skipped.finals && f.is_final || skipped.transients && f.is_transient
+        };
+        Some(named.all(is_skipped))
     };
     names.map(flag).collect()
 }

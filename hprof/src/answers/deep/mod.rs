@@ -57,7 +57,8 @@ pub struct DeepOptions {
     pub skip_flyweights: bool,
     /// Do not follow static fields from class objects at which the walk starts.
     pub skip_static: bool,
-    /// Do not follow fields, static or not, that are known to be final. Elements of arrays are always followed.
+    /// Do not follow fields, static or not, that are known to be final, or to have another modifier. Elements of arrays are
+    /// always followed.
     pub skip_final: Option<FinalFields>,
     /// Leave out objects whose class name matches one of these, and objects that only they reach.
     pub exclude: Vec<Regex>,
