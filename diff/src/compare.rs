@@ -16,6 +16,7 @@ use crate::headline::Headline;
 use crate::joined::{self, StackSource};
 use crate::left_out;
 use crate::next_step;
+use crate::pending::add_work;
 use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect::{self, containers};
 use crate::through::through;
@@ -129,6 +130,9 @@ impl<'a> Comparison<'a> {
             if self.last.dump().is_some() {
                 suspect.next = next_step::commands(suspect, dump);
             }
+        }
+        if let Some(snapshot) = self.last.dump() {
+            add_work(snapshot, &mut suspects);
         }
         let warnings = doubts.iter().map(ToString::to_string);
         let snapshots: Vec<_> = self.summaries.iter().map(|s| s.info.clone()).collect();

@@ -25,7 +25,7 @@ const AFTER: usize = 60;
 /// Number of bytes in the excerpt of a pattern of bytes.
 const BYTES: usize = 16;
 
-/// What to search for.
+/// A pattern for the content of strings and arrays.
 #[derive(Clone, Debug)]
 pub struct ContentPattern {
     /// The pattern as the user wrote it.
@@ -121,8 +121,9 @@ pub struct ContentMatch {
     pub excerpt: String,
 }
 
-/// Finds the strings, and the `byte[]` and `char[]` that belong to no string, that contain the pattern. The result has the strings
-/// first, in the order of the dump. The agent's objects are left out. A pattern of bytes matches only `byte[]`.
+/// Finds the strings that contain the pattern, and the `byte[]` and `char[]` that contain it and belong to no string. The
+/// strings come first, in the order of the dump. The agent's objects are left out. A pattern of bytes matches only
+/// `byte[]`, and the strings to which they belong.
 ///
 /// Cost: reads all arrays of these types, and the strings and other referrers of those that match.
 #[must_use]

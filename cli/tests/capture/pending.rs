@@ -62,6 +62,11 @@ fn groups_of_pending_work_are_exact() {
         let chain = ["thenApply", "thenAccept", "exceptionally"];
         assert_eq!(count("futures", &chain), 40);
         assert_eq!(count("futures", &["thenCompose"]), 15);
+        if jdk.major() >= 22 {
+            let text = run(Path::new("/"), &[dump]).well().stdout;
+            let work = "300 virtual threads with the same stack: Pending.waitHere(Pending.java:36)";
+            assert!(text.contains(work), "{text}");
+        }
         let main = report["threads"].as_array().expect("threads").iter();
         let main = main.filter(|thread| thread["name"] == "main");
         assert!(main.clone().all(|thread| thread["state"] == "RUNNABLE"));

@@ -58,7 +58,7 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "crate::owners::OwnerFigures")]
     pub owners: Option<OwnerFigures>,
-    /// What the unreachable objects are. Only if they are more than 30 % of the last dump.
+    /// Summary of the unreachable objects. Only if they are more than 30 % of the last dump.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "UnreachableSummary")]
     pub unreachable: Option<UnreachableSummary>,
@@ -400,6 +400,11 @@ pub struct Suspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub holder_id: Option<String>,
+    /// Pending work of which the objects are a part, in one sentence, such as "40 queued tasks: a.Mail, in the queue
+    /// of mailer". Missing if there is none, or if the last argument is a summary. `heapdiff threads` shows all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub work: Option<String>,
     /// The likely fix in one sentence; missing if nothing suggests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]

@@ -24,7 +24,7 @@ pub struct FindReport {
     pub unreachable: u64,
     /// The fields that hold the objects, the most objects first. At most 20 unless --top sets another limit.
     pub holders: Vec<FoundHolder>,
-    /// Number of fields in all.
+    /// Number of all fields that hold such objects.
     pub holder_count: u64,
     /// The matching objects: strings in the order of the dump, then arrays. At most 20 unless --top sets another limit.
     pub matches: Vec<FoundObject>,
@@ -56,7 +56,7 @@ pub struct FoundObject {
     pub offset: u64,
     /// The content around the first match: text, or bytes in hexadecimal for a pattern of bytes.
     pub excerpt: String,
-    /// As `field` of `holders`.
+    /// The field that holds the object, as in `holders`.
     pub field: Option<String>,
 }
 

@@ -40,7 +40,7 @@ pub struct HeapReport {
     pub waste: Vec<HeapWaste>,
     /// Classes, sorted by the bytes of their reachable instances. All of them unless --top limits them.
     pub classes: Vec<HeapClass>,
-    /// What the unreachable objects are. Only if they are more than 30 % of the dump.
+    /// Summary of the unreachable objects. Only if they are more than 30 % of the dump.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "UnreachableSummary")]
     pub unreachable: Option<UnreachableSummary>,
@@ -140,6 +140,11 @@ pub struct HeapSuspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub holder_id: Option<String>,
+    /// Pending work of which the objects are a part, in one sentence, such as "40 queued tasks: a.Mail, in the queue
+    /// of mailer". Missing if there is none, or if the last argument is a summary. `heapdiff threads` shows all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub work: Option<String>,
     /// The likely fix in one sentence; missing if nothing suggests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -192,6 +197,7 @@ impl From<&Suspect> for HeapSuspect {
             coverage: suspect.coverage.into(),
             allocated_through: suspect.allocated_through,
             holder_id: suspect.holder_id,
+            work: suspect.work,
             likely_fix: suspect.likely_fix,
             next: suspect.next,
             joined: suspect.joined,
@@ -233,6 +239,7 @@ impl From<HeapSuspect> for Suspect {
             off_heap_bytes: vec![suspect.off_heap_bytes],
             allocated_through: suspect.allocated_through,
             holder_id: suspect.holder_id,
+            work: suspect.work,
             likely_fix: suspect.likely_fix,
             next: suspect.next,
             joined: suspect.joined,

@@ -38,7 +38,7 @@ pub struct PathsReport {
     pub alternatives: Option<Alternatives>,
 }
 
-/// Paths without a common reference, and the references that all paths share.
+/// Paths without a common reference, and the smallest set of references whose removal leaves no path.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Alternatives {
     /// Number of paths. No two of them have a common reference. Each leads to one of the selected objects.

@@ -49,7 +49,7 @@ pub struct PendingRow {
     pub count: u64,
     /// Bytes that they retain. No byte is counted twice.
     pub retained_bytes: u64,
-    /// What they have in common, one line for each step: frames, functions, operators or handlers.
+    /// The lines that they have in common: frames, functions, operators or handlers.
     pub shape: Vec<String>,
     /// The one that retains the most.
     pub largest: Option<ObjectRef>,

@@ -1,4 +1,4 @@
-//! What unreachable objects consist of, and what would hold them.
+//! A summary of unreachable objects: their classes, and the objects that would hold them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

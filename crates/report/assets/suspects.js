@@ -77,6 +77,7 @@ const suspectDetails = (suspect, said) => {
   if (stacks.length) showStacks();
   for (const [label, sentence] of said.evidence) fact(facts, label, sentence);
   if (!stacks.length) showStacks();
+  if (suspect.work) fact(facts, "work", printable(suspect.work));
   if (suspect.likely_fix) fact(facts, "fix", printable(suspect.likely_fix));
   const next = suspect.next ?? [];
   if (next.length) fact(facts, "next", ...next.map((command) => element("code", {}, printable(command))));

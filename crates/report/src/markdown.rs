@@ -243,6 +243,9 @@ fn details(suspect: &Suspect) -> String {
             counted(more, "more stack")
         );
     }
+    if let Some(work) = &suspect.work {
+        let _ = writeln!(text, "Pending work: {}.\n", prose(&cut(work)));
+    }
     if let Some(fix) = &suspect.likely_fix {
         let _ = writeln!(text, "Likely fix: {}.\n", prose(&cut(fix)));
     }

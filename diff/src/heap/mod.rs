@@ -22,6 +22,7 @@ use crate::evidence::detect;
 use crate::growth::{Aligned, Candidate};
 use crate::joined;
 use crate::next_step;
+use crate::pending::add_work;
 use crate::samples::AgentObjects;
 use crate::summary::Summary;
 use crate::suspect::{self, thread_local_field};
@@ -179,6 +180,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         suspect.likely_fix = next_step::likely_fix(suspect).filter(|_| has_pattern);
         suspect.next = next_step::commands(suspect, &summaries[0].info.path);
     }
+    add_work(snapshot, &mut suspects);
     Found {
         suspects,
         contents,

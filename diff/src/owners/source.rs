@@ -37,8 +37,8 @@ pub(super) fn loader_names(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<
     names
 }
 
-/// Returns the name of the class loader of each class whose name several classes have. The names tell these classes
-/// apart in a report.
+/// Returns the name of the class loader of each class whose name several classes have. A report needs these names to
+/// distinguish the classes.
 #[must_use]
 pub fn loaders_of_namesakes(
     snapshot: &Snapshot,

@@ -29,7 +29,7 @@ const METHODS: [(&str, &str); 18] = [
     ("Signaller", "a thread waits"),
 ];
 
-/// What a completion does when its source completes.
+/// A function that waits for a future.
 struct Completion {
     /// The next completion of the same source.
     next: Option<ObjectIndex>,

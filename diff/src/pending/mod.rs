@@ -4,6 +4,7 @@
 mod chains;
 mod executors;
 mod futures;
+mod suspects;
 mod threads;
 
 use std::cmp::Reverse;
@@ -13,6 +14,7 @@ use hprof::answers::Thread;
 use hprof::dominators::Node;
 use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
+pub(crate) use self::suspects::add_work;
 use crate::names::name_of;
 
 /// Maximum number of lines of a shape.
@@ -58,7 +60,7 @@ impl PendingKind {
 pub struct PendingWork {
     /// The kind.
     pub kind: PendingKind,
-    /// What all members have in common, as lines.
+    /// The lines that all members have in common.
     pub shape: Vec<String>,
     /// The threads, tasks, futures, coroutines, subscriptions or pipelines.
     pub members: Vec<ObjectIndex>,

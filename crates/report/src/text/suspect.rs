@@ -75,6 +75,9 @@ pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: 
     } else {
         sampled(suspect, limit, verbose, doc);
     }
+    if let Some(work) = &suspect.work {
+        doc.reason("work", work);
+    }
     if let Some(fix) = &suspect.likely_fix {
         doc.reason("fix", fix);
     }

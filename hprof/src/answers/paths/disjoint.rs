@@ -1,4 +1,4 @@
-//! Paths without a common reference, and the references that all paths share.
+//! Paths without a common reference, and the smallest set of references whose removal leaves no path.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! A flow in the heap graph, from GC roots to objects.
 //!
-//! By the theorem of Menger, the largest number of paths without a common reference equals the size of a smallest set
-//! of references that all paths share. Both come from a maximum flow. Each step adds a shortest path in the residual
+//! By the theorem of Menger, the largest number of paths without a common reference equals the smallest number of
+//! references whose removal leaves no path. Both come from a maximum flow. Each step adds a shortest path in the residual
 //! graph, which is the algorithm of Edmonds and Karp (J. ACM 19, 1972).
 
 use std::collections::{BTreeMap, BTreeSet};
