@@ -5,8 +5,10 @@
 use std::collections::BTreeSet;
 
 use hprof::answers::{CutReference, MAX_CUT, PathOptions, Via};
-use hprof::{ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
-use testdata::writer::{FieldType, HeapBuilder, Obj, Options as Written, Rng, Root, Value};
+use hprof::{ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot, Source};
+use testdata::writer::{
+    FieldType, HeapBuilder, Obj, Options as Written, ReferenceKind, Rng, Root, Value,
+};
 
 const FIELDS: usize = 3;
 
@@ -242,4 +244,29 @@ fn ignored_fields_are_not_on_a_path() {
         cut.iter().map(|r| r.via).collect::<Vec<_>>(),
         [Via::Field(node, 0)]
     );
+}
+
+#[test]
+fn a_soft_reference_holds_unless_only_strong_ones_count() {
+    let mut heap = HeapBuilder::new(Written::default());
+    let boot = heap.boot();
+    let names = [("a", FieldType::Object)];
+    let node = heap.add_class("app.Node", Some(boot.object), &names, &[]);
+    let target = heap.add_instance(boot.object, &[]);
+    let strong = heap.add_instance(node, &[target.into()]);
+    let soft = heap.add_reference(ReferenceKind::Soft, target);
+    for (global_ref, object) in [(8, strong), (9, soft)] {
+        heap.add_root(Root::JniGlobal { global_ref }, object);
+    }
+    let source = Source::from_bytes(heap.try_build().unwrap().bytes);
+    let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+    let target = snapshot.find(ObjectId(heap.address(target))).unwrap();
+    for (refs, expected) in [(Refs::Strong, 1), (Refs::Soft, 2), (Refs::All, 2)] {
+        let mut options = PathOptions::default();
+        options.follow = refs;
+        let found = snapshot.disjoint_paths(&[target], &options, 3, &Silent);
+        let found = found.unwrap();
+        assert_eq!(found.cut.unwrap().len(), expected, "{refs:?}");
+        assert_eq!(found.paths.len(), expected);
+    }
 }

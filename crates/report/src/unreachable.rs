@@ -7,8 +7,8 @@ use heapdiff_units::{Size, counted, grouped, percent};
 /// Maximum number of classes in the sentence.
 const CLASSES: usize = 3;
 
-/// Returns what the unreachable objects consist of, and what would hold most of them.
-pub(crate) fn sentence(summary: &UnreachableSummary) -> String {
+/// Returns what the unreachable objects consist of, and what would hold most of them. `dump` names the dump.
+pub(crate) fn sentence(summary: &UnreachableSummary, dump: &str) -> String {
     let size = |class: &OwnedClass| format!("{} {}", Size(class.bytes), class.class);
     let classes: Vec<String> = summary.classes.iter().take(CLASSES).map(size).collect();
     let held = match summary.holders.first() {
@@ -27,7 +27,7 @@ pub(crate) fn sentence(summary: &UnreachableSummary) -> String {
         None => return "no object is unreachable".to_owned(),
     };
     format!(
-        "{} % of the dump is unreachable, {} in {}: {}; {held}",
+        "{} % of {dump} is unreachable, {} in {}: {}; {held}",
         summary.percent,
         Size(summary.bytes),
         counted(summary.objects, "object"),
@@ -63,17 +63,21 @@ mod tests {
             holders: vec![class("a.Request", 3, 3072)],
         };
         assert_eq!(
-            sentence(&summary),
+            sentence(&summary, "the dump"),
             "62 % of the dump is unreachable, 4.0 KiB in 30 objects: 2.0 KiB byte[], 1.0 KiB a.B; \
              3 a.Request would hold 75.0% of them"
         );
         summary.holders[0].bytes = 1024;
         assert!(
-            sentence(&summary).ends_with("; no class would hold half of them (a.Request: 25.0%)")
+            sentence(&summary, "the dump")
+                .ends_with("; no class would hold half of them (a.Request: 25.0%)")
         );
         summary.holders = vec![class("byte[]", 10, 2048)];
-        assert!(sentence(&summary).ends_with("; no unreachable object refers to most of them"));
+        assert!(
+            sentence(&summary, "the dump")
+                .ends_with("; no unreachable object refers to most of them")
+        );
         summary.holders.clear();
-        assert_eq!(sentence(&summary), "no object is unreachable");
+        assert_eq!(sentence(&summary, "the dump"), "no object is unreachable");
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
         doc.line(text);
     }
     if let Some(unreachable) = &report.unreachable {
-        doc.prose(unreachable::sentence(unreachable));
+        doc.prose(unreachable::sentence(unreachable, "the last dump"));
     }
     let common = common_reason(&report.suspects);
     let explained = crate::explained::sentence(report);

@@ -23,7 +23,7 @@ pub(crate) fn build(report: &DumpReport, doc: &mut Document) {
         self::died(died, verbose, doc);
     }
     if let Some(unreachable) = &heap.unreachable {
-        doc.prose(unreachable::sentence(unreachable));
+        doc.prose(unreachable::sentence(unreachable, "the dump"));
     }
     doc.gap();
     doc.line(bold("What holds most"));

@@ -21,7 +21,7 @@ pub(crate) fn build(report: &TopReport, doc: &mut Document) {
     }
     let mut whole = reachable;
     if let Some(unreachable) = &report.unreachable {
-        doc.prose(unreachable::sentence(unreachable));
+        doc.prose(unreachable::sentence(unreachable, "the dump"));
         whole = unreachable.bytes;
     }
     doc.gap();

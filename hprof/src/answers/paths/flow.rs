@@ -176,11 +176,8 @@ impl<'a> Flow<'a> {
 
     /// Continues a breadth-first search of the residual graph from an index in the queue on. Returns the first target.
     fn search(&mut self, mut head: usize) -> Option<u32> {
-        let level = if self.statics.is_some() {
-            0
-        } else {
-            self.graph.weakest()
-        };
+        // A weaker reference holds its referent for a while, too.
+        let level = self.graph.weakest();
         let mut out: Vec<u32> = Vec::new();
         while let Some(&object) = self.queue.get(head) {
             head += 1;
