@@ -33,6 +33,19 @@ const FOLDERS: [&str; 4] = ["", "BOOT-INF/classes/", "WEB-INF/classes/", "classe
 /// Folders inside the jar of an application that contain other jars.
 const LIBRARIES: [&str; 2] = ["BOOT-INF/lib/", "WEB-INF/lib/"];
 
+/// One value of `--classpath`.
+#[derive(Clone, Debug)]
+pub(crate) struct ClassPath(Vec<PathBuf>);
+
+/// Parses one value of `--classpath`.
+pub(crate) fn class_path(text: &str) -> std::result::Result<ClassPath, String> {
+    let paths = std::env::split_paths(text).filter(|p| !p.as_os_str().is_empty());
+    match paths.collect::<Vec<PathBuf>>() {
+        paths if paths.is_empty() => Err("the class path is empty".to_owned()),
+        paths => Ok(ClassPath(paths)),
+    }
+}
+
 /// An open class path.
 pub(crate) struct Classpath {
     places: Vec<ClassSource>,
@@ -110,9 +123,9 @@ fn failure(path: &Path, what: &str) -> Failure {
 impl Classpath {
     /// Opens files and folders. If several of them contain the same class, the first one is used. `folder/*` means all
     /// archives of a folder, as in Java's own class path.
-    pub(crate) fn open(paths: &[PathBuf]) -> Result<Self> {
+    pub(crate) fn open(values: &[ClassPath]) -> Result<Self> {
         let mut places = Vec::new();
-        for path in paths {
+        for path in values.iter().flat_map(|value| &value.0) {
             if path.file_name().is_some_and(|name| name == "*") {
                 archives_of(path.parent().unwrap_or(path), &mut places)?
             } else {

@@ -1,10 +1,9 @@
 //! Finds strings and arrays by their content.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::FromStr;
 
-use hprof::answers::{ArrayView, Content, PathOptions, Step, Via};
+use hprof::answers::{ArrayView, Content, PathOptions, Via};
 use hprof::records::Kind;
 use hprof::{ClassIndex, ObjectIndex, Progress, Snapshot};
 use rayon::prelude::*;
@@ -22,6 +21,9 @@ const SHARING: usize = 64;
 const BEFORE: usize = 20;
 /// Number of characters of an excerpt from the start of the match on.
 const AFTER: usize = 60;
+/// Maximum number of bytes of an array that are decoded for a regular expression.
+const LONGEST: usize = 64 << 20;
+const STRING_VALUE: &str = "java.lang.String.value";
 /// Number of bytes in the excerpt of a pattern of bytes.
 const BYTES: usize = 16;
 
@@ -110,17 +112,6 @@ fn encodings(text: &str) -> Vec<Vec<u8>> {
     all
 }
 
-/// A string or an array that matches.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ContentMatch {
-    /// The object.
-    pub object: ObjectIndex,
-    /// Index of the first match: in characters for strings and `char[]`, in bytes for `byte[]`.
-    pub offset: u64,
-    /// The content around the first match: text, or bytes in hexadecimal for a pattern of bytes.
-    pub excerpt: String,
-}
-
 /// Finds the strings that contain the pattern, and the `byte[]` and `char[]` that contain it and belong to no string. The
 /// strings come first, in the order of the dump. The agent's objects are left out. A pattern of bytes matches only
 /// `byte[]`, and the strings to which they belong.
@@ -132,7 +123,7 @@ pub fn find_contents(
     agent_objects: &AgentObjects,
     pattern: &ContentPattern,
     progress: &dyn Progress,
-) -> Vec<ContentMatch> {
+) -> Vec<ObjectIndex> {
     progress.phase("searching arrays", 0);
     let mut kinds = vec![Kind::Byte];
     if !matches!(pattern.kind, Kinds::Bytes(_)) {
@@ -145,27 +136,21 @@ pub fn find_contents(
         .map(|(index, _)| index)
         .collect();
     let arrays = snapshot.instances(&classes);
-    let found: Vec<ContentMatch> = arrays
+    let found: Vec<ObjectIndex> = arrays
         .par_chunks(CHUNK)
         .flat_map_iter(|chunk| {
             let records = snapshot.read_all(chunk).into_iter().flatten();
-            let matches = records.filter_map(|record| match record.content {
-                Content::Array(array) => {
-                    let (offset, excerpt) = pattern.find_in(&array)?;
-                    Some(ContentMatch {
-                        object: record.object,
-                        offset,
-                        excerpt,
-                    })
-                }
+            let found = records.filter_map(|record| match record.content {
+                Content::Array(array) => pattern.find_in(&array).map(|_| record.object),
                 _ => None,
             });
-            matches.collect::<Vec<_>>()
+            found.collect::<Vec<_>>()
         })
         .collect();
-    let mut matches = with_strings(snapshot, pattern, found);
-    matches.retain(|found| !agent_objects.contains(found.object));
-    matches.sort_by_key(|found| found.object);
+    let mut matches = with_strings(snapshot, pattern, &found);
+    matches.retain(|object| !agent_objects.contains(*object));
+    matches.sort_unstable();
+    matches.dedup();
     matches
 }
 
@@ -173,89 +158,107 @@ pub fn find_contents(
 fn with_strings(
     snapshot: &Snapshot,
     pattern: &ContentPattern,
-    arrays: Vec<ContentMatch>,
-) -> Vec<ContentMatch> {
-    let objects: Vec<ObjectIndex> = arrays.iter().map(|found| found.object).collect();
-    let referrers = snapshot.referrers(&objects, SHARING, &[]);
-    let is_value = |via: Via| snapshot.via_name(via) == "java.lang.String.value";
+    arrays: &[ObjectIndex],
+) -> Vec<ObjectIndex> {
+    let is_value = |via: Via| snapshot.via_name(via) == STRING_VALUE;
     let (mut matches, mut strings) = (Vec::new(), Vec::new());
-    for (array, referrers) in arrays.into_iter().zip(referrers) {
+    let referrers = snapshot.referrers(arrays, SHARING, &[]);
+    for (&array, referrers) in arrays.iter().zip(referrers) {
         let own = referrers.list.iter().filter(|r| is_value(r.via));
         let before = strings.len();
-        strings.extend(own.map(|r| (r.from, array.clone())));
+        strings.extend(own.map(|r| r.from));
         if strings.len() == before {
             matches.push(array);
         }
     }
-    let text = match &pattern.kind {
-        Kinds::Text(text, _) | Kinds::Regex(text, _) => text,
-        Kinds::Bytes(_) => {
-            // The array matches, whatever its string means.
-            let named = strings.into_iter();
-            matches.extend(named.map(|(object, array)| ContentMatch { object, ..array }));
-            return matches;
-        }
+    let (Kinds::Text(text, _) | Kinds::Regex(text, _)) = &pattern.kind else {
+        // The array matches, whatever its string means.
+        matches.append(&mut strings);
+        return matches;
     };
-    let checked = strings.par_chunks(CHUNK).flat_map_iter(|chunk| {
-        let objects: Vec<ObjectIndex> = chunk.iter().map(|(string, _)| *string).collect();
-        let texts = snapshot.strings(&objects, usize::MAX);
-        let found = objects
-            .into_iter()
-            .zip(texts)
-            .filter_map(|(object, string)| {
-                let string = string?;
-                let (offset, excerpt) = excerpt(&string, text.find(&string)?.range());
-                Some(ContentMatch {
-                    object,
-                    offset,
-                    excerpt,
-                })
-            });
-        found.collect::<Vec<_>>()
-    });
-    matches.par_extend(checked);
+    matches.par_extend(strings.par_chunks(CHUNK).flat_map_iter(|chunk| {
+        let texts = snapshot.strings(chunk, usize::MAX).into_iter();
+        let is_match = texts.map(|string| string.is_some_and(|string| text.is_match(&string)));
+        let found = chunk.iter().zip(is_match).filter(|(_, is_match)| *is_match);
+        found.map(|(object, _)| *object)
+    }));
     matches
 }
 
+/// The first match in an array.
+enum Found {
+    /// The bytes of the match.
+    Raw(Range<usize>),
+    /// The index of the match, and the text around it.
+    Decoded(u64, String),
+}
+
 impl ContentPattern {
-    /// Returns the place of the first match, and an excerpt.
-    fn find_in(&self, array: &ArrayView<'_>) -> Option<(u64, String)> {
+    /// Returns the index of the first match in an object that matches, and the content around the match. The index
+    /// counts characters in strings and `char[]`, and bytes in `byte[]`. A pattern of bytes has its content in
+    /// hexadecimal.
+    #[must_use]
+    pub fn first_match(&self, snapshot: &Snapshot, object: ObjectIndex) -> Option<(u64, String)> {
+        if let Some(string) = snapshot.string(object, usize::MAX)
+            && let Kinds::Text(text, _) | Kinds::Regex(text, _) = &self.kind
+        {
+            return Some(excerpt(&string, text.find(&string)?.range()));
+        }
+        let value = snapshot.field_values(&[object], ["value"]).pop()?;
+        let array = value.and_then(|[value]| value?.object());
+        let Content::Array(array) = snapshot.read(array.unwrap_or(object)).ok()?.content else {
+            return None;
+        };
+        Some(match self.find_in(&array)? {
+            Found::Raw(found) => (found.start as u64, self.excerpt_of_bytes(&array, found)),
+            Found::Decoded(at, excerpt) => (at, excerpt),
+        })
+    }
+
+    fn find_in(&self, array: &ArrayView<'_>) -> Option<Found> {
         let bytes = array.bytes();
+        let raw = |raw: &bytes::Regex| raw.find(bytes).map(|found| Found::Raw(found.range()));
         match &self.kind {
-            Kinds::Bytes(raw) => {
-                let at = raw.find(bytes)?.start();
-                let shown = &bytes[at..bytes.len().min(at + BYTES)];
-                let hex = shown.iter().map(|byte| format!("{byte:02x}")).collect();
-                Some((at as u64, hex))
-            }
-            Kinds::Text(text, raw) if array.kind == Kind::Byte => {
-                let at = raw.find(bytes)?.start();
-                // The match may be in any encoding. The excerpt is in the one that shows it.
-                let decoded = decodings(bytes).find_map(|decoded| {
-                    let (_, excerpt) = excerpt(&decoded, text.find(&decoded)?.range());
-                    Some(excerpt)
-                });
-                Some((at as u64, decoded?))
-            }
-            Kinds::Regex(text, raw) if array.kind == Kind::Byte => {
-                if let Some(found) = raw.find(bytes) {
-                    let shown = window(bytes, found.range());
-                    let excerpt = String::from_utf8_lossy(shown).into_owned();
-                    return Some((found.start() as u64, excerpt));
-                }
-                let other = decodings(bytes).skip(1).enumerate();
-                let mut other = other.filter_map(|(encoding, decoded)| {
+            Kinds::Bytes(pattern) => raw(pattern),
+            Kinds::Text(_, pattern) if array.kind == Kind::Byte => raw(pattern),
+            Kinds::Regex(text, pattern) if array.kind == Kind::Byte => raw(pattern).or_else(|| {
+                let other = decodings(bytes.get(..LONGEST).unwrap_or(bytes)).skip(1);
+                let mut other = other.zip([1, 2, 2]).filter_map(|(decoded, width)| {
                     let (at, excerpt) = excerpt(&decoded, text.find(&decoded)?.range());
-                    let width = if encoding == 0 { 1 } else { 2 };
-                    Some((at * width, excerpt))
+                    Some(Found::Decoded(at * width, excerpt))
                 });
                 other.next()
-            }
+            }),
             Kinds::Text(text, _) | Kinds::Regex(text, _) => {
                 let decoded = utf16(bytes, u16::from_be_bytes);
-                Some(excerpt(&decoded, text.find(&decoded)?.range()))
+                let (at, excerpt) = excerpt(&decoded, text.find(&decoded)?.range());
+                Some(Found::Decoded(at, excerpt))
             }
         }
+    }
+
+    /// Returns the content around a match in a `byte[]`.
+    fn excerpt_of_bytes(&self, array: &ArrayView<'_>, found: Range<usize>) -> String {
+        let bytes = array.bytes();
+        if let Kinds::Bytes(_) = self.kind {
+            let shown = &bytes[found.start..bytes.len().min(found.start + BYTES)];
+            return shown.iter().map(|byte| format!("{byte:02x}")).collect();
+        }
+        // A character takes at most two bytes in UTF-16. The number of bytes before the match is even, so that the units
+        // are those of the match.
+        let before = found.start.min(2 * BEFORE) / 2 * 2;
+        let end = bytes.len().min(found.start + 2 * AFTER);
+        let shown = &bytes[found.start - before..end];
+        let (Kinds::Text(text, _) | Kinds::Regex(text, _)) = &self.kind else {
+            return String::new();
+        };
+        let decoded = decodings(shown).find_map(|decoded| {
+            let found = text.find(&decoded)?.range();
+            Some(excerpt(&decoded, found).1)
+        });
+        let decoded = decoded.unwrap_or_else(|| String::from_utf8_lossy(shown).into_owned());
+        // The window may begin or end in the middle of a character.
+        decoded.trim_matches(char::REPLACEMENT_CHARACTER).to_owned()
     }
 }
 
@@ -274,11 +277,6 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
     let chars = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
     chars.collect()
-}
-
-fn window(bytes: &[u8], found: Range<usize>) -> &[u8] {
-    let start = found.start.saturating_sub(BEFORE);
-    &bytes[start..bytes.len().min(found.start + AFTER)]
 }
 
 /// Returns the number of characters before a match, and the text around it.
@@ -312,33 +310,11 @@ pub fn holding_fields(
     progress: &dyn Progress,
 ) -> hprof::Result<Vec<Option<String>>> {
     let paths = snapshot.paths(objects, &PathOptions::default(), progress)?;
-    let mut names: BTreeMap<(ClassIndex, bool, u16), String> = BTreeMap::new();
-    let field = |step: &Step| match step.via? {
-        Via::Field(class, place) => Some((class, false, place)),
-        Via::Static(class, place) => Some((class, true, place)),
-        _ => None,
-    };
-    let mut name = |via: (ClassIndex, bool, u16)| {
-        let (class, is_static, place) = via;
-        let new = || {
-            snapshot.via_name(if is_static {
-                Via::Static(class, place)
-            } else {
-                Via::Field(class, place)
-            })
-        };
-        names.entry(via).or_insert_with(new).clone()
-    };
-    let holder = |object: &ObjectIndex| {
-        let path = paths.path(snapshot, *object)?;
-        let fields: Vec<_> = path.steps[path.begin..].iter().filter_map(field).collect();
-        let is_own = |via: &&(ClassIndex, bool, u16)| {
-            is_application_class_name(&snapshot.classes()[via.0].name)
-        };
-        let own = fields.iter().rev().find(is_own).or(fields.last());
-        own.map(|via| name(*via))
-    };
-    Ok(objects.iter().map(holder).collect())
+    let is_own = |class: ClassIndex| is_application_class_name(&snapshot.classes()[class].name);
+    let fields = paths.last_fields(objects, is_own).into_iter();
+    Ok(fields
+        .map(|field| field.map(|via| snapshot.via_name(via)))
+        .collect())
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use hprof::{ObjectIndex, Options, Silent, Snapshot, Source};
 use crate::evidence::context::Last;
 use crate::samples::AgentObjects;
 use crate::{
-    Comparison, Filter, OwnerKind, OwnerSummary, Report, Summary, find_contents, holding_fields,
+    Comparison, ContentPattern, Filter, OwnerKind, OwnerSummary, Report, Summary, find_contents,
+    holding_fields,
 };
 
 /// The first bytes of every dump.
@@ -69,9 +70,11 @@ fn contents(bytes: &[u8]) {
     }
     let own = AgentObjects::find(&snapshot);
     for pattern in ["a", "/a.*e/", "hex:61"] {
-        if let Ok(pattern) = pattern.parse() {
-            let found = find_contents(&snapshot, &own, &pattern, &Silent);
-            let objects: Vec<ObjectIndex> = found.iter().map(|found| found.object).collect();
+        if let Ok(pattern) = pattern.parse::<ContentPattern>() {
+            let objects = find_contents(&snapshot, &own, &pattern, &Silent);
+            for &object in objects.iter().take(9) {
+                assert!(pattern.first_match(&snapshot, object).is_some());
+            }
             // Without enough memory, there are no fields.
             let _ = holding_fields(&snapshot, &objects, &Silent);
         }

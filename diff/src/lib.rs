@@ -118,7 +118,7 @@ mod waste;
 
 pub use allocated::{Allocated, AllocatedLine};
 pub use compare::{Comparison, Filter};
-pub use contents::{ContentMatch, ContentPattern, find_contents, holding_fields};
+pub use contents::{ContentPattern, find_contents, holding_fields};
 pub use gates::{Gates, Grave, Grown, TooMuch};
 pub use headline::Headline;
 pub use heap::{HeapOptions, OneDump};

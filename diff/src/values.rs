@@ -1,7 +1,35 @@
-//! Text of strings, and values of boxes and primitives.
+//! Values of fields, text of strings, and values of boxes and primitives.
 
 use hprof::answers::{Content, Value};
 use hprof::{ObjectIndex, Snapshot};
+
+/// Maximum number of characters of a name that is read from the heap.
+pub(crate) const NAME: usize = 200;
+
+/// Returns the object in a field, for each object.
+pub(crate) fn objects(
+    snapshot: &Snapshot,
+    from: &[ObjectIndex],
+    field: &str,
+) -> Vec<Option<ObjectIndex>> {
+    let values = snapshot.field_values(from, [field]).into_iter();
+    values.map(|value| value?[0]?.object()).collect()
+}
+
+/// Returns the text of a string field, cut after [`NAME`] characters, for each object.
+pub(crate) fn strings(
+    snapshot: &Snapshot,
+    from: &[ObjectIndex],
+    field: &str,
+) -> Vec<Option<String>> {
+    let found = objects(snapshot, from, field);
+    let known: Vec<ObjectIndex> = found.iter().flatten().copied().collect();
+    let mut texts = snapshot.strings(&known, NAME).into_iter();
+    let texts = found
+        .iter()
+        .map(|object| object.and_then(|_| texts.next().flatten()));
+    texts.collect()
+}
 
 /// Returns the text of each object that is a string or a boxed primitive, and `None` for other objects. Strings are
 /// truncated to `limit` characters.

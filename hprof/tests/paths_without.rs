@@ -102,3 +102,24 @@ fn a_path_avoids_the_ignored_fields() {
         .unwrap();
     assert_eq!(paths.missing(), [heap.target]);
 }
+
+#[test]
+fn the_last_field_of_a_preferred_class_is_reported() {
+    let heap = Heap::new();
+    let [holder, registry] = ["app.Holder", "app.Registry"].map(|name| heap.class(name));
+    let first = heap.snapshot.instances(&[holder]);
+    let mut options = PathOptions::default();
+    options.except = &first;
+    let paths = heap
+        .snapshot
+        .paths(&[heap.target], &options, &Silent)
+        .unwrap();
+    // The path is: class app.Registry, its field `all`, the field `one` of app.Holder.
+    let last = |preferred: Option<ClassIndex>| {
+        paths.last_fields(&[heap.target, first[0]], |class| Some(class) == preferred)
+    };
+    let one = Some(Via::Field(holder, 0));
+    assert_eq!(last(None), [one, None]);
+    assert_eq!(last(Some(holder)), [one, None]);
+    assert_eq!(last(Some(registry)), [Some(Via::Static(registry, 0)), None]);
+}

@@ -17,9 +17,14 @@ const SOURCE: &str = "package com.acme; public class Kept {
 
 /// Compiles [`SOURCE`] into the folder, as `com/acme/Kept.class`. Returns the JDK.
 fn compiled(folder: &Path) -> Jdk {
-    let jdk = Jdk::all_for_scenarios().pop().expect("a JDK");
     let source = folder.join("Kept.java");
     fs::write(&source, SOURCE).unwrap();
+    compile(folder, &source)
+}
+
+/// Compiles a file into the folder. Returns the JDK.
+fn compile(folder: &Path, source: &Path) -> Jdk {
+    let jdk = Jdk::all_for_scenarios().pop().expect("a JDK");
     let mut javac = Command::new(jdk.home().join("bin/javac"));
     javac.args(["-d".as_ref(), folder.as_os_str(), source.as_os_str()]);
     assert!(javac.status().unwrap().success());
@@ -67,14 +72,14 @@ fn folders_jars_modules_and_images_give_the_same_fields() {
     let packed = jar(&class, "classes/com/acme/Kept.class");
     fs::write(&jmod, [b"JM\x01\0".as_slice(), &packed].concat()).unwrap();
     for path in [folder.path(), &plain, &boot, &jmod, &all] {
-        let mut classpath = Classpath::open(&[path.to_owned()]).unwrap();
+        let mut classpath = Classpath::open(&[ClassPath(vec![path.to_owned()])]).unwrap();
         let found = classpath.fields("com.acme.Kept").unwrap();
         let found = found.unwrap_or_else(|| panic!("{}", path.display()));
         assert_eq!(flags(&found), EXPECTED, "{}", path.display());
         assert_eq!(classpath.fields("com.acme.Other").unwrap(), None);
         assert_eq!(classpath.fields("java.lang.String").unwrap(), None);
     }
-    let mut image = Classpath::open(&[jdk.home().to_owned()]).unwrap();
+    let mut image = Classpath::open(&[ClassPath(vec![jdk.home().to_owned()])]).unwrap();
     let string = image.fields("java.lang.String").unwrap().unwrap();
     let flag = |name| string.iter().find(|f| f.name == name).unwrap().is_final;
     assert!(flag("value") && !flag("hash"), "{string:?}");
@@ -87,12 +92,12 @@ fn class_names_cannot_leave_the_folder() {
     let inside = folder.path().join("classes");
     fs::create_dir(&inside).unwrap();
     fs::write(folder.path().join("Secret.class"), "not a class file").unwrap();
-    let mut classpath = Classpath::open(&[inside]).unwrap();
+    let mut classpath = Classpath::open(&[ClassPath(vec![inside])]).unwrap();
     let beside = folder.path().join("Secret").display().to_string();
     for name in ["../Secret", "...Secret", "..", "", "a\0b", &*beside] {
         assert_eq!(classpath.fields(name).unwrap(), None, "{name}");
     }
-    let mut classpath = Classpath::open(&[folder.path().to_owned()]).unwrap();
+    let mut classpath = Classpath::open(&[ClassPath(vec![folder.path().to_owned()])]).unwrap();
     let error = classpath.fields("Secret").unwrap_err();
     assert!(
         error.message.contains("class Secret: not a class file"),
@@ -106,7 +111,9 @@ fn invalid_class_paths_are_refused() {
     let open = |bytes: &[u8]| {
         let path = folder.path().join("file");
         fs::write(&path, bytes).unwrap();
-        Classpath::open(&[path]).err().map(|e| e.message)
+        Classpath::open(&[ClassPath(vec![path])])
+            .err()
+            .map(|e| e.message)
     };
     let text = open(b"Dear classes,").unwrap();
     assert!(text.contains("not a jar or a folder"), "{text}");
@@ -115,10 +122,41 @@ fn invalid_class_paths_are_refused() {
     image[..4].copy_from_slice(&MAGIC_LITTLE);
     let text = open(&image).unwrap();
     assert!(text.contains("longer than the file"), "{text}");
-    let missing = Classpath::open(&[folder.path().join("missing")])
+    let missing = Classpath::open(&[ClassPath(vec![folder.path().join("missing")])])
         .err()
         .unwrap();
     assert!(missing.message.contains("No such file"), "{missing}");
+}
+
+#[test]
+fn suspension_points_have_their_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("Load.java");
+    // The annotation has the name of Kotlin's own.
+    let text = "package kotlin.coroutines.jvm.internal;\n\
+        import java.lang.annotation.*;\n\
+        @Retention(RetentionPolicy.RUNTIME) @interface DebugMetadata {\n\
+            int v() default 1; String f(); int[] l(); String m(); String c();\n\
+        }\n\
+        @Deprecated @DebugMetadata(f = \"Orders.kt\", l = {9, 12}, m = \"load\", c = \"a.OrdersKt\")\n\
+        class Load {}\n\
+        class Plain {}\n";
+    fs::write(&source, text).unwrap();
+    compile(folder.path(), &source);
+    let mut classpath = Classpath::open(&[ClassPath(vec![folder.path().to_owned()])]).unwrap();
+    let mut read = |class: &str| {
+        let class = format!("kotlin.coroutines.jvm.internal.{class}");
+        classpath.suspend_function(&class).unwrap()
+    };
+    let load = read("Load").unwrap();
+    let frame = |line| Some(format!("a.OrdersKt.load(Orders.kt:{line})"));
+    assert_eq!([1, 2].map(|label| load.frame(label)), [frame(9), frame(12)]);
+    assert_eq!(
+        [-1, 0, 3].map(|label| load.frame(label)),
+        [None, None, None]
+    );
+    assert_eq!(read("Plain"), None);
+    assert_eq!(read("Absent"), None);
 }
 
 const MAGIC_LITTLE: [u8; 4] = [0xda, 0xda, 0xfe, 0xca];

@@ -20,7 +20,7 @@ use super::again::Again;
 use super::growth::{Question, each, formats};
 use super::heap::Heap;
 use super::opened::{open_after, open_called};
-use super::owners::{JSON_ROWS, Wanted};
+use super::owners::{JSON_ROWS, OwnersOption};
 use super::query::{command, is_statement};
 use super::{history, side_by_side, summarize};
 use crate::args::{OutputsArgs, SetupArgs, input, listing};
@@ -72,7 +72,7 @@ pub(crate) struct DiffArgs {
     /// Add the memory of each owner: auto, package, jar, loader, thread, bean or CLASS.FIELD (see
     /// `heapdiff owners`)
     #[arg(long, value_name = "KIND", help_heading = "Diff")]
-    owners: Option<Wanted>,
+    owners: Option<OwnersOption>,
     #[command(flatten)]
     question: Question,
     #[command(flatten)]
@@ -160,7 +160,7 @@ pub(crate) struct Diff {
     /// The trace that the JVM's agent wrote.
     pub(crate) trace: Option<PathBuf>,
     /// Adds the memory of each owner.
-    pub(crate) owners: Option<Wanted>,
+    pub(crate) owners: Option<OwnersOption>,
     pub(crate) question: Question,
 }
 

@@ -9,7 +9,6 @@ use heapdiff_diff::samples::AgentObjects;
 use heapdiff_diff::{ContentPattern, find_contents, holding_fields};
 use heapdiff_model::find::{FindReport, FoundHolder, FoundObject};
 use heapdiff_report::{Format, Report};
-use hprof::ObjectIndex;
 
 use super::dump_info;
 use super::opened::open;
@@ -45,8 +44,7 @@ impl Task for Find {
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
         let (snapshot, meter) = open(setup, &self.dump)?;
         let own = AgentObjects::find(&snapshot);
-        let found = find_contents(&snapshot, &own, &self.pattern, &meter);
-        let objects: Vec<ObjectIndex> = found.iter().map(|found| found.object).collect();
+        let objects = find_contents(&snapshot, &own, &self.pattern, &meter);
         let fields = holding_fields(&snapshot, &objects, &meter)
             .map_err(|e| Failure::input(&self.dump, &e))?;
         let mut holders: BTreeMap<&Option<String>, FoundHolder> = BTreeMap::new();
@@ -71,14 +69,18 @@ impl Task for Find {
             .filter(|o| !snapshot.tree().is_reachable(**o));
         let unreachable = unreachable.count() as u64;
         let listed = &objects[..rows.min(objects.len())];
-        let matches = found.iter().zip(snapshot.ids(listed)).zip(fields);
-        let matches = matches.map(|((found, id), field)| FoundObject {
-            id: id.unwrap_or_default().to_string(),
-            class: snapshot.name(found.object),
-            shallow_bytes: snapshot.shallow_bytes(found.object),
-            offset: found.offset,
-            excerpt: found.excerpt.clone(),
-            field,
+        let rows = listed.iter().zip(snapshot.ids(listed)).zip(fields);
+        let matches = rows.map(|((&object, id), field)| {
+            let found = self.pattern.first_match(&snapshot, object);
+            let (offset, excerpt) = found.unwrap_or_default();
+            FoundObject {
+                id: id.unwrap_or_default().to_string(),
+                class: snapshot.name(object),
+                shallow_bytes: snapshot.shallow_bytes(object),
+                offset,
+                excerpt,
+                field,
+            }
         });
         Ok(vec![Report::Find(FindReport {
             schema: FindReport::SCHEMA,

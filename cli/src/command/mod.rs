@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Waste(Reported<waste::Waste>),
     /// Show memory by owner: package, jar, class loader, thread, bean or tenant
     Owners(Reported<owners::Owners>),
-    /// Show threads, their stack frames and what their local variables retain
+    /// Show threads, their stack frames, what their local variables retain, and pending work
     Threads(Reported<threads::Threads>),
     /// Show live or allocated bytes by allocation stack or class, as a table or flame graph (for a dump
     /// taken with the agent, or a JFR recording)

@@ -66,9 +66,9 @@ pub(crate) struct Owners {
 
 /// The owners of a comparison (`--owners`).
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted(OwnerKind);
+pub(crate) struct OwnersOption(OwnerKind);
 
-impl FromStr for Wanted {
+impl FromStr for OwnersOption {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
@@ -86,7 +86,7 @@ impl FromStr for Wanted {
     }
 }
 
-impl Wanted {
+impl OwnersOption {
     /// Returns the memory of each owner in each dump.
     pub(super) fn read(&self, setup: &Setup, dumps: &[PathBuf]) -> Result<Vec<OwnerSummary>> {
         if let Some(summary) = dumps.iter().find(|dump| Summary::is_file(dump)) {

@@ -21,7 +21,7 @@ use regex::Regex;
 use super::opened::{Selection, open, select};
 use super::{dump_info, thread_locals};
 use crate::args::{SELECTOR_HELP, input};
-use crate::classpath::Classpath;
+use crate::classpath::{ClassPath, Classpath, class_path};
 use crate::failure::{Failure, Result};
 use crate::job::{Setup, Task};
 
@@ -101,26 +101,6 @@ pub(crate) struct Sizeof {
     /// Count objects of matching classes, but do not follow their references
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Deep size")]
     pub(super) stop_at: Vec<Regex>,
-}
-
-/// One value of `--classpath`.
-#[derive(Clone, Debug)]
-pub(crate) struct ClassPath(Vec<PathBuf>);
-
-impl ClassPath {
-    /// Returns the paths of all values.
-    pub(super) fn all(values: &[Self]) -> Vec<PathBuf> {
-        let paths = values.iter().flat_map(|value| &value.0);
-        paths.cloned().collect()
-    }
-}
-
-pub(super) fn class_path(text: &str) -> Result<ClassPath, String> {
-    let paths = std::env::split_paths(text).filter(|p| !p.as_os_str().is_empty());
-    match paths.collect::<Vec<PathBuf>>() {
-        paths if paths.is_empty() => Err("the class path is empty".to_owned()),
-        paths => Ok(ClassPath(paths)),
-    }
 }
 
 impl Task for Sizeof {
@@ -254,7 +234,7 @@ impl Sizeof {
         snapshot: &Snapshot,
         skipped: SkippedModifiers,
     ) -> Result<FinalFields> {
-        let mut classpath = Classpath::open(&ClassPath::all(&self.classpath))?;
+        let mut classpath = Classpath::open(&self.classpath)?;
         let mut failed = None;
         let declared = |class: &str| match classpath.fields(class) {
             Ok(fields) => fields,

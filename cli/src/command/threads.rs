@@ -17,9 +17,8 @@ use hprof::{ObjectIndex, Progress, Snapshot};
 use super::describe::Mentions;
 use super::dump_info;
 use super::opened::open;
-use super::sizeof::{ClassPath, class_path};
 use crate::args::input;
-use crate::classpath::{Classpath, SuspendFunction};
+use crate::classpath::{ClassPath, Classpath, SuspendFunction, class_path};
 use crate::failure::Result;
 use crate::job::{Setup, Task};
 
@@ -130,7 +129,7 @@ impl Task for Threads {
 
 impl Threads {
     fn pending(&self, snapshot: &Snapshot, threads: &[Thread]) -> Result<Vec<PendingWork>> {
-        let mut classpath = Classpath::open(&ClassPath::all(&self.classpath))?;
+        let mut classpath = Classpath::open(&self.classpath)?;
         let mut functions: HashMap<String, Option<SuspendFunction>> = HashMap::new();
         let mut failed = None;
         let mut suspended = |class: &str, label: i64| {

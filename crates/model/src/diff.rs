@@ -401,7 +401,8 @@ pub struct Suspect {
     #[schemars(with = "String")]
     pub holder_id: Option<String>,
     /// Pending work of which the objects are a part, in one sentence, such as "40 queued tasks: a.Mail, in the queue
-    /// of mailer". Missing if there is none, or if the last argument is a summary. `heapdiff threads` shows all.
+    /// of mailer". Missing without such work, or if the last argument is a
+    /// summary. `heapdiff threads` lists all pending work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub work: Option<String>,

@@ -75,7 +75,7 @@ pub struct ThreadRow {
     /// State as in `java.lang.Thread.State`; null for virtual threads, and if the dump does not record it.
     #[schemars(extend("enum" = ["NEW", "RUNNABLE", "BLOCKED", "WAITING", "TIMED_WAITING", "TERMINATED", null]))]
     pub state: Option<&'static str>,
-    /// Context class loader; null if there is none.
+    /// Context class loader; null for a thread without a context class loader.
     pub context_loader: Option<ObjectRef>,
     /// Bytes that only this thread keeps alive: the thread object, and the objects that its frames hold.
     pub retained_bytes: Option<u64>,

@@ -62,26 +62,29 @@ pub(crate) fn add(
         })?;
     }
     for arguments in [1, 2] {
-        let dumps = dumps.cloned();
+        let known = dumps.cloned();
         connection.create_scalar_function("text", arguments, flags, move |context| {
-            let (Some(dumps), ValueRef::Integer(id)) = (&dumps, context.get_raw(0)) else {
-                return Ok(None);
-            };
-            let heap = dump_argument(dumps, context, 1)?;
-            Ok(text(heap, ObjectId(id.cast_unsigned())))
+            of_object(known.as_ref(), context, text)
         })?;
-    }
-    for arguments in [1, 2] {
-        let dumps = dumps.cloned();
+        let known = dumps.cloned();
         connection.create_scalar_function("bytes", arguments, flags, move |context| {
-            let (Some(dumps), ValueRef::Integer(id)) = (&dumps, context.get_raw(0)) else {
-                return Ok(None);
-            };
-            let heap = dump_argument(dumps, context, 1)?;
-            Ok(bytes(heap, ObjectId(id.cast_unsigned())))
+            of_object(known.as_ref(), context, bytes)
         })?;
     }
     Ok(())
+}
+
+/// Calls `read` with the dump and the id that the arguments name.
+fn of_object<T>(
+    dumps: Option<&Dumps>,
+    context: &Context<'_>,
+    read: fn(&Heap, ObjectId) -> Option<T>,
+) -> rusqlite::Result<Option<T>> {
+    let (Some(dumps), ValueRef::Integer(id)) = (dumps, context.get_raw(0)) else {
+        return Ok(None);
+    };
+    let heap = dump_argument(dumps, context, 1)?;
+    Ok(read(heap, ObjectId(id.cast_unsigned())))
 }
 
 /// Returns the dump that an argument names, or the first dump if the argument is missing.

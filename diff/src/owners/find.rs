@@ -9,11 +9,10 @@ use hprof::{ClassIndex, ObjectId, ObjectIndex, Snapshot};
 
 use super::{Found, OwnerKind, source};
 use crate::names::{is_generated, is_runtime};
+use crate::values::{NAME, objects, strings};
 
 /// Maximum number of packages if their number of parts is not given.
 pub(crate) const MOST_PACKAGES: usize = 40;
-/// Maximum number of characters of a name that is read from the heap.
-const NAME: usize = 200;
 const NO_PACKAGE: &str = "(no package)";
 
 /// The reason why there are no owners.
@@ -123,7 +122,7 @@ impl Builder {
     }
 }
 
-/// The JDK's class loader of its own modules: since JDK 9, and in JDK 8.
+/// Class loaders for modules and extensions of the JDK: since JDK 9, and in JDK 8.
 const PLATFORM: [&str; 2] = [
     "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
     "sun.misc.Launcher$ExtClassLoader",
@@ -355,29 +354,4 @@ pub(super) fn instances_of(snapshot: &Snapshot, class: &str) -> Vec<ObjectIndex>
     let all = snapshot.classes().iter().map(|(index, _)| index);
     let classes: Vec<ClassIndex> = all.filter(|c| is_own(*c)).collect();
     snapshot.instances(&classes)
-}
-
-/// Returns the object in a field, for each object.
-pub(crate) fn objects(
-    snapshot: &Snapshot,
-    objects: &[ObjectIndex],
-    field: &str,
-) -> Vec<Option<ObjectIndex>> {
-    let values = snapshot.field_values(objects, [field]).into_iter();
-    values.map(|value| value?[0]?.object()).collect()
-}
-
-/// Returns the text of a string field, for each object.
-pub(crate) fn strings(
-    snapshot: &Snapshot,
-    from: &[ObjectIndex],
-    field: &str,
-) -> Vec<Option<String>> {
-    let found = objects(snapshot, from, field);
-    let known: Vec<ObjectIndex> = found.iter().flatten().copied().collect();
-    let mut texts = snapshot.strings(&known, NAME).into_iter();
-    let texts = found
-        .iter()
-        .map(|object| object.and_then(|_| texts.next().flatten()));
-    texts.collect()
 }

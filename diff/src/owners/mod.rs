@@ -2,7 +2,7 @@
 //!
 //! The rules are those of [`hprof::answers::Owned`]. This module decides which objects belong to an owner by themselves.
 
-pub(crate) mod find;
+mod find;
 mod source;
 
 use std::cmp::Reverse;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use hprof::answers::{Content, Value};
 use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
-use super::find::{objects, strings};
+use crate::values::{objects, strings};
 
 /// Returns a name for each class loader. No two loaders have the same name.
 pub(super) fn loader_names(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<String> {

@@ -6,7 +6,7 @@ use hprof::answers::Value;
 use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 use super::{Groups, LINES, PendingKind, class_name, instances};
-use crate::owners::find::objects;
+use crate::values::objects;
 
 /// Classes of Reactor's operators.
 const REACTOR: &str = "reactor.core.publisher.";
@@ -123,11 +123,11 @@ fn subscriptions(snapshot: &Snapshot, groups: &mut Groups) {
             .map(str::to_owned)
             .unwrap_or(name)
     };
-    for &head in &chains.heads {
-        let steps = chains.from(head);
+    let steps: Vec<Vec<ObjectIndex>> = chains.heads.iter().map(|&h| chains.from(h)).collect();
+    let ends: Vec<ObjectIndex> = steps.iter().filter_map(|s| s.last().copied()).collect();
+    let consumers = objects(snapshot, &ends, "consumer");
+    for ((&head, steps), consumer) in chains.heads.iter().zip(&steps).zip(consumers) {
         let mut shape: Vec<String> = steps.iter().map(|step| name(*step)).collect();
-        let last = *steps.last().unwrap_or(&head);
-        let consumer = objects(snapshot, &[last], "consumer").pop().flatten();
         if let (Some(consumer), Some(line)) = (consumer, shape.last_mut()) {
             *line += &format!(" {}", class_name(snapshot, consumer));
         }
@@ -145,9 +145,14 @@ fn pipelines(snapshot: &Snapshot, groups: &mut Groups) {
         .zip(objects(snapshot, &links, "handler"))
         .collect();
     let pipelines = objects(snapshot, &chains.heads, "pipeline");
-    for (&head, pipeline) in chains.heads.iter().zip(pipelines) {
-        let Some(pipeline) = pipeline else { continue };
-        let channel = objects(snapshot, &[pipeline], "channel").pop().flatten();
+    let (heads, pipelines): (Vec<ObjectIndex>, Vec<ObjectIndex>) = chains
+        .heads
+        .iter()
+        .zip(pipelines)
+        .filter_map(|(head, pipeline)| Some((*head, pipeline?)))
+        .unzip();
+    let channels = objects(snapshot, &pipelines, "channel");
+    for ((head, pipeline), channel) in heads.into_iter().zip(pipelines).zip(channels) {
         let channel = channel.unwrap_or(pipeline);
         let steps = chains.from(head);
         let own = steps.iter().filter_map(|step| handlers.get(step)?.as_ref());

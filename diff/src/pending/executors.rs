@@ -6,7 +6,7 @@ use hprof::answers::{Content, Value};
 use hprof::{ObjectIndex, Snapshot};
 
 use super::{Groups, PendingKind, class_name, instances};
-use crate::owners::find::{objects, strings};
+use crate::values::{objects, strings};
 
 /// Fields that contain the task of a wrapper: `FutureTask`, its adapters, `CompletableFuture.runAsync`, and the tasks of
 /// fork-join pools.

@@ -10,6 +10,7 @@ mod threads;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use heapdiff_units::counted;
 use hprof::answers::Thread;
 use hprof::dominators::Node;
 use hprof::{ClassIndex, ObjectIndex, Snapshot};
@@ -40,6 +41,48 @@ pub enum PendingKind {
 }
 
 impl PendingKind {
+    const ALL: [Self; 7] = [
+        Self::Threads,
+        Self::VirtualThreads,
+        Self::Tasks,
+        Self::Futures,
+        Self::Coroutines,
+        Self::Subscriptions,
+        Self::Pipelines,
+    ];
+
+    /// Returns the kind with this name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Returns a number of members in words: `3 threads with the same stack`.
+    #[must_use]
+    pub fn counted(self, count: u64) -> String {
+        let noun = match self {
+            Self::Threads => "thread",
+            Self::VirtualThreads => "virtual thread",
+            Self::Tasks => "queued task",
+            Self::Futures => "incomplete future",
+            Self::Coroutines => "suspended coroutine",
+            Self::Subscriptions => "Reactor subscription",
+            Self::Pipelines => "Netty channel",
+        };
+        let rest = if self.is_stack() {
+            " with the same stack"
+        } else {
+            ""
+        };
+        counted(count, noun) + rest
+    }
+
+    /// True if the lines of the shape are frames.
+    #[must_use]
+    pub const fn is_stack(self) -> bool {
+        matches!(self, Self::Threads | Self::VirtualThreads)
+    }
+
     /// Returns the name, as in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -152,3 +195,6 @@ fn instances(snapshot: &Snapshot, name: &str) -> Vec<ObjectIndex> {
 fn class_name(snapshot: &Snapshot, object: ObjectIndex) -> String {
     name_of(snapshot, object)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,6 @@
 //! Adds pending work to the suspects that consist of it.
 
 use heapdiff_model::diff::Suspect;
-use heapdiff_units::counted;
 use hprof::Snapshot;
 
 use super::{PendingKind, PendingWork, class_name, pending_work};
@@ -69,25 +68,8 @@ fn may_be_work(snapshot: &Snapshot, suspect: &Suspect) -> bool {
 
 /// Returns the number and the shape of a group.
 fn sentence(group: &PendingWork) -> String {
-    let what = match group.kind {
-        PendingKind::Threads => "thread with the same stack",
-        PendingKind::VirtualThreads => "virtual thread with the same stack",
-        PendingKind::Tasks => "queued task",
-        PendingKind::Futures => "incomplete future",
-        PendingKind::Coroutines => "suspended coroutine",
-        PendingKind::Subscriptions => "Reactor subscription",
-        PendingKind::Pipelines => "Netty channel",
-    };
-    let count = group.members.len() as u64;
-    let number = match what.split_once(" with ") {
-        Some((one, rest)) => format!("{} with {rest}", counted(count, one)),
-        None => counted(count, what),
-    };
-    let is_stack = matches!(
-        group.kind,
-        PendingKind::Threads | PendingKind::VirtualThreads
-    );
-    let shape: Vec<&str> = if is_stack {
+    let number = group.kind.counted(group.members.len() as u64);
+    let shape: Vec<&str> = if group.kind.is_stack() {
         let own = group.shape.iter().find(|frame| !is_jdk_frame(frame));
         let frame = own.or(group.shape.first());
         frame.into_iter().map(String::as_str).collect()

@@ -1,6 +1,6 @@
 //! Prints threads with their stacks.
 
-use heapdiff_diff::is_jdk_frame;
+use heapdiff_diff::{PendingKind, is_jdk_frame};
 use heapdiff_model::threads::{FrameRow, Locals, ThreadRow, ThreadsReport};
 use heapdiff_units::{Size, counted, grouped};
 
@@ -43,21 +43,16 @@ fn pending(report: &ThreadsReport, doc: &mut Document) {
     doc.gap();
     doc.line(bold("Pending work"));
     for group in &report.pending {
-        let (what, rest) = match group.kind {
-            "threads" => ("thread", " with this stack"),
-            "virtual-threads" => ("virtual thread", " with this stack"),
-            "tasks" => ("queued task", ""),
-            "futures" => ("incomplete future", ""),
-            "coroutines" => ("suspended coroutine", ""),
-            "subscriptions" => ("Reactor subscription", ""),
-            _ => ("Netty channel", ""),
+        let Some(kind) = PendingKind::by_name(group.kind) else {
+            continue;
         };
-        let count = counted(group.count, what);
-        let size = Size(group.retained_bytes);
         doc.gap();
-        doc.line(format!("  {count}{rest}, retained size {size}"));
-        let is_stack = group.kind.ends_with("threads");
-        let is_jdk = |line: &&String| is_stack && is_jdk_frame(line);
+        doc.line(format!(
+            "  {}, retained size {}",
+            kind.counted(group.count),
+            Size(group.retained_bytes)
+        ));
+        let is_jdk = |line: &&String| kind.is_stack() && is_jdk_frame(line);
         let jdk = group.shape.iter().take_while(is_jdk).count();
         // A stack of JDK frames only is shown from its first frame on.
         let jdk = if jdk == group.shape.len() { 0 } else { jdk };
@@ -65,9 +60,9 @@ fn pending(report: &ThreadsReport, doc: &mut Document) {
             doc.note(format!("    at … {}", counted(jdk as u64, "JDK frame")));
         }
         for (at, line) in group.shape[jdk..].iter().take(SHAPE).enumerate() {
-            let at = match group.kind {
-                _ if is_stack => "at ",
-                "tasks" => "",
+            let at = match kind {
+                _ if kind.is_stack() => "at ",
+                PendingKind::Tasks => "",
                 _ if at > 0 => "-> ",
                 _ => "",
             };
@@ -186,8 +181,8 @@ mod tests {
             ..ThreadsReport::default()
         }));
         for line in [
-            "  2 virtual threads with this stack, retained size 2.0 KiB\n    at … 1 JDK frame\n    at a.B.c(B.java:1)\n",
-            "  2 threads with this stack, retained size 2.0 KiB\n    at java.lang.Object.wait(X)\n",
+            "  2 virtual threads with the same stack, retained size 2.0 KiB\n    at … 1 JDK frame\n    at a.B.c(B.java:1)\n",
+            "  2 threads with the same stack, retained size 2.0 KiB\n    at java.lang.Object.wait(X)\n",
             "  2 queued tasks, retained size 2.0 KiB\n    a.Mail\n    in the queue of mailer\n",
             "  2 incomplete futures, retained size 2.0 KiB\n    a.F\n    -> thenApply a.G\n",
             "  2 suspended coroutines, retained size 2.0 KiB\n    a.K.load(K.kt:9)\n",

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::answers::objects::reference::Via;
-use crate::ids::{NONE, ObjectIndex};
+use crate::ids::{ClassIndex, NONE, ObjectIndex};
 use crate::records::classes::Reference;
 
 /// An object on a path, and the reference to it from the previous object on the path.
@@ -42,6 +42,27 @@ impl PathForest {
     pub(super) fn place(&self, target: ObjectIndex) -> Option<usize> {
         let at = self.targets.binary_search_by_key(&target.0, |t| t.0).ok()?;
         Some(self.targets[at].1 as usize)
+    }
+
+    /// Returns for each object the last field on its path that is preferred, or else its last field.
+    pub(super) fn last_fields(
+        &self,
+        is_preferred: impl Fn(ClassIndex) -> bool,
+    ) -> Vec<Option<Via>> {
+        let mut fields: Vec<Option<Via>> = Vec::with_capacity(self.objects.len());
+        let declaring = |via: Via| match via {
+            Via::Field(class, _) | Via::Static(class, _) => Some(class),
+            _ => None,
+        };
+        let is_preferred = |via: Via| declaring(via).is_some_and(&is_preferred);
+        // An object comes after the object from which it is reached.
+        for (&parent, &(via, _)) in self.parents.iter().zip(&self.vias) {
+            let inherited = fields.get(parent as usize).copied().flatten();
+            let own = Some(via).filter(|via| parent != NONE && declaring(*via).is_some());
+            let is_better = |own: &Via| is_preferred(*own) || !inherited.is_some_and(is_preferred);
+            fields.push(own.filter(is_better).or(inherited));
+        }
+        fields
     }
 
     /// Returns the path to the object at an index, from its first step on.

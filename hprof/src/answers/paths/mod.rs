@@ -24,7 +24,7 @@ use crate::answers::paths::forest::{PathForest, Searched, Statics, Step};
 use crate::error::Result;
 use crate::graph::bits::Bits;
 use crate::graph::heap_graph::HeapGraph;
-use crate::ids::{NONE, ObjectIndex};
+use crate::ids::{ClassIndex, NONE, ObjectIndex};
 use crate::options::Refs;
 use crate::progress::Progress;
 use crate::records::classes::Reference;
@@ -88,6 +88,24 @@ impl Paths {
     #[must_use]
     pub fn missing(&self) -> &[ObjectIndex] {
         &self.missing
+    }
+
+    /// Returns for each target the last field on its path, static or not, whose declaring class `is_preferred` accepts. If
+    /// the path has no such field, returns its last field. `None` if the target has no path, or no field on it.
+    ///
+    /// Cost: linear in the number of objects on the paths, however long the paths are.
+    #[must_use]
+    pub fn last_fields(
+        &self,
+        targets: &[ObjectIndex],
+        is_preferred: impl Fn(ClassIndex) -> bool,
+    ) -> Vec<Option<Via>> {
+        let [near, full] = [&self.near, &self.full].map(|f| f.last_fields(&is_preferred));
+        let field = |&target: &ObjectIndex| match self.near.place(target) {
+            Some(place) => near[place],
+            None => full[self.full.place(target)?],
+        };
+        targets.iter().map(field).collect()
     }
 
     /// Returns a shortest path to one of the targets.

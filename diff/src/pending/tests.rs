@@ -1,0 +1,229 @@
+//! Tests groups of pending work on written heaps. The classes have the names and fields of the libraries.
+
+use hprof::{Options, Silent, Source};
+use testdata::writer::{
+    ClassId, FieldType, HeapBuilder, Obj, Options as Written, Ref, Root, Value,
+};
+
+use super::*;
+
+struct Heap {
+    heap: HeapBuilder,
+    object: ClassId,
+    object_array: ClassId,
+}
+
+impl Heap {
+    fn new() -> Self {
+        let mut heap = HeapBuilder::new(Written::default());
+        let boot = heap.boot();
+        Self {
+            heap,
+            object: boot.object,
+            object_array: boot.object_array,
+        }
+    }
+
+    /// Adds a class with fields that refer to objects.
+    fn class(&mut self, name: &str, superclass: Option<ClassId>, fields: &[&str]) -> ClassId {
+        let fields: Vec<_> = fields.iter().map(|f| (*f, FieldType::Object)).collect();
+        let superclass = superclass.unwrap_or(self.object);
+        self.heap.add_class(name, Some(superclass), &fields, &[])
+    }
+
+    fn object(&mut self, class: ClassId, values: &[Option<Obj>]) -> Obj {
+        let value = |o: &Option<Obj>| o.map_or(Value::NULL, Value::from);
+        let values: Vec<Value> = values.iter().map(value).collect();
+        self.heap.add_instance(class, &values)
+    }
+
+    fn hold(&mut self, object: Obj) {
+        self.heap
+            .add_root(Root::JniGlobal { global_ref: 8 }, object);
+    }
+
+    /// Returns the kind, the shape and the number of members of each group, sorted.
+    fn groups(
+        &self,
+        suspended: &mut dyn FnMut(&str, i64) -> Option<String>,
+    ) -> Vec<(PendingKind, Vec<String>, usize)> {
+        let source = Source::from_bytes(self.heap.try_build().unwrap().bytes);
+        let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+        let groups = pending_work(&snapshot, &snapshot.threads(), suspended);
+        let mut groups: Vec<_> = groups
+            .into_iter()
+            .map(|group| (group.kind, group.shape, group.members.len()))
+            .collect();
+        groups.sort();
+        groups
+    }
+}
+
+fn lines(shape: &[&str]) -> Vec<String> {
+    shape.iter().map(|&line| line.to_owned()).collect()
+}
+
+#[test]
+fn coroutines_are_grouped_by_label() {
+    let mut heap = Heap::new();
+    let base = "kotlin.coroutines.jvm.internal.BaseContinuationImpl";
+    let base = heap.class(base, None, &["completion"]);
+    let label = [("label", FieldType::Int)];
+    let [load, order] = ["a.K$load$1", "a.K$order$1"]
+        .map(|name| heap.heap.add_class(name, Some(base), &label, &[]));
+    let job = heap.class("a.Job", None, &[]);
+    // At label 0, a function has not begun. The highest bit is set while it runs.
+    for (inner, outer) in [(1, 1), (1, 1), (2, 1), (0, 1), (i32::MIN + 1, 1)] {
+        let job = heap.object(job, &[]);
+        let outer = heap
+            .heap
+            .add_instance(order, &[Value::Int(outer), job.into()]);
+        let inner = heap
+            .heap
+            .add_instance(load, &[Value::Int(inner), outer.into()]);
+        heap.hold(inner);
+    }
+    let labels = |label| {
+        let first = format!("a.K$load$1 (label {label})");
+        lines(&[&first, "a.K$order$1 (label 1)", "a.Job"])
+    };
+    let kind = PendingKind::Coroutines;
+    let expected = [(kind, labels(1), 3), (kind, labels(2), 1)];
+    assert_eq!(heap.groups(&mut |_, _| None), expected);
+    let known = heap.groups(&mut |class, label| {
+        (class == "a.K$load$1").then(|| format!("a.K.load(K.kt:{})", 8 + label))
+    });
+    let shape = lines(&["a.K.load(K.kt:9)", "a.K$order$1 (label 1)", "a.Job"]);
+    assert!(known.contains(&(kind, shape, 3)), "{known:?}");
+}
+
+#[test]
+fn subscriptions_and_channels_are_chains() {
+    let mut heap = Heap::new();
+    let map = "reactor.core.publisher.FluxMap$MapSubscriber";
+    let map = heap.class(map, None, &["actual"]);
+    let last = "reactor.core.publisher.LambdaSubscriber";
+    let last = heap.class(last, None, &["consumer"]);
+    let consumer = heap.class("a.Consumer", None, &[]);
+    for _ in 0..3 {
+        let consumer = heap.object(consumer, &[]);
+        let last = heap.object(last, &[Some(consumer)]);
+        let second = heap.object(map, &[Some(last)]);
+        let first = heap.object(map, &[Some(second)]);
+        heap.hold(first);
+    }
+    // A damaged chain that leads back to its begin has no first object.
+    let cycle = heap.object(map, &[None]);
+    heap.heap.set_field(cycle, "actual", cycle);
+    heap.hold(cycle);
+
+    let context = "io.netty.channel.AbstractChannelHandlerContext";
+    let context = heap.class(context, None, &["next", "handler", "pipeline"]);
+    let [pipeline, channel] = [("a.Pipeline", &["channel"][..]), ("a.Channel", &[])]
+        .map(|(name, fields)| heap.class(name, None, fields));
+    let [decoder, encoder] = ["a.Decoder", "a.Encoder"].map(|name| heap.class(name, None, &[]));
+    for handlers in [&[decoder, encoder][..], &[decoder, encoder], &[encoder]] {
+        let channel = heap.object(channel, &[]);
+        let pipeline = heap.object(pipeline, &[Some(channel)]);
+        let mut next = None;
+        for &handler in handlers.iter().rev() {
+            let handler = heap.object(handler, &[]);
+            next = Some(heap.object(context, &[next, Some(handler), Some(pipeline)]));
+        }
+        heap.hold(next.unwrap());
+    }
+    let operators = lines(&[
+        "FluxMap$MapSubscriber",
+        "FluxMap$MapSubscriber",
+        "LambdaSubscriber a.Consumer",
+    ]);
+    let kind = PendingKind::Pipelines;
+    assert_eq!(
+        heap.groups(&mut |_, _| None),
+        [
+            (PendingKind::Subscriptions, operators, 3),
+            (kind, lines(&["a.Channel", "a.Decoder", "a.Encoder"]), 2),
+            (kind, lines(&["a.Channel", "a.Encoder"]), 1),
+        ]
+    );
+}
+
+#[test]
+fn futures_show_each_function_that_waits() {
+    let mut heap = Heap::new();
+    let name = "java.util.concurrent.CompletableFuture";
+    let future = heap.class(name, None, &["result", "stack"]);
+    let completion = heap.class(&format!("{name}$Completion"), None, &["next", "dep", "fn"]);
+    let [apply, accept] = ["UniApply", "UniAccept"]
+        .map(|method| heap.class(&format!("{name}${method}"), Some(completion), &[]));
+    let function = heap.class("a.F", None, &[]);
+    for _ in 0..2 {
+        let of = |heap: &mut Heap, stack| heap.object(future, &[None, stack]);
+        let function = heap.object(function, &[]);
+        let end = of(&mut heap, None);
+        let accept = heap.object(accept, &[None, Some(end), Some(function)]);
+        let middle = of(&mut heap, Some(accept));
+        let apply = heap.object(apply, &[None, Some(middle), Some(function)]);
+        let source = of(&mut heap, Some(apply));
+        heap.hold(source);
+    }
+    let done = heap.object(function, &[]);
+    let done = heap.object(future, &[Some(done), None]);
+    heap.hold(done);
+    let shape = lines(&[name, "thenApply a.F", "thenAccept a.F"]);
+    assert_eq!(
+        heap.groups(&mut |_, _| None),
+        [(PendingKind::Futures, shape, 2)]
+    );
+}
+
+#[test]
+fn queued_tasks_are_counted_without_their_wrappers() {
+    let mut heap = Heap::new();
+    let util = "java.util.concurrent";
+    let pool = heap.class(
+        &format!("{util}.ThreadPoolExecutor"),
+        None,
+        &["workQueue", "threadFactory"],
+    );
+    let queue = heap.class(&format!("{util}.LinkedBlockingQueue"), None, &["head"]);
+    let node = heap.class(
+        &format!("{util}.LinkedBlockingQueue$Node"),
+        None,
+        &["item", "next"],
+    );
+    let wrapper = heap.class(&format!("{util}.FutureTask"), None, &["callable"]);
+    let adapter = heap.class(
+        &format!("{util}.Executors$RunnableAdapter"),
+        None,
+        &["task"],
+    );
+    let [task, factory] = ["a.Task", "a.Factory"].map(|name| heap.class(name, None, &[]));
+    let array_queue = heap.class(&format!("{util}.ArrayBlockingQueue"), None, &["items"]);
+    let factory = heap.object(factory, &[]);
+
+    let mut next = None;
+    for _ in 0..3 {
+        let task = heap.object(task, &[]);
+        let adapter = heap.object(adapter, &[Some(task)]);
+        let item = heap.object(wrapper, &[Some(adapter)]);
+        next = Some(heap.object(node, &[Some(item), next]));
+    }
+    let head = heap.object(node, &[None, next]);
+    let linked = heap.object(queue, &[Some(head)]);
+    let tasks = [0; 2].map(|_| heap.object(task, &[]));
+    let array = heap.heap.add_object_array(
+        heap.object_array,
+        [Ref::Null, tasks[0].into(), tasks[1].into()],
+    );
+    let in_array = heap.object(array_queue, &[Some(array)]);
+    for queue in [linked, in_array] {
+        let pool = heap.object(pool, &[Some(queue), Some(factory)]);
+        heap.hold(pool);
+    }
+    let shape = lines(&["a.Task", "in the queue of a.Factory"]);
+    assert_eq!(
+        heap.groups(&mut |_, _| None),
+        [(PendingKind::Tasks, shape, 5)]
+    );
+}
