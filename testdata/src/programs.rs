@@ -84,6 +84,11 @@ pub fn late() -> PathBuf {
     java("trace/Late.java")
 }
 
+/// `Ages.java ROUNDS`: allocates objects that survive known numbers of GCs, and prints these numbers. Main class `Ages`.
+pub fn ages() -> PathBuf {
+    java("trace/Ages.java")
+}
+
 /// `Full.java`: a full cache whose entries are replaced one by one. Main class `Full`.
 pub fn full() -> PathBuf {
     java("trace/Full.java")

@@ -61,7 +61,7 @@ impl CollectedRefs {
         Ok(Self {
             recent: RefArray::create(env, fields, recent, len)?,
             chosen: RefArray::create(env, fields, chosen, len)?,
-            reservoir: Reservoir::new(len, seed),
+            reservoir: Reservoir::new(len, len, seed),
         })
     }
 
@@ -77,7 +77,7 @@ impl CollectedRefs {
     ) -> Result<()> {
         // If `dead` has more references than the list of recent samples has slots, store only the last ones in that
         // list: the others would be overwritten at once.
-        let last = count.saturating_sub(self.reservoir.len());
+        let last = count.saturating_sub(self.reservoir.recent);
         for index in 0..count {
             let places = self.reservoir.places(seen + index as u64);
             if let Some(at) = places.recent

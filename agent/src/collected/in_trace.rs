@@ -13,6 +13,9 @@ use super::Reservoir;
 /// Maximum number of slots in each of the two lists, which then take 2 MB together. The lists in the heap may be
 /// longer.
 const MOST: usize = 1 << 14;
+/// Minimum number of slots for the random selection, from which `heapdiff trace ages` estimates how long objects live.
+/// 4,096 samples give a share of 1 % with a standard error of 0.16 %.
+const LEAST_CHOSEN: usize = 1 << 12;
 
 /// A sample, and the time when it was found to be collected, in milliseconds since the start.
 pub(crate) type CollectedAt = (Sample, i64);
@@ -43,17 +46,28 @@ fn put(list: &mut Vec<CollectedAt>, at: usize, one: CollectedAt) {
 
 impl CollectedSamples {
     /// Creates two empty lists: of the most recent collected samples, and of randomly selected ones. Each has room for
-    /// `len` samples, but at most [`MOST`]. `seed` is for the random selection.
+    /// `len` samples, but at most [`MOST`]. The second list has room for at least [`LEAST_CHOSEN`] samples, except if
+    /// `len` is 0. `seed` is for the random selection.
     pub(crate) fn new(len: usize, seed: u64) -> Self {
+        let recent = len.min(MOST);
+        let chosen = if len == 0 {
+            0
+        } else {
+            recent.max(LEAST_CHOSEN)
+        };
+        Self::with_lens(recent, chosen, seed)
+    }
+
+    fn with_lens(recent: usize, chosen: usize, seed: u64) -> Self {
         Self {
             lists: Mutex::default(),
-            reservoir: Reservoir::new(len.min(MOST), seed),
+            reservoir: Reservoir::new(recent, chosen, seed),
         }
     }
 
     /// Adds collected samples. Only some of them are stored: the most recent ones and a random selection.
     pub(crate) fn add(&self, dead: &[CollectedAt]) {
-        if self.reservoir.len() == 0 || dead.is_empty() {
+        if self.reservoir.chosen == 0 || dead.is_empty() {
             return;
         }
         let mut guard = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_newest_and_a_random_choice_are_stored() {
-        let samples = CollectedSamples::new(4, 1);
+        let samples = CollectedSamples::with_lens(4, 4, 1);
         assert_eq!(samples.all(false), None);
         samples.add(&[one(1), one(2), one(3)]);
         let collected = samples.all(false).unwrap();
@@ -139,7 +153,8 @@ mod tests {
     fn the_choice_is_uniform() {
         let mut kept = [0_u32; 100];
         for seed in 0..2000 {
-            let samples = CollectedSamples::new(10, u64::wrapping_mul(seed, 0x1234_5678_9abc_def1));
+            let samples =
+                CollectedSamples::with_lens(10, 10, u64::wrapping_mul(seed, 0x1234_5678_9abc_def1));
             for uid in 0..100 {
                 samples.add(&[one(uid)]);
             }
@@ -158,6 +173,11 @@ mod tests {
         let samples = CollectedSamples::new(0, 1);
         samples.add(&[one(1)]);
         assert_eq!(samples.all(false), None);
-        assert_eq!(CollectedSamples::new(usize::MAX, 1).reservoir.len(), MOST);
+        let lens = |len| {
+            let reservoir = CollectedSamples::new(len, 1).reservoir;
+            (reservoir.recent, reservoir.chosen)
+        };
+        assert_eq!(lens(usize::MAX), (MOST, MOST));
+        assert_eq!(lens(512), (512, LEAST_CHOSEN));
     }
 }

@@ -9,9 +9,12 @@ pub(crate) use in_trace::CollectedSamples;
 
 use crate::random::Random;
 
-/// Reservoir sampling: decides which elements of a stream are stored, and in which of `len` slots.
+/// Reservoir sampling: decides which elements of a stream are stored, and in which slots of two lists.
 struct Reservoir {
-    len: usize,
+    /// Number of slots for the most recent elements.
+    recent: usize,
+    /// Number of slots for the random selection.
+    chosen: usize,
     random: Random,
 }
 
@@ -24,37 +27,28 @@ struct KeptAt {
 }
 
 impl Reservoir {
-    fn new(len: usize, seed: u64) -> Self {
+    fn new(recent: usize, chosen: usize, seed: u64) -> Self {
         Self {
-            len,
+            recent,
+            chosen,
             random: Random::new(seed),
         }
     }
 
-    /// Returns the number of slots in each of the two lists.
-    fn len(&self) -> usize {
-        self.len
-    }
-
     /// Returns the slots for stream element `number` (0-based). Call this once per element, in order.
     fn places(&self, number: u64) -> KeptAt {
-        let len = self.len as u64;
-        if len == 0 {
-            return KeptAt {
-                recent: None,
-                chosen: None,
-            };
-        }
-        // Algorithm R (Vitter 1985): element number n is selected with probability len / n.
-        let chosen = if number < len {
+        // Algorithm R (Vitter 1985): element number n is selected with probability chosen / n.
+        let chosen = if number < self.chosen as u64 {
             number
         } else {
             self.random.random_below(number + 1)
         };
-        let index = |place: u64| usize::try_from(place).ok().filter(|&at| at < self.len);
+        let index = |place: u64, len: usize| usize::try_from(place).ok().filter(|&at| at < len);
         KeptAt {
-            recent: index(number % len),
-            chosen: index(chosen),
+            recent: number
+                .checked_rem(self.recent as u64)
+                .and_then(|place| index(place, self.recent)),
+            chosen: index(chosen, self.chosen),
         }
     }
 }
@@ -65,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_newest_and_a_random_choice_get_places() {
-        let reservoir = Reservoir::new(4, 1);
+        let reservoir = Reservoir::new(4, 4, 1);
         let all = |number| KeptAt {
             recent: Some(number),
             chosen: Some(number),
@@ -81,7 +75,7 @@ mod tests {
         // The expected number of selected elements is the sum of 4 / n for n from 5 to 1000, which is 21.6.
         let chosen = later.iter().filter(|p| p.chosen.is_some()).count();
         assert!((8..=38).contains(&chosen), "{chosen}");
-        let none = Reservoir::new(0, 1).places(7);
+        let none = Reservoir::new(0, 0, 1).places(7);
         assert_eq!((none.recent, none.chosen), (None, None));
     }
 }

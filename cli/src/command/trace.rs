@@ -1,5 +1,6 @@
 //! `heapdiff trace`: the group of commands that analyze traces of the agent.
 
+mod ages;
 mod by_site;
 mod counts;
 mod export;
@@ -41,8 +42,10 @@ enum Command {
     Info(Reported<info::Info, ViewArgs>),
     /// Rank allocation sites or classes by the trend of their live bytes: what leaks
     Top(Reported<top::Top, NamedArgs<ListArgs>>),
-    /// Draw a flame graph of the allocated or live bytes
+    /// Draw a flame graph of the allocated or live bytes, or of the ages of objects
     Flame(Reported<flame::Flame, NamedArgs<ViewArgs>>),
+    /// Show how many GCs objects survive, and which code allocates temporary objects
+    Ages(Reported<ages::AgesArgs, NamedArgs<ListArgs>>),
     /// List single samples, of live or freed objects, with uid, size, thread and age
     Samples(Reported<samples::Samples, NamedArgs<ListArgs>>),
     /// Export a trace for other tools: as tables, or as pprof profiles of time slices
@@ -64,6 +67,7 @@ impl Trace {
             Command::Info(args) => report(&args.job()?),
             Command::Top(args) => report(&args.job()?),
             Command::Flame(args) => report(&args.job()?),
+            Command::Ages(args) => report(&args.job()?),
             Command::Samples(args) => report(&args.job()?),
             Command::Export(args) => args.run(),
             Command::Push(args) => args.run(),

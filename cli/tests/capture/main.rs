@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod aarch64;
+mod ages;
 mod attach;
 mod copies;
 mod count;

@@ -254,6 +254,17 @@ fn traces_match_their_schemas() {
             "trace-samples",
             &["trace", "samples", trace, "--by", "bytes"],
         );
+        assert_matches_schema("trace-ages", &["trace", "ages", trace]);
+        let temporary = [
+            "trace",
+            "ages",
+            trace,
+            "--sort",
+            "temporary",
+            "--by",
+            "class",
+        ];
+        assert_matches_schema("trace-ages", &temporary);
         for garbage in ["recent", "chosen"] {
             let of_threads = ["--garbage", garbage, "--thread", "http", "--focus", "."];
             let args = [&["trace", "samples", trace][..], &of_threads].concat();

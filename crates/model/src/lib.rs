@@ -3,6 +3,7 @@
 //! Each module has the structs of one report. Their fields are the keys of the JSON, in the same order. This crate
 //! neither reads dumps nor prints reports.
 
+pub mod ages;
 pub mod count;
 pub mod diff;
 pub mod export;

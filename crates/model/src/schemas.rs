@@ -26,6 +26,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         schema::<crate::sizeof::SizeofReport>("sizeof"),
         schema::<crate::threads::ThreadsReport>("threads"),
         schema::<crate::top::TopReport>("top"),
+        schema::<crate::ages::TraceAgesReport>("trace-ages"),
         schema::<crate::trace::TraceInfoReport>("trace-info"),
         schema::<crate::trace::TraceSamplesReport>("trace-samples"),
         schema::<crate::trace::TraceTopReport>("trace-top"),

@@ -117,7 +117,7 @@ pub struct CountingRow {
 }
 
 /// Numbers of GCs.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Collections {
     /// Number of full GCs.
     pub major: u64,

@@ -1,6 +1,7 @@
 //! The reports of the commands. Each is data of `heapdiff_model`. If the output has options, a view with these options
 //! is added.
 
+use heapdiff_model::ages::TraceAgesReport;
 use heapdiff_model::count::CountReport;
 use heapdiff_model::diff;
 use heapdiff_model::export::ExportReport;
@@ -69,6 +70,8 @@ pub enum Report {
     TraceTop(Box<Viewed<TraceTopReport, TraceTopView>>),
     /// All stacks of a trace.
     Flame(Box<Viewed<FlameReport, FlameView>>),
+    /// Ages of a trace's samples.
+    TraceAges(Viewed<TraceAgesReport>),
     /// Single samples of a trace.
     TraceSamples(Viewed<TraceSamplesReport>),
 }
@@ -114,6 +117,7 @@ impl Report {
             Self::TraceInfo(r) => vec![other_condition(&r.trace.path, false, &r.trace.warnings)],
             Self::TraceTop(r) => vec![other_condition(&r.trace.path, false, &r.trace.warnings)],
             Self::Flame(r) => vec![other_condition(&r.path, false, &r.warnings)],
+            Self::TraceAges(r) => vec![other_condition(&r.trace.path, false, &r.trace.warnings)],
             Self::TraceSamples(r) => vec![other_condition(&r.trace.path, false, &r.trace.warnings)],
         }
     }

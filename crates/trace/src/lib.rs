@@ -18,6 +18,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod ages;
 mod amount;
 mod class_totals;
 mod compared;
@@ -53,6 +54,7 @@ pub const RECORDING: &str = "recording";
 /// The prefix of the agent's notes about a full sample table. After such a note, samples are taken more rarely.
 pub const THINNED: &str = "max_samples reached";
 
+pub use ages::{AGE_GROUPS, AgeSummary, Ages, ObjectAge, SiteAges, SurvivedGcs, survived_shares};
 pub use amount::Live;
 pub use class_totals::{CountedClass, UNKNOWN_CLASS};
 pub use compared::SampledLine;

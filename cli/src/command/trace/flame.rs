@@ -9,7 +9,11 @@ use heapdiff_diff::{Allocated, AllocatedLine};
 use heapdiff_model::trace::FlameReport;
 use heapdiff_report::svg::Measured;
 use heapdiff_report::{FlameView, Format, Report, View, Viewed, span, utc};
+use heapdiff_trace::read::Amount;
+use heapdiff_trace::{AGE_GROUPS, Ages, Candidate, survived_shares};
+use heapdiff_units::counted;
 
+use super::ages::part;
 use super::by_site::BySite;
 use super::read::{MOMENT_HELP, RunArgs, WindowArgs, file, frames, open_named};
 use crate::failure::{Failure, Result};
@@ -20,6 +24,7 @@ const HELP: &str = "\
 Examples:
   heapdiff trace flame app.db -o flame.html        # all allocated bytes, by stack
   heapdiff trace flame app.db --live -o flame.svg  # bytes that are live at the end, by stack
+  heapdiff trace flame app.db --ages -o ages.html  # allocated bytes, by stack and age
 
 The extension of the file selects the format: a web page (.html), an SVG (.svg), or collapsed stacks
 (.collapsed) for other tools. Widths are bytes, estimated from samples as in `heapdiff trace top`.";
@@ -37,6 +42,9 @@ pub(crate) struct Flame {
     /// Show the bytes that are live at the end, not all allocated bytes
     #[arg(long)]
     live: bool,
+    /// Split each class by the number of GCs that its objects survived
+    #[arg(long, conflicts_with = "live")]
+    ages: bool,
     /// Invert the graph: from each class to its allocating frames, then to their callers
     #[arg(long)]
     reverse: bool,
@@ -65,7 +73,13 @@ impl Task for Flame {
         let (from_ms, from_uptime) = sites.from();
         let (to_ms, to_uptime) = sites.to();
         let mut file = file(&trace);
-        let allocated = all(&sites, self.live);
+        let ages = self.ages.then(|| Ages::new(&trace, run));
+        let ages = ages.transpose().map_err(|e| Failure::trace(&e))?;
+        let allocated = all(&sites, |candidate| match &ages {
+            Some(ages) => by_age(candidate, ages),
+            None if self.live => vec![(candidate.class.to_string(), candidate.live.amount)],
+            None => vec![(candidate.class.to_string(), candidate.allocated)],
+        });
         file.warnings
             .extend(focus.and_then(|focus| fits::frames(focus, &allocated)));
         let title = format!(
@@ -101,8 +115,42 @@ impl Task for Flame {
     }
 }
 
-/// Returns the allocated bytes of all sites, or their live bytes if `live` is set.
-fn all(sites: &BySite, live: bool) -> Allocated {
+/// Returns the parts of a site's objects with different ages: their name and their amount. The freed objects are split in
+/// proportion to the freed samples.
+fn by_age(candidate: &Candidate, ages: &Ages) -> Vec<(String, Amount)> {
+    let freed = ages.at(candidate.sites.iter().map(|site| site.id)).freed;
+    let class = &candidate.class;
+    let mut parts = vec![(format!("{class} (alive)"), candidate.live.amount)];
+    let all = candidate.collected;
+    if freed.is_empty() {
+        parts.push((format!("{class} (freed)"), all));
+        return parts;
+    }
+    let ends = AGE_GROUPS.iter().skip(1).map(|next| Some(next - 1));
+    let groups = AGE_GROUPS.iter().zip(ends.chain([None]));
+    parts.extend(
+        groups
+            .zip(survived_shares(&freed))
+            .map(|((&from, to), share)| {
+                let amount = Amount {
+                    samples: part(all.samples, share),
+                    objects: part(all.objects, share),
+                    bytes: part(all.bytes, share),
+                };
+                let age = match to {
+                    Some(0) => "freed by the first GC".to_owned(),
+                    Some(to) if from == to => format!("survived {}", counted(from, "GC")),
+                    Some(to) => format!("survived {from} to {to} GCs"),
+                    None => format!("survived at least {from} GCs"),
+                };
+                (format!("{class} ({age})"), amount)
+            }),
+    );
+    parts
+}
+
+/// Returns the objects of all sites. `parts` returns the name and amount of each part of a site's objects.
+fn all(sites: &BySite, parts: impl Fn(&Candidate) -> Vec<(String, Amount)>) -> Allocated {
     let mut all = Allocated {
         interval_bytes: sites.run.interval_bytes,
         ..Allocated::default()
@@ -119,26 +167,21 @@ fn all(sites: &BySite, live: bool) -> Allocated {
         number
     };
     for candidate in &sites.ranking.candidates {
-        let amount = if live {
-            candidate.live.amount
-        } else {
-            candidate.allocated
-        };
-        if amount.bytes == 0 {
-            continue;
-        }
         let stack = candidate.sites.first().and_then(|site| site.stack);
         let texts = stack.map_or_else(Vec::new, |stack| frames(&sites.stacks, stack));
-        let texts = texts.iter();
-        all.lines.push(AllocatedLine {
-            frames: texts
-                .map(|t| number(&mut all.frames, &mut numbers, t))
-                .collect(),
-            class: number(&mut all.classes, &mut classes, &candidate.class),
-            samples: vec![amount.samples],
-            objects: vec![amount.objects],
-            bytes: vec![amount.bytes],
-        });
+        let parts = parts(candidate).into_iter();
+        for (class, amount) in parts.filter(|(_, amount)| amount.bytes > 0) {
+            let texts = texts.iter();
+            all.lines.push(AllocatedLine {
+                frames: texts
+                    .map(|t| number(&mut all.frames, &mut numbers, t))
+                    .collect(),
+                class: number(&mut all.classes, &mut classes, &class),
+                samples: vec![amount.samples],
+                objects: vec![amount.objects],
+                bytes: vec![amount.bytes],
+            });
+        }
     }
     all
 }

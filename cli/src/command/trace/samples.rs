@@ -19,7 +19,7 @@ use crate::job::{Setup, Task};
 /// Number of samples that are collected in addition to the shown ones. When this many extra samples have been
 /// collected, the samples that come last in the sort order are dropped.
 const AT_HAND: usize = 1 << 16;
-const OLD: &str =
+pub(super) const OLD: &str =
     "this trace has only totals and no individual samples, because an older agent wrote the trace";
 
 /// The class and frames of a site, and true if samples of the site are wanted.
@@ -36,8 +36,8 @@ Examples:
 
 A sample is one object whose allocation the agent recorded, with the size of this object; `heapdiff
 trace top` scales samples up to all objects. A live sample is one whose object was live at the end
-of the run. The agent also keeps samples of objects that the GC freed: the latest 512, and 512 that
-are chosen at random (agent option `garbage`).
+of the run. The agent also keeps samples of objects that the GC freed: the latest 512, and 4,096
+that are chosen at random (agent option `garbage`).
 
 Each sample has a number (uid). Heap dumps of the same JVM contain samples with the same uids:
 `heapdiff query DUMP \"select * from samples\"`.";

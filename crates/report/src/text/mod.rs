@@ -1,5 +1,6 @@
 //! Text for people. The most important part comes first, and lines have at most 100 columns.
 
+mod ages;
 mod allocated;
 mod count;
 mod diff;
@@ -66,6 +67,7 @@ fn document(report: &Report) -> Document {
         Report::Flame(_) | Report::Query(_) => {}
         Report::TraceInfo(report) => trace::info(report, doc),
         Report::TraceTop(report) => trace::top(report, doc),
+        Report::TraceAges(report) => ages::build(report, doc),
         Report::TraceSamples(report) => samples::build(report, doc),
     }
     document
