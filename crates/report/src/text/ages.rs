@@ -59,7 +59,7 @@ fn row(row: &AgeRow, report: &Viewed<TraceAgesReport>, doc: &mut Document) {
     };
     doc.ranked(row.rank, None, &row.class, &figures);
     if let Some(live) = &row.live {
-        doc.pair(
+        doc.reason(
             "alive",
             format!(
                 "{} in {}; the median survived {}, the oldest {}",
@@ -71,7 +71,7 @@ fn row(row: &AgeRow, report: &Viewed<TraceAgesReport>, doc: &mut Document) {
         );
     }
     if let Some(freed) = &row.freed {
-        doc.pair(
+        doc.reason(
             "freed",
             format!("{}: {}", Size(row.freed_bytes), survived(&row.survived)),
         );
