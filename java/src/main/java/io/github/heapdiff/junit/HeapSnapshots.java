@@ -4,7 +4,7 @@ import java.lang.ref.WeakReference;
 import java.util.Objects;
 import org.junit.jupiter.api.function.ThrowingSupplier;
 
-/** Assertions about single objects, which are checked in a heap dump of this JVM. */
+/** Assertions about single objects, and their deep sizes. Both are computed from a heap dump of this JVM. */
 public final class HeapSnapshots {
     private HeapSnapshots() {}
 
@@ -56,6 +56,27 @@ public final class HeapSnapshots {
         // From here on, this method's parameter does not keep the object alive.
         object = null;
         assertCollected(reference);
+    }
+
+    /**
+     * Returns the bytes of an object and of all objects that it reaches, each counted once. The result is the deep size that {@code heapdiff sizeof}
+     * prints for a dump of the same moment. Soft references are followed, weak references are not.
+     *
+     * <p>A measurement takes a heap dump of this JVM, so its cost depends on the size of the whole heap.
+     *
+     * @param skipped what to leave out
+     * @throws HeapUndecidedException if no dump can be written or read, and the options do not abort the test
+     */
+    public static long deepSizeOf(Object object, Skip... skipped) {
+        return deepSizeOf(GrowthOptions.defaults(), object, skipped);
+    }
+
+    /** Like {@link #deepSizeOf(Object, Skip...)}, with options. Options about rounds and growth have no effect. */
+    public static long deepSizeOf(GrowthOptions options, Object object, Skip... skipped) {
+        Objects.requireNonNull(object);
+        long[] bytes = new long[1];
+        Heap.exclusively(options, "HeapSnapshots.deepSizeOf", () -> bytes[0] = DeepSize.of(options, object, skipped));
+        return bytes[0];
     }
 
     private static WeakReference<?> result(ThrowingSupplier<?> work) throws Throwable {
