@@ -25,7 +25,7 @@ use crate::jvmti::calls::{Class, Env, Local, Ref};
 use crate::jvmti::{Jvmti, Monitor, Thread};
 use crate::ledger::Ledger;
 use crate::lent::{Lent, Loan};
-use crate::log::print_line;
+use crate::log::{Level, print_line};
 use crate::options::{Options, ReaperChoice};
 use crate::pauses::Pauses;
 use crate::reaper::{Found, Work};
@@ -129,7 +129,10 @@ pub(crate) fn fault() {
     COUNTERS.count(Counter::Faults);
     if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && GIVING_UP.give_up() {
         OFF.store(true, Relaxed);
-        print_line("stopped after repeated internal errors; please report this");
+        print_line(
+            Level::Error,
+            "stopped after repeated internal errors; please report this",
+        );
         if let Some(agent) = agent() {
             agent.wakeup.stop();
             if let Some(trace) = &agent.trace {
@@ -242,9 +245,12 @@ impl Agent {
                 return;
             }
             if let Err(failed) = self.enable() {
-                print_line(format_args!(
-                    "sampling could not start after the delay (agent option `delay`): {failed}"
-                ));
+                print_line(
+                    Level::Error,
+                    format_args!(
+                        "sampling could not start after the delay (agent option `delay`): {failed}"
+                    ),
+                );
                 return;
             }
             // If a stop was requested during the delay, `detach` may have disabled the events before this thread
@@ -582,6 +588,7 @@ fn refs(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Arc<Ref
     if let Some(refs) = REFS.get() {
         if chosen.is_some_and(|chosen| chosen != refs.reaper()) {
             print_line(
+                Level::Warn,
                 "the option `reaper` cannot change in a running JVM; the agent keeps the first value",
             );
         }

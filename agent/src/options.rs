@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use heapdiff_sites::attach::KEYS;
+
+pub use crate::log::Level;
 use heapdiff_sites::{Sampling, Strategy, Verbosity};
 use heapdiff_trace::Limits;
 use heapdiff_units::{Size, SizeError, Span, SpanError};
@@ -84,6 +86,8 @@ pub struct Options {
     pub trace: Option<TraceOptions>,
     /// Options of the guard; `None` for no guard.
     pub guard: Option<GuardOptions>,
+    /// The least important messages that are printed.
+    pub log: Level,
     /// The option string as given.
     pub given: String,
 }
@@ -151,6 +155,7 @@ impl Default for Options {
             usage: false,
             trace: None,
             guard: None,
+            log: Level::default(),
             given: String::new(),
         }
     }
@@ -381,6 +386,14 @@ impl Options {
                     ])?;
                 }
                 "usage" => options.usage = given.one_of(SWITCH)?,
+                "log" => {
+                    options.log = given.one_of(&[
+                        ("error", Level::Error),
+                        ("warn", Level::Warn),
+                        ("info", Level::Info),
+                        ("debug", Level::Debug),
+                    ])?;
+                }
                 "service" => keeping.service = Some(value.to_owned()),
                 "guard" => guarding.heap = Some(given.percent()?),
                 "guard-container" => guarding.container = Some(given.percent()?),

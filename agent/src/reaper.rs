@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 use heapdiff_sites::{CHUNK, Counter, Sampling, Strategy, statics};
+use heapdiff_units::Span;
 
 use crate::collected::CollectedRefs;
 use crate::counters::Counters;
@@ -17,6 +18,7 @@ use crate::heap::Fields;
 use crate::jvm_stats::heap_of;
 use crate::jvmti::Jvmti;
 use crate::jvmti::calls::{Env, Global, Ints, Objects, Ref, Result};
+use crate::log::{Level, print_line};
 use crate::sample_ref::{Reaper, Static};
 use crate::sampler::Sampler;
 use crate::table::Table;
@@ -189,6 +191,13 @@ impl Work<'_> {
         }
         let taken = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.collecting.fetch_add(taken, Relaxed);
+        print_line(
+            Level::Debug,
+            format_args!(
+                "the table of samples was nearly full; a requested GC took {}",
+                Span(start.elapsed())
+            ),
+        );
         self.find_collected(env)?;
         Ok(samples.is_half_free())
     }
@@ -344,6 +353,10 @@ impl Work<'_> {
             sampler.strategy.set(next);
         }
         self.counters.count(Counter::Thinnings);
+        print_line(
+            Level::Debug,
+            "the table of samples is too small: from now on, the agent takes half as many samples",
+        );
         let samples = &sampler.samples;
         let mut dropped = Vec::with_capacity(BATCH);
         let generation = u32::try_from(self.counters.get(Counter::Thinnings)).unwrap_or(u32::MAX);

@@ -26,7 +26,7 @@ use crate::guard::Guard;
 use crate::jvm_stats::{Figures, Invocation, JvmStats, largest_heap, runtime};
 use crate::jvmti::calls::{Env, JniError};
 use crate::ledger::Ledger;
-use crate::log::print_line;
+use crate::log::{Level, print_line};
 use crate::options::{Options, TraceOptions};
 use crate::pauses::Pauses;
 use crate::sampler::Sampler;
@@ -154,7 +154,7 @@ impl Tracing<'_> {
             } else {
                 "; sampling continues without a trace"
             };
-            print_line(format_args!("the trace stopped: {why}{rest}"));
+            print_line(Level::Error, format_args!("the trace stopped: {why}{rest}"));
         }
         self.done.store(true, Release);
         self.wakeup.notify();
@@ -240,7 +240,7 @@ impl Tracing<'_> {
     ) -> Result<Duration, String> {
         let next = tries.after_attempt(written, path, Instant::now())?;
         if let Some(text) = next.say {
-            print_line(text);
+            print_line(Level::Warn, text);
         }
         Ok(next.pause)
     }

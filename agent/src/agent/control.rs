@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use heapdiff_sites::attach;
+use heapdiff_sites::{Counter, attach};
 
 use super::{
     ATTACHED, Agent, COUNTERS, GIVING_UP, LAST_TICK, MOST_ATTACHED, OFF, agent, refs, set_current,
@@ -12,7 +12,7 @@ use crate::ground::Ground;
 use crate::jvmti::calls::{Env, JniError};
 use crate::jvmti::sys::error;
 use crate::jvmti::{Environment, Monitor};
-use crate::log::{print_line, set_panic_hook};
+use crate::log::{Level, print_line, set_level, set_panic_hook};
 use crate::options::Options;
 use crate::wakeup::NAME;
 
@@ -40,12 +40,18 @@ fn loadable(
     options: &str,
 ) -> std::result::Result<(Environment, Options), i32> {
     let Some(environment) = environment else {
-        print_line("not started: this JVM has no JVMTI 11; JDK 11 or later is needed");
+        print_line(
+            Level::Error,
+            "not started: this JVM has no JVMTI 11; JDK 11 or later is needed",
+        );
         return Err(attach::FAILED);
     };
     set_panic_hook();
     if agent().is_some() {
-        print_line("the agent is already loaded and keeps its options");
+        print_line(
+            Level::Warn,
+            "the agent is already loaded and keeps its options",
+        );
         return Err(attach::ALREADY_LOADED);
     }
     let options = checked(options).ok_or(attach::BAD_OPTIONS)?;
@@ -53,14 +59,18 @@ fn loadable(
         Ok(()) => Ok((environment, options)),
         Err(failed) if failed.0 == error::NOT_AVAILABLE => {
             print_line(
+                Level::Error,
                 "not started: another agent already samples allocations in this JVM, and only one agent can (JVMTI error 98)",
             );
             Err(attach::OTHER_SAMPLER)
         }
         Err(failed) => {
-            print_line(format_args!(
-                "not started: the JVM refused a capability that the agent needs ({failed})"
-            ));
+            print_line(
+                Level::Error,
+                format_args!(
+                    "not started: the JVM refused a capability that the agent needs ({failed})"
+                ),
+            );
             Err(attach::FAILED)
         }
     }
@@ -78,7 +88,10 @@ fn arm_for(
         .and_then(|()| environment.arm(at_load))
         .and_then(|()| monitors(environment))
         .map_err(|failed| {
-            print_line(format_args!("not started: setup failed ({failed})"));
+            print_line(
+                Level::Error,
+                format_args!("not started: setup failed ({failed})"),
+            );
             attach::FAILED
         })
 }
@@ -93,10 +106,14 @@ fn monitors(environment: &Environment) -> crate::jvmti::Result<[Monitor; 3]> {
 fn checked(options: &str) -> Option<Options> {
     match Options::parse(options) {
         Ok(options) if !options.embed && options.trace.is_none() => print_line(
+            Level::Error,
             "not started: with embed=off, the agent stores samples in a trace only; add trace=FILE",
         ),
-        Ok(options) => return Some(options),
-        Err(error) => print_line(format_args!("not started: {error}")),
+        Ok(options) => {
+            set_level(options.log);
+            return Some(options);
+        }
+        Err(error) => print_line(Level::Error, format_args!("not started: {error}")),
     }
     None
 }
@@ -149,7 +166,7 @@ fn ground<'local>(
 ) -> std::result::Result<Ground<'local>, i32> {
     let made = refs(env, options).and_then(|refs| Ground::make(env, options, refs));
     made.map_err(|why| {
-        print_line(format_args!("{so}: {why}"));
+        print_line(Level::Error, format_args!("{so}: {why}"));
         match why {
             JniError::HeapFull => attach::HEAP_FULL,
             _ => attach::FAILED,
@@ -177,6 +194,14 @@ fn detach(env: &Env<'_>) -> i32 {
         Some(_) if OFF.load(Relaxed) => attach::DETACHED_BEFORE,
         Some(agent) => {
             agent.detach(env);
+            let [recorded, dropped] =
+                [Counter::Recorded, Counter::DroppedFull].map(|c| COUNTERS.get(c));
+            print_line(
+                Level::Debug,
+                format_args!(
+                    "stopped: {recorded} samples recorded, {dropped} dropped because no slot was free"
+                ),
+            );
             attach::DETACHED
         }
     }
@@ -191,6 +216,7 @@ fn restart_with(env: &Env<'_>, environment: &Environment, before: &Agent, option
     };
     if GIVING_UP.is_requested() {
         print_line(
+            Level::Error,
             "not started: the agent stopped in this JVM after internal errors; restart the JVM to use it again",
         );
         return attach::FAILED;
@@ -202,9 +228,10 @@ fn restart_with(env: &Env<'_>, environment: &Environment, before: &Agent, option
         "options not changed"
     };
     let refused = |so| {
-        print_line(format_args!(
-            "{so}: the agent cannot start again in this JVM"
-        ));
+        print_line(
+            Level::Error,
+            format_args!("{so}: the agent cannot start again in this JVM"),
+        );
         attach::FAILED
     };
     if ATTACHED.load(Acquire) >= MOST_ATTACHED {
@@ -222,13 +249,19 @@ fn restart_with(env: &Env<'_>, environment: &Environment, before: &Agent, option
     // A running thread of the old agent would overwrite state that the new agent uses, too: the JVM's sampling interval
     // and the agent's data in the Java heap.
     if !before.has_ended() {
-        print_line("the agent stopped sampling, but its thread still runs; run the command again");
+        print_line(
+            Level::Error,
+            "the agent stopped sampling, but its thread still runs; run the command again",
+        );
         return attach::FAILED;
     }
     COUNTERS.reset();
     let jvmti = before.jvmti;
     if let Err(failed) = jvmti.set_interval(options.sampling.interval) {
-        print_line(format_args!("not started: setup failed ({failed})"));
+        print_line(
+            Level::Error,
+            format_args!("not started: setup failed ({failed})"),
+        );
         return attach::FAILED;
     }
     let Some(agent) = set_current(Agent::new(jvmti, options, monitors)) else {
@@ -260,10 +293,17 @@ pub(crate) fn start_with_jvm(env: &Env<'_>) {
 /// codes.
 fn start(env: &Env<'_>, agent: &'static Agent, ground: Ground<'_>, at_startup: bool) -> i32 {
     match agent.start(env, ground, at_startup) {
-        Ok(()) => attach::DONE,
+        Ok(()) => {
+            let given = &agent.options.given;
+            print_line(
+                Level::Debug,
+                format_args!("started with options \"{given}\""),
+            );
+            attach::DONE
+        }
         Err(why) => {
             agent.detach(env);
-            print_line(format_args!("not started: {why}"));
+            print_line(Level::Error, format_args!("not started: {why}"));
             attach::FAILED
         }
     }

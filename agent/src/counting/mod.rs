@@ -55,7 +55,7 @@ use crate::jvmti::calls::{Class, Env, JniError, Local};
 use crate::jvmti::classes::ClassFiles;
 use crate::jvmti::sys::error;
 use crate::jvmti::{Environment, Jvmti, JvmtiError, Thread, memory_file, modified_utf8, structs};
-use crate::log::{print_line, set_panic_hook};
+use crate::log::{Level, print_line, set_panic_hook};
 use cells::Cells;
 use layout::Layout;
 pub(crate) use lines::Lines;
@@ -196,7 +196,7 @@ pub(crate) fn handle_request(
     match done {
         Ok(()) => attach::DONE,
         Err((code, why)) => {
-            print_line(format_args!("cannot count: {why}"));
+            print_line(Level::Error, format_args!("cannot count: {why}"));
             code
         }
     }
@@ -311,6 +311,7 @@ pub(crate) fn watch(env: &Env<'_>, round: usize) {
     }
     if is_on() && transition(state::COUNTING, state::CHANGING) {
         print_line(
+            Level::Warn,
             "count: the time is over, but heapdiff did not read the counts; the agent removes the counters now",
         );
         engine.end_count(env, &Progress::new(None));
@@ -412,6 +413,7 @@ impl Engine {
         let klass = structs::klass_offset();
         if klass.is_none() {
             print_line(
+                Level::Warn,
                 "count: objects created by reflection and clone are not counted, because this JVM does not give access to the class of an object",
             );
         }
@@ -517,10 +519,10 @@ impl Engine {
             progress.report_done(done, classes.len());
             if told.elapsed() >= TOLD {
                 told = Instant::now();
-                print_line(format_args!(
-                    "count: {what}: {done} of {} done",
-                    classes.len()
-                ));
+                print_line(
+                    Level::Info,
+                    format_args!("count: {what}: {done} of {} done", classes.len()),
+                );
             }
             if !left.is_empty() {
                 rests::pause_after_batch(time, || {
@@ -565,9 +567,10 @@ impl Engine {
                 "until the next count ends"
             }
         };
-        print_line(format_args!(
-            "{attached}; the counters stay in the classes {until}"
-        ));
+        print_line(
+            Level::Warn,
+            format_args!("{attached}; the counters stay in the classes {until}"),
+        );
         false
     }
 
@@ -579,6 +582,7 @@ impl Engine {
         self.remove_hooks(env, &Progress::new(None));
         STATE.store(state::IDLE, Release);
         print_line(
+            Level::Info,
             "count: the debugger has disconnected, so the agent removed the counters from the classes",
         );
     }
@@ -605,6 +609,7 @@ impl Engine {
             let found = self.jvmti.changeable(env, |name, _| changed.contains(name));
             let Ok(mut found) = found else {
                 print_line(
+                    Level::Warn,
                     "count: the counters stay in the classes, because the JVM did not return the list of its classes",
                 );
                 break;
@@ -622,6 +627,7 @@ impl Engine {
         let _ = self.jvmti.hook_threads(false);
         if self.jvmti.hook_class_files(false).is_err() {
             print_line(
+                Level::Warn,
                 "count: the JVM still sends class files to the agent, but the agent does not change them",
             );
         }

@@ -23,7 +23,7 @@ use super::{
 use crate::heap::{Blobs, Fields, LongChunks};
 use crate::jvmti::Environment;
 use crate::jvmti::calls::{Env, Global, Longs, Result};
-use crate::log::print_line;
+use crate::log::{Level, print_line};
 use crate::options::{CountChoice, Options};
 
 /// Minimum time between two copies.
@@ -49,6 +49,7 @@ pub(crate) fn start_standing(env: &Env<'_>, options: &Options) {
     };
     if !transition(state::IDLE, state::CHANGING) {
         print_line(
+            Level::Warn,
             "count: not started, because `heapdiff count` already counts in this JVM; dumps will have no counts",
         );
         return;
@@ -71,16 +72,17 @@ pub(crate) fn start_standing(env: &Env<'_>, options: &Options) {
                     _ => format!("{classes} loaded classes"),
                 };
                 let span = Span(start.elapsed());
-                print_line(format_args!(
-                    "count: inserted counters into {classes}; this took {span}"
-                ));
+                print_line(
+                    Level::Info,
+                    format_args!("count: inserted counters into {classes}; this took {span}"),
+                );
             }
             STATE.store(state::COUNTING, Release);
             STANDS.store(true, Release);
         }
         Err(why) => {
             STATE.store(state::IDLE, Release);
-            print_line(format_args!("count: not started: {why}"));
+            print_line(Level::Error, format_args!("count: not started: {why}"));
         }
     }
 }
@@ -141,7 +143,7 @@ pub(super) fn handle_count_request(
     Some(match answer {
         Ok(()) => attach::DONE,
         Err((code, why)) => {
-            print_line(format_args!("cannot count: {why}"));
+            print_line(Level::Error, format_args!("cannot count: {why}"));
             code
         }
     })

@@ -21,7 +21,7 @@ use self::pressure::{Pressure, Slope};
 use crate::jvm_stats::{heap_of, largest_heap};
 use crate::jvmti::Environment;
 use crate::jvmti::calls::{Env, Global};
-use crate::log::print_line;
+use crate::log::{Level, print_line};
 use crate::options::GuardOptions;
 use crate::snapshot::{self, Kept, Place, Prepared, Wanted};
 use crate::wakeup::Wakeup;
@@ -170,9 +170,10 @@ impl Guarding<'_> {
         let most = match largest_heap(env, self.runtime.get()) {
             Ok(most) => most,
             Err(why) => {
-                print_line(format_args!(
-                    "no guard: the size of the heap is unknown ({why})"
-                ));
+                print_line(
+                    Level::Error,
+                    format_args!("no guard: the size of the heap is unknown ({why})"),
+                );
                 return;
             }
         };
@@ -220,22 +221,26 @@ impl Guarding<'_> {
         ];
         let limits: Vec<String> = limits.into_iter().flatten().collect();
         let folder = self.options.folder.display();
-        print_line(format_args!(
-            "guard on ({}), files in {folder}",
-            limits.join(", ")
-        ));
+        print_line(
+            Level::Info,
+            format_args!("guard on ({}), files in {folder}", limits.join(", ")),
+        );
         if self.options.container.is_some() && pressure::group_memory().is_none() {
             print_line(
+                Level::Warn,
                 "guard: this process has no container with a memory limit, so guard-container has no effect",
             );
         }
         if let Err(why) = files.check() {
-            print_line(format_args!("guard: {why}"));
+            print_line(Level::Warn, format_args!("guard: {why}"));
         }
         if let Some(pipe) = &self.options.pipe {
             match files::check_pipe(pipe) {
-                Ok(()) => print_line(format_args!("guard: dumps go to {}", pipe.display())),
-                Err(why) => print_line(format_args!("guard: {why}")),
+                Ok(()) => print_line(
+                    Level::Info,
+                    format_args!("guard: dumps go to {}", pipe.display()),
+                ),
+                Err(why) => print_line(Level::Warn, format_args!("guard: {why}")),
             }
         }
         let prepared = Environment::another(env)
@@ -244,7 +249,10 @@ impl Guarding<'_> {
         match prepared {
             Ok(prepared) => Some(prepared),
             Err(why) => {
-                print_line(format_args!("guard: no dumps, only the trace: {why}"));
+                print_line(
+                    Level::Error,
+                    format_args!("guard: no dumps, only the trace: {why}"),
+                );
                 None
             }
         }
@@ -286,27 +294,33 @@ impl Guarding<'_> {
     ) {
         let started = Instant::now();
         if !(self.write_tick)(TICK) {
-            print_line(format_args!(
-                "guard: the trace was not written within {}",
-                Span(TICK)
-            ));
+            print_line(
+                Level::Warn,
+                format_args!("guard: the trace was not written within {}", Span(TICK)),
+            );
         }
         let Some(prepared) = prepared else {
-            print_line(format_args!("guard: {cause}; the trace is written"));
+            print_line(
+                Level::Warn,
+                format_args!("guard: {cause}; the trace is written"),
+            );
             return;
         };
         if let Some(left) = left
             && left < LEAST_LEFT
         {
             let left = Span(left);
-            print_line(format_args!(
-                "guard: {cause}; the trace is written, but no dump: at the current rate the memory is full in {left}, and a dump needs up to {}",
-                Span(LEAST_LEFT)
-            ));
+            print_line(
+                Level::Error,
+                format_args!(
+                    "guard: {cause}; the trace is written, but no dump: at the current rate the memory is full in {left}, and a dump needs up to {}",
+                    Span(LEAST_LEFT)
+                ),
+            );
             return;
         }
         if let Err(why) = self.dump(env, files, prepared, cause, started) {
-            print_line(format_args!("guard: {cause}; no dump: {why}"));
+            print_line(Level::Error, format_args!("guard: {cause}; no dump: {why}"));
         }
     }
 
@@ -331,7 +345,7 @@ impl Guarding<'_> {
         };
         let environment = Environment::another(env).map_err(|e| e.to_string())?;
         let path = path.display();
-        print_line(format_args!("guard: {cause}; writing {path}"));
+        print_line(Level::Warn, format_args!("guard: {cause}; writing {path}"));
         (self.before_fork)();
         let kept = Kept {
             place,
@@ -347,7 +361,10 @@ impl Guarding<'_> {
             };
             let size = size.map_or_else(String::new, |data| format!(" ({})", Size(data.len())));
             let taken = Span(started.elapsed());
-            print_line(format_args!("guard: wrote {path}{size} in {taken}"));
+            print_line(
+                Level::Info,
+                format_args!("guard: wrote {path}{size} in {taken}"),
+            );
         }
         Ok(())
     }

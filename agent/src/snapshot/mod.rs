@@ -35,7 +35,7 @@ use heapdiff_sites::{attach, piped};
 use crate::jvmti::Environment;
 use crate::jvmti::calls::Env;
 use crate::jvmti::sys::capability;
-use crate::log::print_line;
+use crate::log::{Level, print_line};
 pub(crate) use image::Image;
 use image::ObjectLayout;
 pub use room::memory_left;
@@ -106,15 +106,18 @@ pub(crate) fn take(environment: &Environment, env: &Env<'_>, wanted: Wanted<'_>)
     match snapshot(environment, env, wanted) {
         Ok(tally) => {
             if tally.late > 0 {
-                print_line(format_args!(
-                    "{} objects in the dump have no field values, because their classes were loaded after the agent started the dump",
-                    tally.late
-                ));
+                print_line(
+                    Level::Warn,
+                    format_args!(
+                        "{} objects in the dump have no field values, because their classes were loaded after the agent started the dump",
+                        tally.late
+                    ),
+                );
             }
             attach::DONE
         }
         Err((code, why)) => {
-            print_line(format_args!("no dump was written: {why}"));
+            print_line(Level::Error, format_args!("no dump was written: {why}"));
             code
         }
     }
@@ -185,10 +188,13 @@ fn snapshot(
     gathered.taken_ms = u64::try_from(millis).unwrap_or(0);
     let image = Image::new(&gathered);
     if gathered.stacks_left > 0 {
-        print_line(format_args!(
-            "the dump has incomplete stacks for {} virtual threads: it contains only the frames that hold objects",
-            gathered.stacks_left
-        ));
+        print_line(
+            Level::Warn,
+            format_args!(
+                "the dump has incomplete stacks for {} virtual threads: it contains only the frames that hold objects",
+                gathered.stacks_left
+            ),
+        );
     }
     drop(gathered);
     let in_file = |path| create_dump_file(path, &image.start).map(Target::File);

@@ -30,7 +30,7 @@ use crate::debugger;
 use crate::jvmti::calls::{Class, Env, Global, JniError, Local, Objects};
 use crate::jvmti::classes::ClassFiles;
 use crate::jvmti::{Environment, Jvmti, modified_utf8};
-use crate::log::print_line;
+use crate::log::{Level, print_line};
 use crate::options::Options;
 use crate::sample_ref::{RefClass, Static};
 use points::{Needed, Watched};
@@ -161,20 +161,25 @@ pub(crate) fn start_counting(env: &Env<'_>, options: &Options, refs: Option<&Ref
     match begin(env, refs) {
         Ok(()) => {
             let (classes, span) = (CHANGED.load(Acquire), Span(start.elapsed()));
-            print_line(format_args!(
-                "usage: counting puts, removals and reads in {classes} JDK collection classes; setup took {span}"
-            ));
+            print_line(
+                Level::Info,
+                format_args!(
+                    "usage: counting puts, removals and reads in {classes} JDK collection classes; setup took {span}"
+                ),
+            );
             for refused in refused().drain(..) {
-                print_line(format_args!(
-                    "usage: cannot count puts, removals and reads in {refused}"
-                ));
+                print_line(
+                    Level::Warn,
+                    format_args!("usage: cannot count puts, removals and reads in {refused}"),
+                );
             }
         }
         Err(why) => {
             ON.store(false, Release);
-            print_line(format_args!(
-                "the use of collections is not recorded: {why}"
-            ));
+            print_line(
+                Level::Error,
+                format_args!("the use of collections is not recorded: {why}"),
+            );
         }
     }
 }
@@ -204,9 +209,10 @@ pub(crate) fn stop_counting(env: &Env<'_>) {
     }
     let Some(engine) = ENGINE.get() else { return };
     if let Err(why) = engine.retransform_collections(env) {
-        print_line(format_args!(
-            "usage: the counting code stays in JDK classes: {why}"
-        ));
+        print_line(
+            Level::Warn,
+            format_args!("usage: the counting code stays in JDK classes: {why}"),
+        );
     }
     for place in 0..=hook::PLACES {
         // A method that still runs its old code with a hook may store an entry after this. The entry is a weak

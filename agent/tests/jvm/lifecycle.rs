@@ -304,3 +304,33 @@ fn panics_in_gc_callbacks_disable_the_agent() {
         }
     }
 }
+
+#[test]
+fn only_messages_of_the_chosen_level_are_printed() {
+    for jdk in jdks() {
+        for (level, expected) in [
+            ("error", [false; 3]),
+            ("warn", [false; 3]),
+            ("info", [true, false, false]),
+            ("debug", [true; 3]),
+        ] {
+            let options = format!("interval=0,max_samples=8000,classes=off,usage=on,log={level}");
+            let mut target = launch(&jdk, "Steady", &options)
+                .flag("-Xmx128m")
+                .arg("10000")
+                .start()
+                .unwrap();
+            target.wait_ready(1).unwrap();
+            target.advance(2).unwrap();
+            let (well, errors) = target.finish_with_errors().unwrap();
+            assert!(well, "{errors}");
+            let messages = [
+                "heapdiff agent: usage: counting puts, removals and reads",
+                "heapdiff agent: started with options \"interval=0,",
+                "heapdiff agent: the table of samples is too small",
+            ];
+            let printed = messages.map(|message| errors.contains(message));
+            assert_eq!(printed, expected, "{level} on {jdk:?}: {errors}");
+        }
+    }
+}

@@ -225,6 +225,10 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     ("service", "name of this program, recorded in the trace"),
     (
+        "log",
+        "least important messages on standard error: error, warn, info or debug [default: info]",
+    ),
+    (
         "guard",
         "dump at this share of the heap after a full GC, such as 90%, or at OutOfMemoryError",
     ),
