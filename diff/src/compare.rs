@@ -14,6 +14,7 @@ use crate::evidence::usage::Usages;
 use crate::growth::{Aligned, Candidate};
 use crate::headline::Headline;
 use crate::joined::{self, StackSource};
+use crate::known::add_known_leaks;
 use crate::left_out;
 use crate::next_step;
 use crate::pending::add_work;
@@ -131,6 +132,7 @@ impl<'a> Comparison<'a> {
                 suspect.next = next_step::commands(suspect, dump);
             }
         }
+        add_known_leaks(self.last.dump(), &mut suspects);
         if let Some(snapshot) = self.last.dump() {
             add_work(snapshot, &mut suspects);
         }

@@ -94,6 +94,7 @@ mod headline;
 mod heap;
 mod ignore;
 mod joined;
+mod known;
 mod left_out;
 mod names;
 mod next_step;

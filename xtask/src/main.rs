@@ -9,6 +9,7 @@ mod fleet;
 mod fuzz;
 mod install;
 mod junit;
+mod known;
 mod languages;
 mod machines;
 mod metrics;
@@ -69,6 +70,11 @@ enum Task {
         #[arg(long, default_value_t = 10)]
         rounds: u32,
     },
+    /// Check that reports name the known leaks of libraries, which Maven fetches
+    Known {
+        /// Run only the programs whose class contains this text
+        only: Option<String>,
+    },
     /// Rebuild the program in testdata that ProGuard shortened, with its mapping
     Shrunk,
     /// Write the schemas of the JSON reports in docs/json, or check them
@@ -104,6 +110,7 @@ fn main() -> anyhow::Result<()> {
         Task::Dumps { joined } => ci::dumps(joined),
         Task::Languages => languages::languages(),
         Task::Pending { rounds } => pending::pending(rounds),
+        Task::Known { only } => known::known(only.as_deref()),
         Task::Shrunk => shrunk::shrunk(),
         Task::Schemas(options) => schemas::schemas(&options),
         Task::Browser(options) => browser::browser(&options),

@@ -317,6 +317,23 @@ impl Verdict {
     }
 }
 
+/// A known leak of a library.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KnownLeak {
+    /// Name of the leak in the tracker of the library, such as `JDK-8168469`.
+    pub id: String,
+    /// The library: the name of its jar without the version, or `jdk`.
+    pub library: String,
+    /// Version of the library in the last dump; null if it is unknown.
+    pub version: Option<String>,
+    /// The cause in one sentence.
+    pub cause: String,
+    /// The first versions without the leak, separated by commas; null if the library has no such version.
+    pub fixed_in: Option<String>,
+    /// Address of the leak in the tracker.
+    pub link: String,
+}
+
 /// A place where objects accumulate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Suspect {
@@ -406,6 +423,11 @@ pub struct Suspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub work: Option<String>,
+    /// The known leak of a library that the suspect matches; null if there is none. Reports of earlier versions lack the
+    /// key.
+    #[serde(default)]
+    #[schemars(extend("optional" = true))]
+    pub known: Option<KnownLeak>,
     /// The likely fix in one sentence; missing if nothing suggests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Coverage, Growth, JoinedRecording, SnapshotInfo, Stack, Suspect, Through};
+use crate::diff::{
+    Coverage, Growth, JoinedRecording, KnownLeak, SnapshotInfo, Stack, Suspect, Through,
+};
 use crate::unreachable::UnreachableSummary;
 use crate::words::{DETECTORS, or_null};
 
@@ -146,6 +148,11 @@ pub struct HeapSuspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub work: Option<String>,
+    /// The known leak of a library that the suspect matches; null if there is none. Reports of earlier versions lack the
+    /// key.
+    #[serde(default)]
+    #[schemars(extend("optional" = true))]
+    pub known: Option<KnownLeak>,
     /// The likely fix in one sentence; missing if nothing suggests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -199,6 +206,7 @@ impl From<&Suspect> for HeapSuspect {
             allocated_through: suspect.allocated_through,
             holder_id: suspect.holder_id,
             work: suspect.work,
+            known: suspect.known,
             likely_fix: suspect.likely_fix,
             next: suspect.next,
             joined: suspect.joined,
@@ -241,6 +249,7 @@ impl From<HeapSuspect> for Suspect {
             allocated_through: suspect.allocated_through,
             holder_id: suspect.holder_id,
             work: suspect.work,
+            known: suspect.known,
             likely_fix: suspect.likely_fix,
             next: suspect.next,
             joined: suspect.joined,

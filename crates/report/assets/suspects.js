@@ -78,6 +78,7 @@ const suspectDetails = (suspect, said) => {
   for (const [label, sentence] of said.evidence) fact(facts, label, sentence);
   if (!stacks.length) showStacks();
   if (suspect.work) fact(facts, "work", printable(suspect.work));
+  if (said.known) fact(facts, "known", said.known, printable(suspect.known.link));
   if (suspect.likely_fix) fact(facts, "fix", printable(suspect.likely_fix));
   const next = suspect.next ?? [];
   if (next.length) fact(facts, "next", ...next.map((command) => element("code", {}, printable(command))));

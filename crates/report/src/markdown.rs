@@ -17,6 +17,7 @@ use crate::document::Column::{Figure, Name, Word};
 use crate::document::Table;
 use crate::printable::{printable, shorten_middle};
 use crate::report::growth;
+use crate::text::known_leak;
 use crate::view::DiffReport;
 use crate::{coverage, kept, series, size, verdict};
 pub(crate) use heap::render as render_heap;
@@ -245,6 +246,10 @@ fn details(suspect: &Suspect) -> String {
     }
     if let Some(work) = &suspect.work {
         let _ = writeln!(text, "Pending work: {}.\n", prose(&cut(work)));
+    }
+    if let Some(known) = &suspect.known {
+        let sentence = prose(&cut(&known_leak(known)));
+        let _ = writeln!(text, "Known leak: {sentence}. <{}>\n", cut(&known.link));
     }
     if let Some(fix) = &suspect.likely_fix {
         let _ = writeln!(text, "Likely fix: {}.\n", prose(&cut(fix)));

@@ -21,6 +21,7 @@ use crate::evidence::context::{Last, SuspectContext};
 use crate::evidence::detect;
 use crate::growth::{Aligned, Candidate};
 use crate::joined;
+use crate::known::add_known_leaks;
 use crate::next_step;
 use crate::pending::add_work;
 use crate::samples::AgentObjects;
@@ -180,6 +181,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         suspect.likely_fix = next_step::likely_fix(suspect).filter(|_| has_pattern);
         suspect.next = next_step::commands(suspect, &summaries[0].info.path);
     }
+    add_known_leaks(Some(snapshot), &mut suspects);
     add_work(snapshot, &mut suspects);
     Found {
         suspects,

@@ -15,6 +15,7 @@ use hprof::{ClassIndex, ObjectIndex, Progress, Snapshot};
 
 pub use self::find::OwnerError;
 pub use self::source::loaders_of_namesakes;
+pub(crate) use self::source::{code_source, last_part};
 use crate::names::stable;
 use crate::samples::AgentObjects;
 

@@ -99,8 +99,13 @@ pub(super) fn jars(snapshot: &Snapshot, classes: &[ClassIndex]) -> Vec<Option<St
     paths.iter().map(|path| path.as_ref().map(name)).collect()
 }
 
+/// Returns the path of the jar, folder or module from which a class was loaded.
+pub(crate) fn code_source(snapshot: &Snapshot, class: ClassIndex) -> Option<String> {
+    paths(snapshot, &[class]).pop()?
+}
+
 /// Returns the last part of a path: `shop-1.2.jar`, or `classes/` for a folder.
-pub(super) fn last_part(path: &str) -> &str {
+pub(crate) fn last_part(path: &str) -> &str {
     let end = path.trim_end_matches(['!', '/']);
     let start = end.rfind('/').map_or(0, |at| at + 1);
     // The path of a jar inside of another jar ends with `!/`, and that of a folder with `/`.

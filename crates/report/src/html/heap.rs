@@ -13,6 +13,7 @@ use super::{
 };
 use crate::document::unlisted_count;
 use crate::tables;
+use crate::text::known_leak;
 use crate::view::DumpReport;
 use crate::{kept, series};
 use askama::Template;

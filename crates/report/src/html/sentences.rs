@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::text;
 use crate::coverage;
-use crate::text::{HolderPath, began, grown_bytes, interval, rate, thread_phrase};
+use crate::text::{HolderPath, began, grown_bytes, interval, known_leak, rate, thread_phrase};
 use crate::view::DiffView;
 
 /// Sentences about the report, which the script shows.
@@ -35,6 +35,7 @@ struct SuspectSentences {
     rate: Option<String>,
     began: Option<String>,
     through: Option<String>,
+    known: Option<String>,
     /// The figures of each stack of the suspect.
     stacks: Vec<String>,
     /// Sentences about the stacks, each with its label.
@@ -57,6 +58,7 @@ impl SuspectSentences {
             through: through
                 .as_ref()
                 .map(|through| crate::share(through, suspect.stacks.len())),
+            known: suspect.known.as_ref().map(known_leak),
             stacks: figures.chain(allocated).collect(),
             evidence: evidence(suspect, listed.stacks.len()),
         }

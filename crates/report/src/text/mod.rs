@@ -33,7 +33,7 @@ pub(crate) use self::print::table;
 pub(crate) use self::print::thread_phrase;
 pub(crate) use self::snapshot::layout_line;
 pub(crate) use self::stacks::{interval, is_worth_mentioning};
-pub(crate) use self::suspect::{began, grown_bytes, rate};
+pub(crate) use self::suspect::{began, grown_bytes, known_leak, rate};
 use crate::document::Document;
 use crate::report::Report;
 use crate::style::Style;

@@ -2,7 +2,7 @@
 
 use heapdiff_diff::sentence::holders_unchanged_sentence;
 use heapdiff_diff::{HeapReport, History, Stack, Suspect};
-use heapdiff_model::diff::difference;
+use heapdiff_model::diff::{KnownLeak, difference};
 use heapdiff_units::{counted, grouped, signed_size};
 
 use super::path::HolderPath;
@@ -78,6 +78,10 @@ pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: 
     if let Some(work) = &suspect.work {
         doc.reason("work", work);
     }
+    if let Some(known) = &suspect.known {
+        doc.reason("known", known_leak(known));
+        doc.pair("", &known.link);
+    }
     if let Some(fix) = &suspect.likely_fix {
         doc.reason("fix", fix);
     }
@@ -85,6 +89,20 @@ pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: 
     for (i, command) in suspect.next.iter().take(commands).enumerate() {
         doc.pair(if i == 0 { "next" } else { "" }, command);
     }
+}
+
+/// Returns a known leak in one sentence, without its link.
+pub(crate) fn known_leak(known: &KnownLeak) -> String {
+    let version = known.version.as_ref();
+    let version = version.map_or_else(|| "version unknown".to_owned(), Clone::clone);
+    let fixed = match &known.fixed_in {
+        Some(fixed) => format!("fixed in {fixed}"),
+        None => "no version fixes it".to_owned(),
+    };
+    let KnownLeak {
+        id, library, cause, ..
+    } = known;
+    format!("{id} ({library}, {version}): {cause}; {fixed}")
 }
 
 /// Returns the growth of a suspect in the heap, and outside of it if that part grew.
@@ -255,6 +273,49 @@ mod tests {
             super::suspect(one, &GROWTH, verbose, doc)
         });
         text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_known_leak_is_stated_in_each_format() {
+        use crate::Format;
+        use crate::synthetic::{report, suspect};
+
+        let mut one = suspect(1, "a.Pool.all", heapdiff_diff::Verdict::Growth, 4096);
+        one.known = Some(KnownLeak {
+            id: "pool-17".to_owned(),
+            library: "pool".to_owned(),
+            version: Some("1.2".to_owned()),
+            cause: "it never shrinks".to_owned(),
+            fixed_in: Some("1.3, 2.1".to_owned()),
+            link: "https://example.com/17".to_owned(),
+        });
+        let sentence = "pool-17 (pool, 1.2): it never shrinks; fixed in 1.3, 2.1";
+        let text = rendered(&one, false);
+        let expected = format!("known {sentence} https://example.com/17");
+        assert!(text.contains(&expected), "{text}");
+        let report = report(vec![one.clone()], 1);
+        for (format, expected) in [
+            (
+                Format::Md,
+                format!("Known leak: {sentence}. <https://example.com/17>"),
+            ),
+            (Format::Html, sentence.to_owned()),
+        ] {
+            let report = crate::Report::Diff(Box::new(report.clone().into()));
+            let mut out = Vec::new();
+            crate::render(format, &report, Style::plain(), &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.contains(&expected), "{format:?}: {text}");
+        }
+        let known = KnownLeak {
+            version: None,
+            fixed_in: None,
+            ..one.known.unwrap()
+        };
+        assert_eq!(
+            known_leak(&known),
+            "pool-17 (pool, version unknown): it never shrinks; no version fixes it"
+        );
     }
 
     #[test]

@@ -1,0 +1,245 @@
+//! Known leaks of libraries: the list in `known-leaks.toml`, which is matched against suspects.
+
+use std::cmp::Ordering;
+use std::sync::LazyLock;
+
+use heapdiff_model::diff::{KnownLeak, Suspect};
+use hprof::Snapshot;
+use serde::Deserialize;
+
+use crate::owners::{code_source, last_part};
+
+/// The name of the JDK in the list of known leaks.
+const JDK: &str = "jdk";
+/// The system property with the version of the JDK.
+const JDK_VERSION: &str = "java.version";
+
+/// A known leak.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// Name of the leak in the tracker of the library, such as `JDK-8168469`.
+    id: String,
+    /// Fields in which the objects accumulate: `com.acme.Cache.entries`.
+    holders: Vec<String>,
+    /// Classes of the accumulating objects; empty for application classes, which the list cannot name.
+    #[serde(default)]
+    classes: Vec<String>,
+    /// Name of the jar without its version, or `jdk`.
+    library: String,
+    /// The first version that leaks; missing if all versions before the fix do.
+    #[serde(default)]
+    since: Option<String>,
+    /// The first version without the leak, for each line of versions. Empty if the behaviour is intended.
+    #[serde(default)]
+    fixed_in: Vec<String>,
+    /// The cause in one sentence, without its full stop.
+    cause: String,
+    /// The fix in one sentence, without its full stop.
+    fix: String,
+    /// Address of the leak in the tracker.
+    link: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct List {
+    leak: Vec<Entry>,
+}
+
+fn parse(text: &str) -> Result<List, toml::de::Error> {
+    toml::from_str(text)
+}
+
+static LIST: LazyLock<List> =
+    LazyLock::new(|| parse(include_str!("known-leaks.toml")).unwrap_or_default());
+
+/// Adds the known leak to each suspect that matches one, and its fix. A leak does not match if the dump shows that the
+/// library has a version without it.
+///
+/// Cost: a few comparisons for each pair of suspect and known leak. Objects are read only if a suspect matches.
+pub(crate) fn add_known_leaks(snapshot: Option<&Snapshot>, suspects: &mut [Suspect]) {
+    for suspect in suspects {
+        let Some(entry) = LIST.leak.iter().find(|entry| entry.matches(suspect)) else {
+            continue;
+        };
+        let version = snapshot.and_then(|snapshot| version(snapshot, entry));
+        if version.as_deref().is_some_and(|v| !entry.leaks_in(v)) {
+            continue;
+        }
+        suspect.likely_fix = Some(entry.fix.clone());
+        suspect.known = Some(KnownLeak {
+            id: entry.id.clone(),
+            library: entry.library.clone(),
+            version,
+            cause: entry.cause.clone(),
+            fixed_in: (!entry.fixed_in.is_empty()).then(|| entry.fixed_in.join(", ")),
+            link: entry.link.clone(),
+        });
+    }
+}
+
+impl Entry {
+    /// True if objects of one of the classes accumulate in one of the fields. The holder of the suspect may be another
+    /// field on the path, from which the library's field is reached.
+    fn matches(&self, suspect: &Suspect) -> bool {
+        let is_held = |field: &String| self.holders.contains(field);
+        is_held(&suspect.holder) && self.classes.is_empty()
+            || self.classes.contains(&suspect.class)
+                && suspect.path.iter().chain([&suspect.holder]).any(is_held)
+    }
+
+    /// True if a version of the library leaks. A version has the fix if it is at least one of the versions in `fixed_in`
+    /// and belongs to the same line (`17.0`), or if it is at least the newest of them.
+    fn leaks_in(&self, version: &str) -> bool {
+        let version = numbers(version);
+        let is_older = |since: &String| version.cmp(&numbers(since)) == Ordering::Less;
+        if self.since.as_ref().is_some_and(is_older) {
+            return false;
+        }
+        let newest = self.fixed_in.iter().map(|fixed| numbers(fixed)).max();
+        let has_fix = |fixed: &String| {
+            let fixed = numbers(fixed);
+            let line = fixed.len().saturating_sub(1);
+            let is_same_line = line > 0 && version.get(..line) == fixed.get(..line);
+            version >= fixed && (is_same_line || newest.as_ref() == Some(&fixed))
+        };
+        !self.fixed_in.iter().any(has_fix)
+    }
+}
+
+/// Returns the numbers at the beginning of a version: 4, 1 and 28 for `4.1.28.Final`, and 8, 0 and 202 for `1.8.0_202`.
+fn numbers(version: &str) -> Vec<u64> {
+    let version = version
+        .strip_prefix("1.8")
+        .map_or(version.to_owned(), |rest| format!("8{rest}"));
+    let parts = version.split(['.', '_', '-', '+']);
+    let numbers = parts.map_while(|part| part.parse().ok());
+    numbers.collect()
+}
+
+/// Returns the version of the library from which the class of the field comes, if the dump contains it.
+fn version(snapshot: &Snapshot, entry: &Entry) -> Option<String> {
+    if entry.library == JDK {
+        return snapshot.system_properties([JDK_VERSION])[0].take();
+    }
+    let class = |holder: &String| {
+        let (class, _) = holder.rsplit_once('.')?;
+        snapshot.classes().by_name(class).first().copied()
+    };
+    let path = code_source(snapshot, entry.holders.iter().find_map(class)?)?;
+    version_in(last_part(&path), &entry.library).map(str::to_owned)
+}
+
+/// Returns the version in the name of a jar: `4.1.28.Final` for `netty-common-4.1.28.Final.jar`.
+fn version_in<'a>(jar: &'a str, library: &str) -> Option<&'a str> {
+    let version = jar.strip_prefix(library)?.strip_prefix('-')?;
+    let version = version.strip_suffix(".jar")?;
+    version
+        .starts_with(|c: char| c.is_ascii_digit())
+        .then_some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(since: Option<&str>, fixed_in: &[&str]) -> Entry {
+        Entry {
+            id: "X-1".to_owned(),
+            holders: vec!["a.Cache.all".to_owned()],
+            classes: vec!["a.Entry".to_owned(), "a.Page".to_owned()],
+            library: "cache".to_owned(),
+            since: since.map(str::to_owned),
+            fixed_in: fixed_in.iter().map(|&v| v.to_owned()).collect(),
+            cause: String::new(),
+            fix: String::new(),
+            link: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_list_is_complete() {
+        let list = parse(include_str!("known-leaks.toml")).unwrap();
+        assert!(list.leak.len() >= 10, "{}", list.leak.len());
+        for entry in &list.leak {
+            assert!(!entry.holders.is_empty(), "{}", entry.id);
+            for text in [&entry.cause, &entry.fix] {
+                assert!(
+                    !text.is_empty() && !text.ends_with('.'),
+                    "{}: {text}",
+                    entry.id
+                );
+            }
+            assert!(entry.link.starts_with("https://"), "{}", entry.id);
+            for version in entry.fixed_in.iter().chain(&entry.since) {
+                assert!(!numbers(version).is_empty(), "{}: {version}", entry.id);
+            }
+            let is_id = |other: &&Entry| other.id == entry.id;
+            assert_eq!(list.leak.iter().filter(is_id).count(), 1, "{}", entry.id);
+        }
+        assert!(parse("[[leak]]\nid = 'a'\nholder = 'b'").is_err());
+    }
+
+    #[test]
+    fn a_fix_applies_to_its_line_and_to_later_versions() {
+        let one = entry(Some("4.1.0"), &["4.1.28"]);
+        for (version, leaks) in [
+            ("4.0.56.Final", false),
+            ("4.1.0", true),
+            ("4.1.27.Final", true),
+            ("4.1.28.Final", false),
+            ("4.1.100", false),
+            ("4.2.0.RC1", false),
+        ] {
+            assert_eq!(one.leaks_in(version), leaks, "{version}");
+        }
+        let lines = entry(None, &["8.0.312", "11.0.13", "17"]);
+        for (version, leaks) in [
+            ("1.8.0_202", true),
+            ("1.8.0_312", false),
+            ("11.0.12", true),
+            ("11.0.13+8", false),
+            ("12.0.2", true),
+            ("17-ea", false),
+            ("17.0.5", false),
+            ("25.0.3", false),
+        ] {
+            assert_eq!(lines.leaks_in(version), leaks, "{version}");
+        }
+        assert!(entry(None, &[]).leaks_in("9.9"));
+    }
+
+    #[test]
+    fn jars_have_versions() {
+        let version = |jar| version_in(jar, "netty-common");
+        assert_eq!(
+            version("netty-common-4.1.28.Final.jar"),
+            Some("4.1.28.Final")
+        );
+        assert_eq!(version("netty-common-native-4.1.jar"), None);
+        assert_eq!(version("netty-common.jar"), None);
+        assert_eq!(version("classes/"), None);
+        assert_eq!(version(""), None);
+    }
+
+    #[test]
+    fn a_suspect_matches_by_holder_and_class() {
+        let mut one = entry(None, &[]);
+        let mut suspect = Suspect {
+            holder: "a.Cache.all".to_owned(),
+            class: "a.Page".to_owned(),
+            ..Suspect::default()
+        };
+        assert!(one.matches(&suspect));
+        suspect.holder = "a.Cache.allPages".to_owned();
+        assert!(!one.matches(&suspect));
+        suspect.path = vec!["b.App.cache".to_owned(), "a.Cache.all".to_owned()];
+        assert!(one.matches(&suspect));
+        suspect.class = "b.Order".to_owned();
+        assert!(!one.matches(&suspect));
+        one.classes.clear();
+        assert!(!one.matches(&suspect));
+        suspect.holder = "a.Cache.all".to_owned();
+        assert!(one.matches(&suspect));
+    }
+}
