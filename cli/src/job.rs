@@ -3,6 +3,8 @@
 mod output;
 
 use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use heapdiff_report::{Format, Report, View};
 use hprof::{Refs, Snapshot};
@@ -89,6 +91,17 @@ fn check_format(format: Format, formats: Formats) -> Result<()> {
     Err(Failure::usage(message).with_hint(hint))
 }
 
+/// Dumps that stay open between tasks, with their paths.
+#[derive(Clone, Default)]
+pub(crate) struct OpenDumps(pub(crate) Arc<Vec<(PathBuf, Arc<Snapshot>)>>);
+
+impl Debug for OpenDumps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let paths = self.0.iter().map(|(path, _)| path);
+        f.debug_list().entries(paths).finish()
+    }
+}
+
 /// Settings of the analysis and the output, which all commands share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setup {
@@ -103,6 +116,8 @@ pub(crate) struct Setup {
     pub(crate) strict: bool,
     /// True if indexes are read and written.
     pub(crate) index: bool,
+    /// Open dumps, which commands do not open again.
+    pub(crate) open: OpenDumps,
 }
 
 impl Setup {

@@ -1,7 +1,8 @@
-//! Tests the HTML report, the flame graph pages and the live view in a real browser: the pages must need no network,
+//! Tests the HTML report, the flame graph pages, the pages of dumps and the live view in a real browser: the pages must need no network,
 //! and show the right data.
 
 mod devtools;
+mod dump;
 mod graph;
 mod live;
 mod seen;
@@ -66,6 +67,7 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
         fs::create_dir(folder).with_context(|| format!("--keep {}", folder.display()))?;
     }
     if !options.live {
+        dump::dump(&program, &axe)?;
         stacks::stacks(&program, &axe, options.keep.as_deref())?;
         reports(options, &program, &axe)?;
     }

@@ -20,6 +20,14 @@ use crate::progress::Meter;
 /// Opens and analyzes one dump. Progress is shown until the meter is dropped.
 pub(super) fn open<'a>(setup: &'a Setup, dump: &Path) -> Result<(Opened<'a>, Meter)> {
     let meter = Meter::new(setup.progress, dump);
+    if let Some((_, snapshot)) = setup.open.0.iter().find(|(path, _)| path == dump) {
+        let opened = Opened {
+            snapshot: Arc::clone(snapshot),
+            setup,
+            indexed: true,
+        };
+        return Ok((opened, meter));
+    }
     let options = &setup.analysis;
     let (snapshot, indexed) = match index::read(setup, dump, &meter, Snapshot::from_index) {
         Some(snapshot) => (snapshot, true),

@@ -223,6 +223,19 @@ fn formats(format: Format) -> bool {
     text_and_json(format) || format == Format::Html
 }
 
+impl Owners {
+    /// Reports the owners of one dump.
+    pub(super) fn new(dump: PathBuf) -> Self {
+        Self {
+            dumps: vec![dump],
+            by: None,
+            parts: None,
+            field: None,
+            gates: Vec::new(),
+        }
+    }
+}
+
 impl Task for Owners {
     fn formats() -> Formats {
         formats

@@ -105,6 +105,16 @@ impl Task for Show {
 }
 
 impl Show {
+    /// Shows objects, with the elements from `offset` on.
+    pub(super) fn new(dump: PathBuf, selector: Selector, offset: u64) -> Self {
+        Self {
+            dump,
+            selector,
+            offset,
+            save: None,
+        }
+    }
+
     /// Writes the content of an array or a string to a file.
     fn save(&self, snapshot: &Snapshot, objects: &[ObjectIndex], file: &Path) -> Result<()> {
         let [object] = objects[..] else {

@@ -92,6 +92,15 @@ impl Task for Top {
 }
 
 impl Top {
+    /// Lists the largest objects of a dump, or those that the selected objects dominate directly.
+    pub(super) fn new(dump: PathBuf, under: Option<Selector>) -> Self {
+        Self {
+            dump,
+            under,
+            unreachable: false,
+        }
+    }
+
     fn unreachable(
         &self,
         setup: &Setup,

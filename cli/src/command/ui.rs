@@ -1,5 +1,7 @@
 //! `heapdiff ui`: serves a page until the user stops it.
 
+mod dump;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,10 +12,12 @@ use heapdiff_report::{DiffReport, html};
 use heapdiff_ui::{Server, Subject, UiError};
 use hprof::NameMapping;
 
+use self::dump::DumpPages;
 use super::trace::read::readable;
 use crate::args::NamesArgs;
 use crate::failure::{Exit, Failure, Result, system_message};
 use crate::interrupt;
+use crate::job::Setup;
 use crate::mapping::{self, originals};
 use crate::overwrite::is_dump;
 use crate::report_file::{self, ReportFile, is_json};
@@ -24,6 +28,7 @@ const OPENING: Duration = Duration::from_secs(20);
 const HELP: &str = "\
 Examples:
   heapdiff ui /tmp/app.db --open  # watch a running JVM in the browser
+  heapdiff ui before.hprof after.hprof  # objects, paths and owners of dumps, with links
   heapdiff ui report.json         # show a report of two dumps
 
 Prints a URL with a secret token; the page is served on 127.0.0.1 only, and anybody with the URL can
@@ -33,11 +38,11 @@ written. One web page shows all traces. Ctrl-C stops the server.";
 #[derive(Debug, Args)]
 #[command(
     after_help = HELP,
-    override_usage = "heapdiff ui [OPTIONS] TRACE...\n       heapdiff ui [OPTIONS] REPORT.json"
+    override_usage = "heapdiff ui [OPTIONS] TRACE...\n       heapdiff ui [OPTIONS] DUMP [AFTER]\n       heapdiff ui [OPTIONS] REPORT.json"
 )]
 pub(crate) struct Ui {
-    /// Traces that the agent writes (agent option trace=FILE), or one JSON report
-    #[arg(required = true, value_name = "TRACE|REPORT.json")]
+    /// Traces that the agent writes (agent option trace=FILE), heap dumps, or one JSON report
+    #[arg(required = true, value_name = "TRACE|DUMP|REPORT.json")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     names: NamesArgs,
@@ -86,10 +91,28 @@ impl Ui {
         Ok(Exit::Done)
     }
 
-    /// Returns what the page shows: traces, or one report.
+    /// Returns what the page shows: traces, dumps, or one report.
     fn subject(&self, mapping: Option<&Arc<dyn NameMapping>>) -> Result<Subject> {
         let files = &*self.files;
         let mut reports = files.iter().filter(|file| is_json(file));
+        let (dumps, others): (Vec<&PathBuf>, Vec<&PathBuf>) = files
+            .iter()
+            .partition(|file| is_dump(file).unwrap_or(false));
+        if let Some(dump) = dumps.first() {
+            if let Some(other) = others.first() {
+                let (dump, other) = (dump.display(), other.display());
+                return Err(Failure::usage(format!(
+                    "{dump} is a heap dump, but {other} is not; `ui` shows dumps alone"
+                )));
+            }
+            let mut setup = Setup {
+                index: true,
+                ..Setup::default()
+            };
+            setup.analysis.mapping = mapping.cloned();
+            let pages = DumpPages::open(files, setup)?;
+            return Ok(Subject::Pages(pages));
+        }
         match (reports.next(), files) {
             (None, traces) => {
                 traces.iter().try_for_each(|path| is_shown(path))?;
@@ -110,27 +133,17 @@ impl Ui {
     }
 }
 
-/// Refuses heap dumps and JFR recordings. The hint names the right command.
+/// Refuses JFR recordings. The hint names the right command.
 fn is_shown(path: &Path) -> Result<()> {
     readable(path)?;
     let shown = path.display();
-    let (what, hint) = if is_dump(path).unwrap_or(false) {
-        (
-            "a heap dump",
-            format!("for a page about a dump: heapdiff {shown} -o report.html"),
-        )
-    } else if heapdiff_jfr::is_recording(path).unwrap_or(false) {
-        (
-            "a JFR recording",
-            format!("convert it to a trace: heapdiff trace import {shown} -o trace.db"),
-        )
-    } else {
+    if !heapdiff_jfr::is_recording(path).unwrap_or(false) {
         return Ok(());
-    };
-    Err(Failure::bad_input(format!(
-        "{shown}: `ui` shows traces and reports, but this is {what}"
-    ))
-    .with_hint(hint))
+    }
+    let message =
+        format!("{shown}: `ui` shows traces, dumps and reports, but this is a JFR recording");
+    let hint = format!("convert it to a trace: heapdiff trace import {shown} -o trace.db");
+    Err(Failure::bad_input(message).with_hint(hint))
 }
 
 fn page(path: &Path) -> Result<Vec<u8>> {

@@ -38,6 +38,13 @@ pub(crate) struct Waste {
     dumps: Vec<PathBuf>,
 }
 
+impl Waste {
+    /// Reports the waste of one dump.
+    pub(super) fn new(dump: PathBuf) -> Self {
+        Self { dumps: vec![dump] }
+    }
+}
+
 impl Task for Waste {
     /// Each dump is reduced to its summary before the next dump is opened.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {

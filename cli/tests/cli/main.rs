@@ -29,5 +29,6 @@ mod support;
 mod tables;
 mod thread_locals;
 mod trace;
+mod ui_dump;
 mod unreachable;
 mod workflows;

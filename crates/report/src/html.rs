@@ -7,6 +7,7 @@
 
 mod flame;
 mod heap;
+mod linked;
 mod owners;
 mod section;
 mod sentences;
@@ -34,6 +35,7 @@ use crate::text::{more_classes, taken};
 use crate::view::DiffReport;
 
 pub(crate) use heap::render as render_heap;
+pub use linked::{DUMP_STYLE, DumpPage, object_address};
 pub(crate) use owners::render as render_owners;
 use section::Section;
 use sentences::Sentences;

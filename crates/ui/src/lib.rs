@@ -27,4 +27,4 @@ mod text;
 mod traces;
 mod view;
 
-pub use server::{Server, Subject, UiError};
+pub use server::{Pages, Server, Subject, UiError};

@@ -79,6 +79,15 @@ pub(crate) fn whole(html: Vec<u8>) -> Page {
     }
 }
 
+/// Returns a page without scripts, whose only form sends its input to this server.
+pub(crate) fn without_scripts(html: Vec<u8>, style: &str) -> Page {
+    let policy = format!(
+        "default-src 'none'; style-src {}; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+        source(style)
+    );
+    Page { html, policy }
+}
+
 /// Returns the hash of a script or style as a source for a content security policy.
 fn source(text: &str) -> String {
     format!(

@@ -39,6 +39,17 @@ pub enum Subject {
     },
     /// A finished page, such as a report.
     Page(Vec<u8>),
+    /// Pages that are made when they are requested.
+    Pages(Arc<dyn Pages>),
+}
+
+/// A source of pages without scripts.
+pub trait Pages: Send + Sync + std::fmt::Debug {
+    /// Returns the page for a path, such as `/object`, and its query. Returns `None` if there is no such page.
+    fn page(&self, path: &str, query: &str) -> Option<Vec<u8>>;
+
+    /// Returns the text of the `style` element of all pages.
+    fn style(&self) -> &'static str;
 }
 
 /// The reason why the server could not start.
@@ -77,6 +88,7 @@ struct Shared {
 enum Shown {
     Traces { page: Page, traces: Traces },
     Page(Page),
+    Pages(Arc<dyn Pages>),
 }
 
 /// A running server. Dropping it ends the server.
@@ -107,6 +119,7 @@ impl Server {
                 traces: Traces::open(files, &names)?,
             },
             Subject::Page(html) => Shown::Page(page::whole(html)),
+            Subject::Pages(pages) => Shown::Pages(pages),
         };
         let listen = |source| UiError::Listen { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(listen)?;
@@ -250,6 +263,10 @@ fn answer(path: &str, request: &Request, shared: &Shared) -> Answer {
     let (_, query) = request.parts();
     match (path, &shared.shown) {
         ("/", Shown::Traces { page, .. } | Shown::Page(page)) => page.answer(),
+        (path, Shown::Pages(pages)) => match pages.page(path, query) {
+            Some(html) => page::without_scripts(html, pages.style()).answer(),
+            None => not_found(),
+        },
         ("/metrics", Shown::Traces { traces, .. }) => Answer::metrics(metrics(traces)),
         (path, Shown::Traces { traces, .. }) => match path.strip_prefix("/api/") {
             Some(question) => api::answer(question, query, traces),

@@ -1,5 +1,6 @@
 //! Tests the live view: a web service leaks, the agent writes its trace, and the page shows the trace at the same time.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -48,16 +49,16 @@ pub(super) fn live(
 }
 
 /// A running `heapdiff ui`. The process is ended when this is dropped.
-struct Ui {
+pub(super) struct Ui {
     child: Child,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Ui {
-    fn start(built: &Products, trace: &Path) -> Result<Self> {
+    pub(super) fn start(built: &Products, files: &[impl AsRef<OsStr>]) -> Result<Self> {
         let child = Command::new(built.heapdiff())
             .args(["ui", "--quiet"])
-            .arg(trace)
+            .args(files)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -77,7 +78,7 @@ impl Ui {
     }
 
     /// Ensures that the page threw no exception, logged no error, and sent no request to other addresses.
-    fn no_fault(&self, browser: &mut Browser) -> Result<()> {
+    pub(super) fn no_fault(&self, browser: &mut Browser) -> Result<()> {
         browser.no_fault(&[&self.url, "data:", "about:"])
     }
 }
@@ -135,7 +136,7 @@ fn leak(
         line.trim_start_matches("LISTENING ").trim().parse()?
     };
     written(built, &trace)?;
-    let ui = Ui::start(built, &trace)?;
+    let ui = Ui::start(built, &[&trace])?;
     open(browser, &ui)?;
     let begun = Instant::now();
     let top = format!("({GRAPH}.dataset.top ?? '')");
@@ -404,7 +405,7 @@ fn pills(browser: &mut Browser) -> Result<()> {
 fn still(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     let trace = folder.join("still.db");
     synthetic::write(&trace, &Scene::default())?;
-    let ui = Ui::start(built, &trace)?;
+    let ui = Ui::start(built, &[&trace])?;
     open(browser, &ui)?;
     browser.wait("document.querySelectorAll('#list tbody tr').length > 2")?;
     pills(browser).context("the filter of the lines")?;
@@ -495,7 +496,7 @@ fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()>
         ..LINES[0]
     };
     synthetic::count(&trace, &[line])?;
-    let ui = Ui::start(built, &trace)?;
+    let ui = Ui::start(built, &[&trace])?;
     open(browser, &ui)?;
     browser.wait("document.querySelectorAll('#rates-list tbody tr').length === 1")?;
     browser.choose("by", "site")?;

@@ -34,7 +34,7 @@ impl Axe {
     }
 
     /// Ensures that the page, as it is shown now, violates no accessibility rule.
-    fn check(&self, browser: &mut Browser) -> Result<()> {
+    pub(super) fn check(&self, browser: &mut Browser) -> Result<()> {
         browser.eval(&format!("{};0", self.0))?;
         // The result has a text for each violated rule: the rule, the number of elements that violate it, and the first
         // of these elements.

@@ -42,7 +42,7 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
     print::print(&document(report), style, out)
 }
 
-fn document(report: &Report) -> Document {
+pub(crate) fn document(report: &Report) -> Document {
     let mut document = Document::default();
     let doc = &mut document;
     match report {
