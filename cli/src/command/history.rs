@@ -6,7 +6,8 @@ use heapdiff_diff::sentence::TWO_DUMPS;
 use heapdiff_diff::{History, Report, Stack, Suspect, Verdict};
 use heapdiff_trace::read::Run;
 use heapdiff_trace::{
-    self as trace, Basis, Points, Steps, Timeline, Trace, Trending, Window, trending,
+    self as trace, AgeSummary, Ages, Basis, Points, Steps, Timeline, Trace, Trending, Window,
+    trending,
 };
 use heapdiff_units::{Size, counted};
 
@@ -46,6 +47,7 @@ pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<S
     }
     let timeline = Timeline::of(trace, run, Window::ALL).map_err(failure)?;
     let points = Points::of(&timeline);
+    let ages = Ages::new(trace, run).map_err(failure)?;
     let stacks = trace.stacks().map_err(failure)?;
     let mut sites: HashMap<String, Vec<i64>> = HashMap::new();
     for site in trace.sites().map_err(failure)? {
@@ -88,6 +90,7 @@ pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<S
             slope: slope(&trending),
             survival_permille: survival.unwrap_or(1000),
             survival_known: survival.is_some(),
+            surviving_generations: AgeSummary::new(&ages.at(ids).live).map(|ages| ages.generations),
             series,
         });
     }

@@ -87,6 +87,11 @@ fn growth_that_begins_late_is_dated() {
         let report: Value = serde_json::from_str(&report).expect("JSON");
         let history = &first_leak(&report)["history"];
         assert_eq!(history["survival_known"], true, "{history}");
+        // The leak adds objects between all GCs.
+        assert!(
+            history["surviving_generations"].as_u64() > Some(5),
+            "{history}"
+        );
         let dated = history["began_ms"]
             .as_u64()
             .unwrap_or_else(|| panic!("{history:#}"));

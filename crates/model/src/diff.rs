@@ -572,6 +572,11 @@ pub struct History {
     #[serde(default = "default_survival_known")]
     #[schemars(extend("optional" = true))]
     pub survival_known: bool,
+    /// Number of different ages of the live objects at the end of the run, counted in GCs of any kind. Missing if the
+    /// trace has no single samples of the stacks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub surviving_generations: Option<u64>,
     /// Live figures over time. The time is divided into at most 60 parts with equally many ticks; each figure is the
     /// minimum in one part.
     pub series: HistorySeries,

@@ -63,6 +63,7 @@ fn large(suspects: &str, stacks: &str, file: &str) -> Result<(), Box<dyn Error>>
             },
             survival_permille: 1000,
             survival_known: true,
+            surviving_generations: Some(12),
         });
         second.stacks[0].frames.clear();
     }

@@ -23,8 +23,9 @@ use crate::traces::Traces;
 const MOST_CONNECTIONS: usize = 64;
 /// Maximum number of connections for server-sent events. This leaves the other connections free for requests.
 const MOST_LISTENERS: usize = 40;
-/// The stack size of a connection's thread. Its calls are not deeply nested, so a small stack is enough.
-const STACK: usize = 1 << 20;
+/// The stack size of a connection's thread, as large as that of a main thread, because it may make a page of a dump. The
+/// system gives a thread only the part that it uses.
+const STACK: usize = 8 << 20;
 
 /// The content to show.
 #[derive(Clone, Debug)]

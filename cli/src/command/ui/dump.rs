@@ -8,6 +8,7 @@ use heapdiff_report::html::{DUMP_STYLE, DumpPage, object_address};
 use heapdiff_report::{Report, printable};
 use heapdiff_ui::Pages;
 use hprof::answers::Selector;
+use hprof::bytes;
 
 use super::super::diff::Diff;
 use super::super::growth::Question;
@@ -209,6 +210,8 @@ impl DumpPages {
     }
 
     fn make(&self, path: &str, asked: &Asked) -> Option<Vec<u8>> {
+        // Forget a change that an earlier page reported.
+        let _ = bytes::changed_file();
         let reports = self.reports(path, asked)?;
         let dumps = self.dumps.iter().enumerate().map(|(at, dump)| {
             let is_current = at == asked.dump && path != "/";
@@ -230,6 +233,9 @@ impl DumpPages {
                     messages.extend(failure.hint.clone());
                 }
             }
+        }
+        if let Some(error) = bytes::changed_file() {
+            messages.push(Failure::changed(&error).message);
         }
         let related = match &*asked.of {
             "" => Vec::new(),

@@ -163,11 +163,15 @@ fn history(history: &History, doc: &mut Document) {
     }
 }
 
-/// Returns the growth per hour and the trend.
+/// Returns the growth per hour, the trend, and the number of different ages of the live objects.
 pub(crate) fn rate(history: &History) -> String {
-    match history.slope.ci95 {
+    let rate = match history.slope.ci95 {
         Some(_) => format!("{}, {}", hourly(&history.slope), history.trend),
         None => "too few GCs for a rate".to_owned(),
+    };
+    match history.surviving_generations {
+        Some(ages) => format!("{rate}, {}", counted(ages, "surviving generation")),
+        None => rate,
     }
 }
 
@@ -273,6 +277,17 @@ mod tests {
             super::suspect(one, &GROWTH, verbose, doc)
         });
         text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_history_has_the_number_of_ages() {
+        let mut history = History::default();
+        assert_eq!(rate(&history), "too few GCs for a rate");
+        history.surviving_generations = Some(12);
+        assert_eq!(
+            rate(&history),
+            "too few GCs for a rate, 12 surviving generations"
+        );
     }
 
     #[test]
