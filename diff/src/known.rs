@@ -9,7 +9,9 @@ use serde::Deserialize;
 
 use crate::owners::{code_source, last_part};
 
-/// The name of the JDK in the list of known leaks.
+/// The list of known leaks. A test parses it.
+const TEXT: &str = include_str!("known-leaks.toml");
+/// The name of the JDK in the list.
 const JDK: &str = "jdk";
 /// The system property with the version of the JDK.
 const JDK_VERSION: &str = "java.version";
@@ -50,8 +52,7 @@ fn parse(text: &str) -> Result<List, toml::de::Error> {
     toml::from_str(text)
 }
 
-static LIST: LazyLock<List> =
-    LazyLock::new(|| parse(include_str!("known-leaks.toml")).unwrap_or_default());
+static LIST: LazyLock<List> = LazyLock::new(|| parse(TEXT).unwrap_or_default());
 
 /// Adds the known leak to each suspect that matches one, and its fix. A leak does not match if the dump shows that the
 /// library has a version without it.
@@ -140,106 +141,4 @@ fn version_in<'a>(jar: &'a str, library: &str) -> Option<&'a str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(since: Option<&str>, fixed_in: &[&str]) -> Entry {
-        Entry {
-            id: "X-1".to_owned(),
-            holders: vec!["a.Cache.all".to_owned()],
-            classes: vec!["a.Entry".to_owned(), "a.Page".to_owned()],
-            library: "cache".to_owned(),
-            since: since.map(str::to_owned),
-            fixed_in: fixed_in.iter().map(|&v| v.to_owned()).collect(),
-            cause: String::new(),
-            fix: String::new(),
-            link: String::new(),
-        }
-    }
-
-    #[test]
-    fn the_list_is_complete() {
-        let list = parse(include_str!("known-leaks.toml")).unwrap();
-        assert!(list.leak.len() >= 10, "{}", list.leak.len());
-        for entry in &list.leak {
-            assert!(!entry.holders.is_empty(), "{}", entry.id);
-            for text in [&entry.cause, &entry.fix] {
-                assert!(
-                    !text.is_empty() && !text.ends_with('.'),
-                    "{}: {text}",
-                    entry.id
-                );
-            }
-            assert!(entry.link.starts_with("https://"), "{}", entry.id);
-            for version in entry.fixed_in.iter().chain(&entry.since) {
-                assert!(!numbers(version).is_empty(), "{}: {version}", entry.id);
-            }
-            let is_id = |other: &&Entry| other.id == entry.id;
-            assert_eq!(list.leak.iter().filter(is_id).count(), 1, "{}", entry.id);
-        }
-        assert!(parse("[[leak]]\nid = 'a'\nholder = 'b'").is_err());
-    }
-
-    #[test]
-    fn a_fix_applies_to_its_line_and_to_later_versions() {
-        let one = entry(Some("4.1.0"), &["4.1.28"]);
-        for (version, leaks) in [
-            ("4.0.56.Final", false),
-            ("4.1.0", true),
-            ("4.1.27.Final", true),
-            ("4.1.28.Final", false),
-            ("4.1.100", false),
-            ("4.2.0.RC1", false),
-        ] {
-            assert_eq!(one.leaks_in(version), leaks, "{version}");
-        }
-        let lines = entry(None, &["8.0.312", "11.0.13", "17"]);
-        for (version, leaks) in [
-            ("1.8.0_202", true),
-            ("1.8.0_312", false),
-            ("11.0.12", true),
-            ("11.0.13+8", false),
-            ("12.0.2", true),
-            ("17-ea", false),
-            ("17.0.5", false),
-            ("25.0.3", false),
-        ] {
-            assert_eq!(lines.leaks_in(version), leaks, "{version}");
-        }
-        assert!(entry(None, &[]).leaks_in("9.9"));
-    }
-
-    #[test]
-    fn jars_have_versions() {
-        let version = |jar| version_in(jar, "netty-common");
-        assert_eq!(
-            version("netty-common-4.1.28.Final.jar"),
-            Some("4.1.28.Final")
-        );
-        assert_eq!(version("netty-common-native-4.1.jar"), None);
-        assert_eq!(version("netty-common.jar"), None);
-        assert_eq!(version("classes/"), None);
-        assert_eq!(version(""), None);
-    }
-
-    #[test]
-    fn a_suspect_matches_by_holder_and_class() {
-        let mut one = entry(None, &[]);
-        let mut suspect = Suspect {
-            holder: "a.Cache.all".to_owned(),
-            class: "a.Page".to_owned(),
-            ..Suspect::default()
-        };
-        assert!(one.matches(&suspect));
-        suspect.holder = "a.Cache.allPages".to_owned();
-        assert!(!one.matches(&suspect));
-        suspect.path = vec!["b.App.cache".to_owned(), "a.Cache.all".to_owned()];
-        assert!(one.matches(&suspect));
-        suspect.class = "b.Order".to_owned();
-        assert!(!one.matches(&suspect));
-        one.classes.clear();
-        assert!(!one.matches(&suspect));
-        suspect.holder = "a.Cache.all".to_owned();
-        assert!(one.matches(&suspect));
-    }
-}
+mod tests;

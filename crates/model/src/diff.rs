@@ -423,7 +423,7 @@ pub struct Suspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub work: Option<String>,
-    /// The known leak of a library that the suspect matches; null if there is none. Reports of earlier versions lack the
+    /// The known leak of a library that the suspect matches; null without a match. Reports of earlier versions lack the
     /// key.
     #[serde(default)]
     #[schemars(extend("optional" = true))]

@@ -54,6 +54,7 @@ pub use report::{Condition, Report, growth};
 pub use rows::PendingQuery;
 pub use stacks::{Live, Names, StackLine, Stacks};
 pub use style::{Painted, Style};
+pub use text::age;
 pub use times::{span, utc};
 pub use view::{
     DiffReport, DiffView, DumpReport, FlameView, HeapView, OwnersReportView, OwnersView,

@@ -64,8 +64,15 @@ pub struct AgeSummary {
     pub most_ms: u64,
 }
 
-/// The numbers of GCs at which the groups of [`survived_shares`] begin. Each group ends before the next one begins.
-pub const AGE_GROUPS: [u64; 6] = [0, 1, 2, 4, 8, 16];
+/// The groups of [`survived_shares`]: minimum and maximum number of survived GCs. The last group has no maximum.
+pub const AGE_GROUPS: [(u64, Option<u64>); 6] = [
+    (0, Some(0)),
+    (1, Some(1)),
+    (2, Some(3)),
+    (4, Some(7)),
+    (8, Some(15)),
+    (16, None),
+];
 
 /// Returns the share of the objects' bytes in each of [`AGE_GROUPS`], by the number of GCs that the objects survived. The
 /// shares add up to 1, or to 0 if there are no objects.
@@ -73,7 +80,7 @@ pub const AGE_GROUPS: [u64; 6] = [0, 1, 2, 4, 8, 16];
 pub fn survived_shares(ages: &[ObjectAge]) -> [f64; AGE_GROUPS.len()] {
     let mut shares = [0.0; AGE_GROUPS.len()];
     for age in ages {
-        let group = AGE_GROUPS.partition_point(|&from| from <= age.gcs.all());
+        let group = AGE_GROUPS.partition_point(|&(from, _)| from <= age.gcs.all());
         shares[group.saturating_sub(1)] += age.weight;
     }
     let all: f64 = shares.iter().sum();

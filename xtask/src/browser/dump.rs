@@ -16,7 +16,7 @@ const CLICKS: usize = 6;
 const HOLDER: [&str; 2] = ["com.acme.shop.SessionRegistry", "sessions"];
 const MAP: &str = "0xfacab0b8";
 
-/// Ways from the start page to the holder: the texts of the links. The first way uses the report, the second one does not.
+/// Ways from the start page to the holder: the labels of the clicked links. Only the first way uses the report.
 const WAYS: [&[&str]; 2] = [
     &[
         "show com.acme.shop.SessionRegistry.sessions",
@@ -53,7 +53,7 @@ pub(super) fn dump(program: &Path, axe: &Axe) -> Result<()> {
     Ok(())
 }
 
-/// Clicks links by their texts, and checks each page on the way. The last page must name the holder.
+/// Clicks the links with these labels, and checks each page on the way. The last page must name the holder.
 fn walk(browser: &mut Browser, axe: &Axe, ui: &Ui, way: &[&str], width: u32) -> Result<()> {
     browser.call("Page.navigate", json!({"url": ui.url}))?;
     browser.wait("document.readyState === 'complete' && !!document.querySelector('section')")?;

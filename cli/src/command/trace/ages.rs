@@ -221,9 +221,8 @@ fn summary(ages: &[ObjectAge]) -> Option<AgesRow> {
 }
 
 fn survived(shares: [f64; AGE_GROUPS.len()]) -> Vec<SurvivedRow> {
-    let ends = AGE_GROUPS.iter().skip(1).map(|next| Some(next - 1));
-    let rows = AGE_GROUPS.iter().zip(ends.chain([None])).zip(shares);
-    rows.map(|((&from_gcs, to_gcs), share)| SurvivedRow {
+    let rows = AGE_GROUPS.into_iter().zip(shares);
+    rows.map(|((from_gcs, to_gcs), share)| SurvivedRow {
         from_gcs,
         to_gcs,
         permille: part(1000, share),

@@ -8,10 +8,9 @@ use clap::Args;
 use heapdiff_diff::{Allocated, AllocatedLine};
 use heapdiff_model::trace::FlameReport;
 use heapdiff_report::svg::Measured;
-use heapdiff_report::{FlameView, Format, Report, View, Viewed, span, utc};
+use heapdiff_report::{FlameView, Format, Report, View, Viewed, age, span, utc};
 use heapdiff_trace::read::Amount;
 use heapdiff_trace::{AGE_GROUPS, Ages, Candidate, survived_shares};
-use heapdiff_units::counted;
 
 use super::ages::part;
 use super::by_site::BySite;
@@ -126,26 +125,16 @@ fn by_age(candidate: &Candidate, ages: &Ages) -> Vec<(String, Amount)> {
         parts.push((format!("{class} (freed)"), all));
         return parts;
     }
-    let ends = AGE_GROUPS.iter().skip(1).map(|next| Some(next - 1));
-    let groups = AGE_GROUPS.iter().zip(ends.chain([None]));
-    parts.extend(
-        groups
-            .zip(survived_shares(&freed))
-            .map(|((&from, to), share)| {
-                let amount = Amount {
-                    samples: part(all.samples, share),
-                    objects: part(all.objects, share),
-                    bytes: part(all.bytes, share),
-                };
-                let age = match to {
-                    Some(0) => "freed by the first GC".to_owned(),
-                    Some(to) if from == to => format!("survived {}", counted(from, "GC")),
-                    Some(to) => format!("survived {from} to {to} GCs"),
-                    None => format!("survived at least {from} GCs"),
-                };
-                (format!("{class} ({age})"), amount)
-            }),
-    );
+    let groups = AGE_GROUPS.into_iter().zip(survived_shares(&freed));
+    parts.extend(groups.map(|((from, to), share)| {
+        let amount = Amount {
+            samples: part(all.samples, share),
+            objects: part(all.objects, share),
+            bytes: part(all.bytes, share),
+        };
+        let freed = if from == 0 { "freed " } else { "" };
+        (format!("{class} ({freed}{})", age(from, to)), amount)
+    }));
     parts
 }
 

@@ -1,5 +1,6 @@
 //! The pages of dumps: the reports of other commands, made when the browser requests them.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -158,7 +159,7 @@ impl DumpPages {
             "/object" => {
                 let show = selector()
                     .and_then(|selector| self.run(&Show::new(dump(), selector, asked.from), PARTS));
-                // What many objects dominate together takes long to compute, and no page about a class needs it.
+                // The objects that many objects dominate together take long to compute. A page about a class leaves them out.
                 let is_one = |show: &Report| match show {
                     Report::Show(show) => show.selected.objects == 1,
                     _ => false,
@@ -209,7 +210,8 @@ impl DumpPages {
         }
     }
 
-    fn make(&self, path: &str, asked: &Asked) -> Option<Vec<u8>> {
+    /// Makes a page. Also returns true if all its reports were made. `None` if there is no such page.
+    fn make(&self, path: &str, asked: &Asked) -> Option<(Vec<u8>, bool)> {
         // Forget a change that an earlier page reported.
         let _ = bytes::changed_file();
         let reports = self.reports(path, asked)?;
@@ -268,7 +270,8 @@ impl DumpPages {
             messages,
             sections,
         };
-        page.html().ok()
+        let is_whole = reports.iter().all(|(_, report)| report.is_ok());
+        Some((page.html().ok()?, is_whole))
     }
 }
 
@@ -276,7 +279,7 @@ impl Pages for DumpPages {
     fn page(&self, path: &str, query: &str) -> Option<Vec<u8>> {
         let asked = Asked::parse(query, self.dumps.len());
         if !GENERAL.contains(&path) {
-            return self.make(path, &asked);
+            return self.make(path, &asked).map(|(page, _)| page);
         }
         let asked = Asked {
             of: String::new(),
@@ -286,9 +289,19 @@ impl Pages for DumpPages {
         let key = (path.to_owned(), asked.dump);
         let made = {
             let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(made.entry(key).or_default())
+            Arc::clone(made.entry(key.clone()).or_default())
         };
-        let page = made.get_or_init(|| self.make(path, &asked).unwrap_or_default());
+        let is_whole = Cell::new(true);
+        let page = made.get_or_init(|| {
+            let (page, whole) = self.make(path, &asked).unwrap_or_default();
+            is_whole.set(whole);
+            page
+        });
+        if !is_whole.get() {
+            // The next request makes the page again.
+            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            made.remove(&key);
+        }
         Some(page.clone())
     }
 

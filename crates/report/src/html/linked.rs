@@ -235,7 +235,7 @@ impl Links<'_> {
         format!("<a href=\"{address}\">{}</a>", escaped(shown))
     }
 
-    /// Returns the name of a class as a link. Other texts are returned as by [`Self::text`].
+    /// Returns the name of a class as a link, and any other string as [`Self::text`] does.
     fn class(&self, name: &str) -> String {
         match &*CLASS {
             Some(pattern) if pattern.is_match(name) => self.link("object", name, name),

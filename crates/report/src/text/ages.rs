@@ -102,17 +102,21 @@ fn gcs(gcs: Collections) -> String {
 fn survived(rows: &[SurvivedRow]) -> String {
     let some = rows.iter().filter(|row| row.permille > 0);
     let parts = some.map(|row| {
-        let share = format!("{}.{} %", row.permille / 10, row.permille % 10);
-        match (row.from_gcs, row.to_gcs) {
-            (0, _) => format!("{share} by the first GC"),
-            (from, Some(to)) if from == to => {
-                format!("{share} survived {}", counted(from, "GC"))
-            }
-            (from, Some(to)) => format!("{share} survived {from} to {to} GCs"),
-            (from, None) => format!("{share} survived at least {from} GCs"),
-        }
+        let age = age(row.from_gcs, row.to_gcs);
+        format!("{}.{} % {age}", row.permille / 10, row.permille % 10)
     });
     parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the age that freed objects reached, in GCs: `survived 2 to 3 GCs`, or `by the first GC`.
+#[must_use]
+pub fn age(from_gcs: u64, to_gcs: Option<u64>) -> String {
+    match (from_gcs, to_gcs) {
+        (0, _) => "by the first GC".to_owned(),
+        (from, Some(to)) if from == to => format!("survived {}", counted(from, "GC")),
+        (from, Some(to)) => format!("survived {from} to {to} GCs"),
+        (from, None) => format!("survived at least {from} GCs"),
+    }
 }
 
 #[cfg(test)]

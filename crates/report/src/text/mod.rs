@@ -27,6 +27,7 @@ mod waste;
 
 use std::io::{self, Write};
 
+pub use self::ages::age;
 pub(crate) use self::diff::{more_classes, taken};
 pub(crate) use self::path::HolderPath;
 pub(crate) use self::print::table;

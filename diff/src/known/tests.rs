@@ -1,34 +1,110 @@
-//! Tests each known leak with heaps in which its objects accumulate, for a version with the leak, a version without it, and
-//! an unknown version.
+//! Tests the list of known leaks. Each leak is also tested with heaps in which its objects accumulate, for a version with
+//! the leak, a version without it, and an unknown version.
 
-#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
-
-use heapdiff_diff::{Comparison, Filter, Report, Summary};
-use hprof::{Options, Silent, Snapshot, Source};
-use serde::Deserialize;
+use hprof::{Options, Silent, Source};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Root, Value};
 
-#[derive(Deserialize)]
-struct Entry {
-    id: String,
-    holders: Vec<String>,
-    #[serde(default)]
-    classes: Vec<String>,
-    library: String,
-    #[serde(default)]
-    since: Option<String>,
-    #[serde(default)]
-    fixed_in: Vec<String>,
+use super::*;
+use crate::{Comparison, Filter, Report, Summary};
+
+fn entry(since: Option<&str>, fixed_in: &[&str]) -> Entry {
+    Entry {
+        id: "X-1".to_owned(),
+        holders: vec!["a.Cache.all".to_owned()],
+        classes: vec!["a.Entry".to_owned(), "a.Page".to_owned()],
+        library: "cache".to_owned(),
+        since: since.map(str::to_owned),
+        fixed_in: fixed_in.iter().map(|&v| v.to_owned()).collect(),
+        cause: String::new(),
+        fix: String::new(),
+        link: String::new(),
+    }
 }
 
-#[derive(Deserialize)]
-struct List {
-    leak: Vec<Entry>,
+#[test]
+fn the_list_is_complete() {
+    let list = parse(TEXT).unwrap();
+    assert!(list.leak.len() >= 10, "{}", list.leak.len());
+    for entry in &list.leak {
+        assert!(!entry.holders.is_empty(), "{}", entry.id);
+        for text in [&entry.cause, &entry.fix] {
+            assert!(
+                !text.is_empty() && !text.ends_with('.'),
+                "{}: {text}",
+                entry.id
+            );
+        }
+        assert!(entry.link.starts_with("https://"), "{}", entry.id);
+        for version in entry.fixed_in.iter().chain(&entry.since) {
+            assert!(!numbers(version).is_empty(), "{}: {version}", entry.id);
+        }
+        let is_id = |other: &&Entry| other.id == entry.id;
+        assert_eq!(list.leak.iter().filter(is_id).count(), 1, "{}", entry.id);
+    }
+    assert!(parse("[[leak]]\nid = 'a'\nholder = 'b'").is_err());
 }
 
-fn entries() -> Vec<Entry> {
-    let list: List = toml::from_str(include_str!("../src/known-leaks.toml")).unwrap();
-    list.leak
+#[test]
+fn a_fix_applies_to_its_line_and_to_later_versions() {
+    let one = entry(Some("4.1.0"), &["4.1.28"]);
+    for (version, leaks) in [
+        ("4.0.56.Final", false),
+        ("4.1.0", true),
+        ("4.1.27.Final", true),
+        ("4.1.28.Final", false),
+        ("4.1.100", false),
+        ("4.2.0.RC1", false),
+    ] {
+        assert_eq!(one.leaks_in(version), leaks, "{version}");
+    }
+    let lines = entry(None, &["8.0.312", "11.0.13", "17"]);
+    for (version, leaks) in [
+        ("1.8.0_202", true),
+        ("1.8.0_312", false),
+        ("11.0.12", true),
+        ("11.0.13+8", false),
+        ("12.0.2", true),
+        ("17-ea", false),
+        ("17.0.5", false),
+        ("25.0.3", false),
+    ] {
+        assert_eq!(lines.leaks_in(version), leaks, "{version}");
+    }
+    assert!(entry(None, &[]).leaks_in("9.9"));
+}
+
+#[test]
+fn jars_have_versions() {
+    let version = |jar| version_in(jar, "netty-common");
+    assert_eq!(
+        version("netty-common-4.1.28.Final.jar"),
+        Some("4.1.28.Final")
+    );
+    assert_eq!(version("netty-common-native-4.1.jar"), None);
+    assert_eq!(version("netty-common.jar"), None);
+    assert_eq!(version("classes/"), None);
+    assert_eq!(version(""), None);
+}
+
+#[test]
+fn a_suspect_matches_by_holder_and_class() {
+    let mut one = entry(None, &[]);
+    let mut suspect = Suspect {
+        holder: "a.Cache.all".to_owned(),
+        class: "a.Page".to_owned(),
+        ..Suspect::default()
+    };
+    assert!(one.matches(&suspect));
+    suspect.holder = "a.Cache.allPages".to_owned();
+    assert!(!one.matches(&suspect));
+    suspect.path = vec!["b.App.cache".to_owned(), "a.Cache.all".to_owned()];
+    assert!(one.matches(&suspect));
+    suspect.class = "b.Order".to_owned();
+    assert!(!one.matches(&suspect));
+    one.classes.clear();
+    assert!(!one.matches(&suspect));
+    suspect.holder = "a.Cache.all".to_owned();
+    assert!(one.matches(&suspect));
 }
 
 /// Returns a heap in which a static field holds `count` objects of a class. `jar` is the file from which the class of the
@@ -94,7 +170,7 @@ fn known(holder: &str, class: &str, jar: Option<&str>) -> Option<(String, Option
 
 #[test]
 fn each_known_leak_is_named() {
-    for entry in entries() {
+    for entry in &LIST.leak {
         let class = entry
             .classes
             .first()
@@ -110,7 +186,7 @@ fn each_known_leak_is_named() {
 
 #[test]
 fn versions_without_the_leak_are_not_named() {
-    for entry in entries().iter().filter(|entry| entry.library != "jdk") {
+    for entry in LIST.leak.iter().filter(|entry| entry.library != "jdk") {
         let class = entry
             .classes
             .first()
@@ -133,7 +209,7 @@ fn versions_without_the_leak_are_not_named() {
 
 #[test]
 fn other_objects_in_the_same_field_are_no_known_leak() {
-    for entry in entries().iter().filter(|entry| !entry.classes.is_empty()) {
+    for entry in LIST.leak.iter().filter(|entry| !entry.classes.is_empty()) {
         let other = known(&entry.holders[0], "com.acme.Order", None);
         assert_eq!(other, None, "{}", entry.id);
     }
