@@ -9,16 +9,18 @@ use std::ptr::{NonNull, null_mut};
 
 use jni_sys::{
     JNI_EDETACHED, JNI_EVERSION, JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jclass, jint, jlong,
-    jobject,
+    jobject, jstring,
 };
 use jvmti_sys::{
     jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassLoad, jvmtiEventResourceExhausted,
     jvmtiEventVMDeath, jvmtiEventVMInit,
 };
 
-use crate::jvmti::calls::{Any, Class, Env, Ref};
+use crate::jvmti::calls::{Any, Class, Env, Ref, Text};
+use crate::jvmti::labels::Native;
 use crate::jvmti::sys::{Callbacks, as_int};
 use crate::jvmti::{Called, Environment, Jvmti, Thread, set_called};
+use crate::labels::LABELS;
 use crate::{agent, counting, own_file, snapshot};
 
 thread_local! {
@@ -256,6 +258,95 @@ unsafe extern "C" fn count_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, round: *mu
     });
 }
 
+/// Runs `work` with the id of the current thread, in a native method of the class with labels.
+///
+/// # Safety
+/// The JVM passed `env` and `thread` to a native method on the current thread.
+// SAFETY: the environment and the reference are used only during this call.
+unsafe fn with_thread(env: *mut JNIEnv, thread: jobject, work: impl FnOnce(&Env<'_>, u64)) {
+    without_reentry(|| {
+        // SAFETY: the caller upholds the `# Safety` contract.
+        unsafe {
+            with_agent(env, |env| {
+                // SAFETY: as above. The method has a parameter of type `Thread`.
+                if let Some(thread) = Ref::<Any>::new(thread) {
+                    work(env, env.thread_id(thread));
+                }
+            });
+        }
+    });
+}
+
+/// Native method `heapdiff.Labels.get`.
+///
+/// # Safety
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that the method's signature specifies.
+unsafe extern "system" fn labels_get(env: *mut JNIEnv, _: jclass, thread: jobject) -> jint {
+    let mut labels = 0;
+    // SAFETY: the JVM passed these arguments.
+    unsafe { with_thread(env, thread, |_, id| labels = LABELS.get(id)) };
+    labels.cast_signed()
+}
+
+/// Native method `heapdiff.Labels.set`.
+///
+/// # Safety
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that the method's signature specifies.
+unsafe extern "system" fn labels_set(env: *mut JNIEnv, _: jclass, thread: jobject, labels: jint) {
+    // SAFETY: the JVM passed these arguments.
+    unsafe { with_thread(env, thread, |_, id| LABELS.set(id, labels.cast_unsigned())) };
+}
+
+/// Native method `heapdiff.Labels.add`.
+///
+/// # Safety
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that the method's signature specifies.
+unsafe extern "system" fn labels_add(
+    env: *mut JNIEnv,
+    _: jclass,
+    outer: jint,
+    more: jstring,
+) -> jint {
+    let mut labels = outer;
+    without_reentry(|| {
+        // SAFETY: the JVM passed this environment for the current thread.
+        unsafe {
+            with_agent(env, |env| {
+                // SAFETY: the JVM passed this reference. The method has a parameter of type `String`.
+                let more = Ref::<Text>::new(more).and_then(|more| more.read(env).ok());
+                if let Some(more) = more {
+                    labels = LABELS.add(outer.cast_unsigned(), &more).cast_signed();
+                }
+            });
+        }
+    });
+    labels
+}
+
+/// Returns the native methods of the class with labels.
+fn natives() -> [Native; 3] {
+    [
+        Native {
+            name: c"get",
+            signature: c"(Ljava/lang/Thread;)I",
+            function: labels_get as *mut c_void,
+        },
+        Native {
+            name: c"set",
+            signature: c"(Ljava/lang/Thread;I)V",
+            function: labels_set as *mut c_void,
+        },
+        Native {
+            name: c"add",
+            signature: c"(ILjava/lang/String;)I",
+            function: labels_add as *mut c_void,
+        },
+    ]
+}
+
 // SAFETY: these are only function types. Only the JVM calls the functions that have them.
 type WithEnv = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv);
 // SAFETY: as above.
@@ -308,6 +399,7 @@ fn body(thread: Thread) -> as_int::AgentThread {
 const CALLED: Called = Called {
     callbacks,
     thread: body,
+    labels: natives,
     fault: agent::fault,
 };
 

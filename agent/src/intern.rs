@@ -128,7 +128,7 @@ impl Interner {
 
     /// Returns the id of a string. All functions here that return an id return 0 if the table is full.
     pub(crate) fn string(&mut self, text: &str) -> u32 {
-        let text = cut(text);
+        let text = truncate(text, LONGEST);
         if let Some(&id) = self.strings.ids.get(text) {
             return id;
         }
@@ -279,9 +279,9 @@ impl Interner {
     }
 }
 
-/// Truncates a string to at most [`LONGEST`] bytes, at a character boundary.
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST);
+/// Truncates a string to at most `most` bytes, at a character boundary.
+pub(crate) fn truncate(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -14,6 +14,7 @@
 //! | `options` | the option string |
 //! | `sampler` | handling of a sample and of a class definition |
 //! | `strategy`, `random` | the choice of samples |
+//! | `labels` | labels of threads, such as `tenant=acme` |
 //! | `stacks`, `intern` | turn the frames of a stack into the id of a site |
 //! | `heap`, `table`, `totals` | data in the Java heap |
 //! | `slots` | the agent's own record of each sample, readable without calling the JVM |
@@ -89,6 +90,7 @@ mod java;
 mod jvm_stats;
 #[allow(unsafe_code)]
 mod jvmti;
+mod labels;
 mod ledger;
 mod lent;
 mod log;

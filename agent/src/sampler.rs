@@ -12,6 +12,7 @@ use crate::collected::CollectedSamples;
 use crate::counters::Counters;
 use crate::counting::InHeap;
 use crate::jvmti::calls::{Class, Env, Global, Longs, Ref};
+use crate::labels::LABELS;
 use crate::ledger::{Booking, Ledger};
 use crate::sample_ref::{RefClass, RefFields};
 use crate::slots::SlotRecord;
@@ -354,7 +355,19 @@ impl Sampler {
         }
     }
 
+    /// Returns the id of the thread's name with its labels.
     fn thread(&self, env: &Env<'_>, thread: Ref<'_>, counters: &Counters) -> u32 {
+        let name = self.thread_name(env, thread, counters);
+        if LABELS.are_unused() {
+            return name;
+        }
+        match LABELS.get(env.thread_id(thread)) {
+            0 => name,
+            labels => self.stacks.labelled(env, name, labels, counters),
+        }
+    }
+
+    fn thread_name(&self, env: &Env<'_>, thread: Ref<'_>, counters: &Counters) -> u32 {
         if self.stacks.is_virtual(env, thread) {
             return self.stacks.thread(env, thread, true, counters);
         }

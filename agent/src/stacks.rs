@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use heapdiff_sites::labels::{self, SEPARATOR};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_sites::types;
 use heapdiff_sites::{Counter, Verbosity};
@@ -13,6 +14,7 @@ use crate::intern::{Interner, Pending};
 use crate::jvmti::calls::{Class, Env, Ref};
 use crate::jvmti::versions::{Redefinitions, Version, VirtualThreads};
 use crate::jvmti::{Frame, Jvmti, RawFrame, Stack};
+use crate::labels::LABELS;
 use crate::options::{Filter, Named};
 
 /// Number of frames for which the agent has a buffer on the thread's own stack. A deeper stack is read into memory of
@@ -28,6 +30,8 @@ const MOST_SIGNATURES: usize = 16_384;
 const MOST_VERSIONS: usize = 64;
 /// Maximum number of thread names. Further names have the id 0.
 const MOST_THREADS: u64 = 16_384;
+/// Maximum number of bytes of all thread names with labels. Samples of further names have no labels.
+const MOST_LABELLED: u64 = 8 << 20;
 
 /// The class whose code allocates is first searched in this number of frames. More frames are read only if it is not
 /// among them.
@@ -87,7 +91,10 @@ pub(crate) struct Stacks {
     /// signature, so there may be several.
     versions: Mutex<FxHashMap<String, Vec<Arc<Version>>>>,
     types: Mutex<FxHashMap<String, Type>>,
+    /// Number of thread names.
     threads: Mutex<u64>,
+    /// Number of bytes of thread names with labels.
+    labelled: Mutex<u64>,
     blobs: Blobs,
 }
 
@@ -115,6 +122,7 @@ impl Stacks {
             versions: Mutex::default(),
             types: Mutex::default(),
             threads: Mutex::new(0),
+            labelled: Mutex::new(0),
             blobs,
         }
     }
@@ -414,18 +422,52 @@ impl Stacks {
             (true, true) => "(virtual thread)",
             (true, false) => return 0,
         };
+        let name = name.replace(SEPARATOR, " ");
+        self.name(env, &name, (&self.threads, 1, MOST_THREADS), counters)
+    }
+
+    /// Returns the id of a thread's name with labels. `name` is the id of the name alone; it is returned if there is no
+    /// room for another string.
+    pub(crate) fn labelled(
+        &self,
+        env: &Env<'_>,
+        name: u32,
+        labels: u32,
+        counters: &Counters,
+    ) -> u32 {
+        let Some(labels) = LABELS.text(labels) else {
+            return name;
+        };
+        let text = self.thread_name(name).unwrap_or_default();
+        let text = labels::join(&text, &labels);
+        let size = text.len() as u64;
+        match self.name(env, &text, (&self.labelled, size, MOST_LABELLED), counters) {
+            0 => name,
+            id => id,
+        }
+    }
+
+    /// Returns the id of a name, or 0 if there is no room. The name is in the heap when this returns. A new name adds
+    /// `size` to `sum`, which is at most `most`.
+    fn name(
+        &self,
+        env: &Env<'_>,
+        name: &str,
+        (sum, size, most): (&Mutex<u64>, u64, u64),
+        counters: &Counters,
+    ) -> u32 {
         let mut pending = Pending::default();
         let id = {
             let mut interner = lock(&self.interner);
             let known = interner.string_count();
-            let mut threads = lock(&self.threads);
-            let id = if *threads < MOST_THREADS {
+            let mut sum = lock(sum);
+            let id = if *sum + size <= most {
                 interner.string(name)
             } else {
                 interner.existing_id(name)
             };
             if interner.string_count() > known {
-                *threads += 1;
+                *sum += size;
             }
             interner.need_string(&mut pending, id);
             id

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use heapdiff_sites::{CLASS, FORMAT, statics};
+use heapdiff_sites::{CLASS, FORMAT, LABELS_CLASS, statics};
 use hprof::answers::{Content, Value};
 use hprof::records::RootKind;
 use hprof::sizes::{ClassTotal, Total};
@@ -30,7 +30,7 @@ pub(crate) fn agent_class(snapshot: &Snapshot) -> Option<ClassIndex> {
 /// True if a class belongs to the agent.
 #[must_use]
 pub fn is_agent_class(class: &hprof::records::Class) -> bool {
-    class.loader.is_null() && &*class.name == CLASS
+    class.loader.is_null() && [CLASS, LABELS_CLASS].contains(&&*class.name)
 }
 
 /// The agent's objects in a dump: its class, its samples, the tables of the samples, and the agent's thread.
@@ -57,7 +57,12 @@ impl AgentObjects {
             return Self::new(snapshot, snapshot.instances(&[class]));
         }
         let mut objects: BTreeSet<ObjectIndex> = snapshot.instances(&[class]).into_iter().collect();
-        objects.insert(ObjectIndex(class.0));
+        let classes = snapshot.classes();
+        let labels = classes.by_name(LABELS_CLASS).iter().copied();
+        let own = labels
+            .filter(|&c| is_agent_class(&classes[c]))
+            .chain([class]);
+        objects.extend(own.map(|class| ObjectIndex(class.0)));
         // The agent's static fields hold arrays of chunks, and a reference queue with its lock.
         let fields = snapshot.classes()[class].statics.iter();
         let mut level: Vec<ObjectIndex> = fields

@@ -254,8 +254,9 @@ impl<'a> Comparison<'a> {
         let allocated = last.allocated.as_ref()?;
         let before = first.allocated.as_ref();
         let before = before.map(|a| (a, &first.trie, &content.first[..]));
-        (suspect.stacks, suspect.coverage) =
-            allocated.stacks(&last.trie, &content.last, before, content.growth_bytes);
+        let growing = allocated.growing(&last.trie, &content.last, before, content.growth_bytes);
+        (suspect.stacks, suspect.coverage) = (growing.stacks, growing.coverage);
+        suspect.labels = growing.labels;
         if suspect.stacks.is_empty()
             && let Some((first, ..)) = before
         {

@@ -1,4 +1,4 @@
-//! The Java library for tests that fail if they leak: its tests, its examples, and long series of assertions.
+//! The Java libraries: their tests, their examples, and long series of assertions.
 
 mod gradle;
 
@@ -16,7 +16,7 @@ pub(crate) struct Options {
     /// The heapdiff program to run [default: build it]
     #[arg(long, value_name = "FILE")]
     heapdiff: Option<PathBuf>,
-    /// A JVM for the library's tests, with or without a compiler; may be repeated [default: the oldest JDK found]
+    /// A JVM for the libraries' tests, with or without a compiler; may be repeated [default: the oldest JDK found]
     #[arg(long, value_name = "DIR")]
     home: Vec<PathBuf>,
     /// Instead of the tests, run this number of assertions in one process of each JVM, and measure the time of a round
@@ -34,7 +34,7 @@ pub(crate) struct Options {
 /// changes.
 const CLASSPATH: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath";
 
-/// Compiles the library, and runs its tests or the series of assertions on each JVM.
+/// Compiles the libraries, and runs their tests or the series of assertions on each JVM.
 pub(crate) fn junit(options: &Options) -> Result<()> {
     let compiler = java::ensure_jdk()?;
     tools::ensure_maven()?;
@@ -60,6 +60,13 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
     for jvm in &jvms {
         run::run(
             maven(&project, &compiler, &heapdiff)
+                .arg("test")
+                .arg(format!("-Dtest.java={}", jvm.java().display())),
+        )?;
+    }
+    for jvm in &jvms {
+        run::run(
+            maven(&project.join("labels"), &compiler, &heapdiff)
                 .arg("test")
                 .arg(format!("-Dtest.java={}", jvm.java().display())),
         )?;

@@ -10,6 +10,7 @@ mod fuzz;
 mod install;
 mod junit;
 mod known;
+mod labels;
 mod languages;
 mod machines;
 mod metrics;
@@ -21,6 +22,8 @@ mod shrunk;
 mod tests;
 mod tryout;
 mod windows;
+
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use heapdiff_lab::{Measurement, tools};
@@ -75,6 +78,12 @@ enum Task {
         /// Run only the programs whose class contains this text
         only: Option<String>,
     },
+    /// Measure the CPU time of a scope of labels, without and with the agent
+    Labels {
+        /// The agent's library to measure [default: build it]
+        #[arg(long, value_name = "FILE")]
+        agent: Option<PathBuf>,
+    },
     /// Rebuild the program in testdata that ProGuard shortened, with its mapping
     Shrunk,
     /// Write the schemas of the JSON reports in docs/json, or check them
@@ -93,7 +102,7 @@ enum Task {
     Windows(windows::Options),
     #[command(flatten)]
     Measure(Measurement),
-    /// Test the Java library that fails tests when they leak, with its Maven example, or run many assertions in a row
+    /// Test the Java libraries, with their Maven example, or run many assertions in a row
     Java(junit::Options),
 }
 
@@ -111,6 +120,7 @@ fn main() -> anyhow::Result<()> {
         Task::Languages => languages::languages(),
         Task::Pending { rounds } => pending::pending(rounds),
         Task::Known { only } => known::known(only.as_deref()),
+        Task::Labels { agent } => labels::labels(agent),
         Task::Shrunk => shrunk::shrunk(),
         Task::Schemas(options) => schemas::schemas(&options),
         Task::Browser(options) => browser::browser(&options),

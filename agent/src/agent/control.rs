@@ -9,9 +9,10 @@ use super::{
 };
 use crate::counting;
 use crate::ground::Ground;
+use crate::java;
 use crate::jvmti::calls::{Env, JniError};
 use crate::jvmti::sys::error;
-use crate::jvmti::{Environment, Monitor};
+use crate::jvmti::{Environment, Monitor, define_labels};
 use crate::log::{Level, print_line, set_level, set_panic_hook};
 use crate::options::Options;
 use crate::wakeup::NAME;
@@ -294,6 +295,14 @@ pub(crate) fn start_with_jvm(env: &Env<'_>) {
 fn start(env: &Env<'_>, agent: &'static Agent, ground: Ground<'_>, at_startup: bool) -> i32 {
     match agent.start(env, ground, at_startup) {
         Ok(()) => {
+            if let Err(why) = define_labels(env, java::LABELS) {
+                print_line(
+                    Level::Warn,
+                    format_args!(
+                        "samples have no labels: the class heapdiff.Labels cannot be defined ({why})"
+                    ),
+                );
+            }
             let given = &agent.options.given;
             print_line(
                 Level::Debug,

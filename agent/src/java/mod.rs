@@ -1,6 +1,6 @@
 //! The agent's Java classes: their sources in this folder, each with the class file that javac produces.
 //!
-//! `javac` of JDK 17 compiles the sources of one folder (this one, `scan` or `queue`):
+//! `javac` of JDK 17 compiles the sources of one folder (this one, `labels`, `scan` or `queue`):
 //!
 //! ```sh
 //! javac -g:none -nowarn -Xlint:-options -source 11 -target 11 --patch-module java.base=. -d OUT *.java
@@ -23,6 +23,8 @@ const USAGE: &[u8] = include_bytes!("HeapdiffUsage.class");
 const SCAN: &[u8] = include_bytes!("scan/SampleRef.class");
 /// `heapdiff.SampleRef` with a reference queue.
 const QUEUE: &[u8] = include_bytes!("queue/SampleRef.class");
+/// `heapdiff.Labels`; see its source.
+pub(crate) const LABELS: &[u8] = include_bytes!("labels/Labels.class");
 
 /// Returns the class that counts allocations. `numbers` and `names` replace its placeholders, in order.
 pub(crate) fn counts(numbers: &[i64; 12], names: &[(&str, &str)]) -> Result<Vec<u8>, Damage> {
@@ -78,11 +80,13 @@ pub(crate) mod tests {
         ];
         let scan: &[_] = &[("heapdiff", "SampleRef", SCAN)];
         let queue: &[_] = &[("heapdiff", "SampleRef", QUEUE)];
+        let labels: &[_] = &[("heapdiff", "Labels", LABELS)];
         let javac = Jdk::with_major(17).unwrap().javac();
         for (folder, classes) in [
             (folder.clone(), java_lang),
             (folder.join("scan"), scan),
             (folder.join("queue"), queue),
+            (folder.join("labels"), labels),
         ] {
             let out = tempfile::tempdir().unwrap();
             let sources = classes.iter().map(|(_, name, _)| format!("{name}.java"));

@@ -8,6 +8,7 @@
 //! never disposed of, and a [`Frame`] only while it is on the stack.
 
 pub(crate) mod calls;
+pub(crate) mod labels;
 mod memory;
 pub(crate) mod perf;
 pub(crate) mod structs;
@@ -28,6 +29,7 @@ use jvmti_sys::{
 };
 
 use calls::{Any, Class, Env, Local, Ref};
+use labels::Native;
 use sys::{
     Callbacks, Interface, VERSION_11, as_int, capabilities, capability, error, event,
     has_capability,
@@ -65,6 +67,8 @@ pub(crate) struct Called {
     pub(crate) callbacks: fn() -> Callbacks,
     /// Returns the body of an agent thread.
     pub(crate) thread: fn(Thread) -> as_int::AgentThread,
+    /// Returns the native methods of the class with labels.
+    pub(crate) labels: fn() -> [Native; 3],
     /// Counts a panic in a callback.
     pub(crate) fault: fn(),
 }
@@ -75,6 +79,12 @@ static CALLED: OnceLock<Called> = OnceLock::new();
 /// Registers the functions that the JVM calls. Only the first call has an effect.
 pub(crate) fn set_called(called: Called) {
     let _ = CALLED.set(called);
+}
+
+/// Defines the class with the labels of threads.
+pub(crate) fn define_labels(env: &Env<'_>, bytes: &[u8]) -> calls::Result<()> {
+    let natives = CALLED.get().map(|called| (called.labels)());
+    env.define_labels(bytes, natives.as_ref().map_or(&[], |natives| natives))
 }
 
 /// Counts a panic in a callback.

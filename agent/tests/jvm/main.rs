@@ -17,6 +17,7 @@ mod generational_z;
 mod guarded;
 mod header;
 mod kinds;
+mod labelled;
 mod lifecycle;
 mod living;
 mod loading;

@@ -289,6 +289,7 @@ impl Asked<'_> {
             agent: samples.agent().map(|a| agent(a, samples)),
             stacks,
             frames,
+            labels: live.labels,
             classes,
         };
         Viewed {

@@ -8,6 +8,7 @@ pub(super) mod flame;
 mod gates;
 mod import;
 mod info;
+mod labels;
 mod lines;
 mod metrics;
 mod prune;

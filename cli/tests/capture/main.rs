@@ -16,6 +16,7 @@ mod guard;
 mod hunt;
 mod jhsdb;
 mod kubectl;
+mod labels;
 mod list;
 mod musl;
 mod no_files;

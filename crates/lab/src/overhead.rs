@@ -52,6 +52,9 @@ pub struct Options {
     /// The agent's library to measure [default: built]
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
+    /// Also measure the agent's library of an earlier version
+    #[arg(long, value_name = "FILE")]
+    earlier: Option<PathBuf>,
     /// Also write the tables to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -114,7 +117,12 @@ pub(crate) fn overhead(options: &Options) -> Result<()> {
     let mut text = format!("# Overhead\n\n{}", crate::bench::machine());
     for jdk in options.jdks()? {
         for program in options.programs()? {
-            let mut tools = tools::all(&jdk, &agent, profiler.as_ref().ok(), &scratch);
+            let mut tools = tools::all(
+                &jdk,
+                (&agent, options.earlier.as_deref()),
+                profiler.as_ref().ok(),
+                &scratch,
+            );
             let asked = |tool: &Tool| {
                 options.only.is_empty()
                     || tool.is_baseline()

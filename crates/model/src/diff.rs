@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::labels::Labels;
 use crate::owners::OwnerFigures;
 use crate::unreachable::UnreachableSummary;
 use crate::words::{DETECTORS, TRENDS, or_null};
@@ -428,6 +429,11 @@ pub struct Suspect {
     #[serde(default)]
     #[schemars(extend("optional" = true))]
     pub known: Option<KnownLeak>,
+    /// Labels of the threads that allocated the growing objects, from the library heapdiff-labels. Missing if no sample
+    /// of the objects has labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Labels")]
+    pub labels: Option<Labels>,
     /// The likely fix in one sentence; missing if nothing suggests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::diff::{
     Coverage, Growth, JoinedRecording, KnownLeak, SnapshotInfo, Stack, Suspect, Through,
 };
+use crate::labels::Labels;
 use crate::unreachable::UnreachableSummary;
 use crate::words::{DETECTORS, or_null};
 
@@ -153,6 +154,11 @@ pub struct HeapSuspect {
     #[serde(default)]
     #[schemars(extend("optional" = true))]
     pub known: Option<KnownLeak>,
+    /// Labels of the threads that allocated the objects, from the library heapdiff-labels. Missing if no sample of the
+    /// objects has labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Labels")]
+    pub labels: Option<Labels>,
     /// The likely fix in one sentence; missing if nothing suggests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -207,6 +213,7 @@ impl From<&Suspect> for HeapSuspect {
             holder_id: suspect.holder_id,
             work: suspect.work,
             known: suspect.known,
+            labels: suspect.labels,
             likely_fix: suspect.likely_fix,
             next: suspect.next,
             joined: suspect.joined,
@@ -250,6 +257,7 @@ impl From<HeapSuspect> for Suspect {
             holder_id: suspect.holder_id,
             work: suspect.work,
             known: suspect.known,
+            labels: suspect.labels,
             likely_fix: suspect.likely_fix,
             next: suspect.next,
             joined: suspect.joined,

@@ -10,6 +10,7 @@ pub mod export;
 pub mod find;
 pub mod heap;
 pub mod histo;
+pub mod labels;
 pub mod owners;
 pub mod paths;
 pub mod query;

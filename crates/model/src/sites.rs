@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::count::CountedInDump;
 use crate::diff::{SampledBytes, Stack};
+use crate::labels::Labels;
 use crate::snapshot::SnapshotInfo;
 
 /// The report of `heapdiff sites --format json`: live bytes by allocation stack, or by class with --by class.
@@ -34,6 +35,11 @@ pub struct SitesReport {
     /// empty with --by class. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub frames: Vec<LiveFrame>,
+    /// Labels of the threads that allocated the objects of the matching stacks, from the library heapdiff-labels.
+    /// Missing if no sample has labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Labels")]
+    pub labels: Option<Labels>,
     /// With --by class: classes with the most live bytes first, then classes without a live sample; otherwise
     /// empty.
     pub classes: Vec<LiveClassRow>,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::count::{CountSite, CountTotals, CountedMissed};
 pub use crate::diff::Oom;
 use crate::diff::{HistoryGrowth, HistorySeries, HistorySlope};
+use crate::labels::{Label, Labels};
 use crate::sites::{CountRow, CountedClassRow};
 use crate::words::TRENDS;
 
@@ -320,6 +321,11 @@ pub struct CandidateRow {
     /// the key.
     #[schemars(extend("optional" = true))]
     pub per_work: Option<PerWorkRow>,
+    /// Labels of the threads that allocated the live objects, from the library heapdiff-labels. Missing for a part of a
+    /// run, and if no sample has labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Labels")]
+    pub labels: Option<Labels>,
     /// True if the candidate grew from the first full GC to the last; null if there were no two full GCs.
     pub grew_across_major: Option<bool>,
     /// Share of the candidate in the growth of the heap after full GCs, in thousandths. Null if the heap or the candidate
@@ -468,6 +474,10 @@ pub struct TraceSamplesReport {
     pub focus: Option<String>,
     /// The regular expression of --thread; null without it.
     pub thread: Option<String>,
+    /// The regular expression of --label; missing without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub label: Option<String>,
     /// Time of the last tick of the run, in milliseconds since 1970.
     pub at_ms: u64,
     /// Time of the last tick of the run, in milliseconds since the run began.
@@ -503,6 +513,10 @@ pub struct SampleReportRow {
     pub bytes: u64,
     /// Name of the thread that allocated the object; null if it is not known.
     pub thread: Option<String>,
+    /// Labels of the thread at the time of the allocation, from the library heapdiff-labels; missing without labels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1, "maxItems" = 3))]
+    pub labels: Vec<Label>,
     /// When the object was allocated, in milliseconds since 1970.
     pub allocated_ms: u64,
     /// When the object was allocated, in milliseconds since the run began.

@@ -264,6 +264,11 @@ pub(crate) const SAMPLES: Columns = &[
     ),
     ("frame", Text, "innermost stack frame"),
     ("stack", Text, "all stack frames, the innermost first"),
+    (
+        "labels",
+        Text,
+        "labels of the thread (library heapdiff-labels), such as tenant=acme, route=/book; null without labels",
+    ),
 ];
 
 pub(crate) const ALLOCATED: Columns = &[

@@ -3,9 +3,13 @@
 use heapdiff_diff::sentence::{Alive, Samples, Whole};
 use heapdiff_diff::{Stack, Suspect};
 use heapdiff_model::diff::AllocatedAt;
-use heapdiff_units::{Probability, Size, counted};
+use heapdiff_model::labels::{LabelShare, Labels};
+use heapdiff_units::{Probability, Size, counted, grouped, percent};
 
 use crate::text::is_worth_mentioning;
+
+/// Maximum number of labels in a sentence, if no label is that of most bytes.
+const LABELS: usize = 3;
 
 /// Returns one sentence that says how many bytes the samples represent, and what limits the samples have.
 fn sentence(suspect: &Suspect) -> String {
@@ -32,7 +36,38 @@ pub(crate) fn evidence(suspect: &Suspect) -> Vec<(&'static str, String)> {
         is_known.then(|| Samples::NotTracked.to_string())
     };
     let samples = samples.map(|sentence| ("sampled", sentence));
-    code.into_iter().chain(samples).collect()
+    let labels = suspect.labels.as_ref();
+    let labels = labels.map(|labels| ("labels", self::labels(labels)));
+    labels.into_iter().chain(code).chain(samples).collect()
+}
+
+/// Returns the labels that most of the surviving bytes have in common, or else the most frequent labels.
+pub(crate) fn labels(labels: &Labels) -> String {
+    let percent = |permille| percent(permille, 1000);
+    let text = |share: &LabelShare| {
+        let labels = share.labels.iter();
+        let labels: Vec<String> = labels.map(|l| format!("{} {}", l.key, l.value)).collect();
+        labels.join(", ")
+    };
+    if let Some(common) = &labels.common {
+        return format!(
+            "{} of the surviving bytes came from {} ({} of {}; {} of all live samples)",
+            percent(common.permille),
+            text(common),
+            grouped(common.samples),
+            counted(labels.samples, "sample"),
+            percent(common.live_permille)
+        );
+    }
+    let shares = labels.shares.iter().take(LABELS);
+    let shares: Vec<String> = shares
+        .map(|share| format!("{} {}", text(share), percent(share.permille)))
+        .collect();
+    format!(
+        "no label has half of the surviving bytes: {} ({})",
+        shares.join(", "),
+        counted(labels.samples, "sample")
+    )
 }
 
 /// Returns the figures of a stack that allocated objects, dead or alive.
@@ -102,8 +137,49 @@ pub(crate) const fn stack(stack: &Stack) -> Samples {
 
 #[cfg(test)]
 mod tests {
+    use heapdiff_model::labels::Label;
+
     use super::*;
     use crate::synthetic;
+
+    #[test]
+    fn labels_are_those_of_most_bytes_or_the_most_frequent_ones() {
+        let share = |labels: &[(&str, &str)], permille, samples| LabelShare {
+            labels: labels
+                .iter()
+                .map(|&(key, value)| Label {
+                    key: key.to_owned(),
+                    value: value.to_owned(),
+                })
+                .collect(),
+            permille,
+            samples,
+            live_permille: 410,
+        };
+        let both = [("tenant", "acme"), ("route", "POST /book")];
+        let mut labels = Labels {
+            common: Some(share(&both, 930, 28)),
+            shares: vec![
+                share(&both[..1], 480, 14),
+                share(&both[1..], 310, 9),
+                share(&[("tenant", "globex")], 200, 6),
+                share(&[("tenant", "other")], 10, 1),
+            ],
+            samples: 30,
+        };
+        assert_eq!(
+            super::labels(&labels),
+            "93.0% of the surviving bytes came from tenant acme, route POST /book (28 of 30 samples; 41.0% of all live samples)"
+        );
+        labels.common = None;
+        assert_eq!(
+            super::labels(&labels),
+            "no label has half of the surviving bytes: tenant acme 48.0%, route POST /book 31.0%, tenant globex 20.0% (30 samples)"
+        );
+        let mut suspect = synthetic::suspect(1, "a.B.c", heapdiff_diff::Verdict::Leak, 4096);
+        suspect.labels = Some(labels);
+        assert_eq!(evidence(&suspect)[0].0, "labels");
+    }
 
     #[test]
     fn samples_can_exceed_the_growth() {

@@ -244,6 +244,9 @@ fn details(suspect: &Suspect) -> String {
             counted(more, "more stack")
         );
     }
+    if let Some(labels) = &suspect.labels {
+        let _ = writeln!(text, "{}.\n", prose(&cut(&coverage::labels(labels))));
+    }
     if let Some(work) = &suspect.work {
         let _ = writeln!(text, "Pending work: {}.\n", prose(&cut(work)));
     }

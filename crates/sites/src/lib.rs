@@ -51,7 +51,7 @@
 //! | `size` | `long` | the object's bytes as the JVM reported them; 0 for a class definition |
 //! | `site` | `int` | id of the stack in the site table; 0 if unknown |
 //! | `type` | `int` | id of the class's name in the site table; 0 if unknown |
-//! | `thread` | `int` | id of the string with the thread's name; 0 if unknown |
+//! | `thread` | `int` | id of the string with the thread's name and its labels ([`labels`]); 0 if unknown |
 //! | `time` | `int` | unsigned: milliseconds from `started` to the allocation, at most 2³² - 1 |
 //!
 //! Read live samples from `samples` and `classes`, and collected ones from `recent` and `reservoir`, not from all
@@ -66,7 +66,7 @@
 //! The agent's objects are the class, its instances, and everything reachable from its static fields up to the
 //! `referent`s: the arrays above and their chunks. JNI global references of the agent refer to the same arrays, so in a
 //! dominator tree most of them are directly below the root. Find them by walking from the static fields. The agent also
-//! has one thread, `heapdiff agent`.
+//! has one thread, `heapdiff agent`, and the class [`LABELS_CLASS`], which has no data.
 //!
 //! ## Downsampling (thinning)
 //!
@@ -111,6 +111,7 @@ mod encode;
 mod estimate;
 mod generated;
 mod interval;
+pub mod labels;
 mod names;
 mod originals;
 pub mod packages;
@@ -126,8 +127,8 @@ pub use encode::{BATCH_HEADER, Batch, align};
 pub use estimate::{Estimate, Unseen, whole};
 pub use interval::Interval;
 pub use names::{
-    CHUNK, CLASS, CLASS_INTERNAL, Counted, Counter, FORMAT, MARK_CLASS, MARK_SAMPLE, TOTALS_CHUNK,
-    Verbosity, fields, statics,
+    CHUNK, CLASS, CLASS_INTERNAL, Counted, Counter, FORMAT, LABELS_CLASS, MARK_CLASS, MARK_SAMPLE,
+    TOTALS_CHUNK, Verbosity, fields, statics,
 };
 pub use originals::{DEEPEST, Originals, OwnedFrame};
 pub use stratum::{

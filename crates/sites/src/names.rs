@@ -4,6 +4,8 @@
 pub const CLASS: &str = "heapdiff.SampleRef";
 /// Name of the same class, as in class files.
 pub const CLASS_INTERNAL: &str = "heapdiff/SampleRef";
+/// Name of the Java class through which threads get labels, as in Java source. It has no data.
+pub const LABELS_CLASS: &str = "heapdiff.Labels";
 /// Version of the format that this crate describes.
 pub const FORMAT: i32 = 1;
 /// Value of `mark` for a sampled object.

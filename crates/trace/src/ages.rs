@@ -211,7 +211,7 @@ impl Ages {
                 list.push(ObjectAge {
                     gcs,
                     ms: end_ms.saturating_sub(sample.allocated_ms),
-                    weight: weight(run, &sample),
+                    weight: sample_weight(run, &sample),
                 });
             })?;
         }
@@ -232,8 +232,9 @@ impl Ages {
 }
 
 /// Returns the bytes that a sample represents.
+#[must_use]
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-fn weight(run: &Run, sample: &SampleRow) -> f64 {
+pub fn sample_weight(run: &Run, sample: &SampleRow) -> f64 {
     let sampling = Sampling {
         strategy: Strategy::Bytes,
         interval: run.interval_bytes,

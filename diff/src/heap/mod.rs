@@ -152,8 +152,9 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         let content = Content::of(candidate, &aligned, suspect.coverage.growth_bytes);
         if let Some(allocated) = &summaries[0].allocated {
             let bytes = content.growth_bytes;
-            (suspect.stacks, suspect.coverage) =
-                allocated.stacks(aligned.last(), &content.last, None, bytes);
+            let growing = allocated.growing(aligned.last(), &content.last, None, bytes);
+            (suspect.stacks, suspect.coverage) = (growing.stacks, growing.coverage);
+            suspect.labels = growing.labels;
             suspect.allocated_through = through(&suspect.stacks);
         }
         joined::join(filter.recording, &mut suspect, &context);

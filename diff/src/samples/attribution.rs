@@ -9,9 +9,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use heapdiff_model::diff::{AgentInfo, Coverage, SampledBytes, Stack};
+use heapdiff_model::labels::Labels;
 use heapdiff_model::sites::LiveFrame;
 use heapdiff_sites::{
-    Counter, Division, Estimate, Follow, Keys, Part, Sampling, Stratum, Totals, Unseen, whole,
+    Counter, Division, Estimate, Follow, Keys, Part, Sampling, Stratum, Totals, Unseen, labels,
+    whole,
 };
 use hprof::Snapshot;
 use hprof::answers::Holders;
@@ -19,6 +21,7 @@ use hprof::answers::Holders;
 use crate::samples::counting::Counting;
 use crate::samples::frame_kind::allocating_frame;
 use crate::samples::frames::visible_key;
+use crate::samples::labels::ByLabels;
 use crate::samples::place::Place;
 use crate::samples::{Agent, Origin, Sample, Samples, SiteId};
 use crate::trie::locate::Locator;
@@ -38,6 +41,7 @@ pub(super) struct Line {
     /// True if at least one sample is of an object. If all samples are of class definitions, it is unknown how many of
     /// these were collected.
     is_sampled: bool,
+    /// Number of samples by [`Sample::thread`].
     threads: BTreeMap<u32, u64>,
 }
 
@@ -45,9 +49,7 @@ impl Line {
     pub(super) fn add(&mut self, sample: &Sample) {
         self.samples += 1;
         self.is_sampled |= !sample.is_definition;
-        if sample.thread != 0 {
-            *self.threads.entry(sample.thread).or_default() += 1;
-        }
+        *self.threads.entry(sample.thread).or_default() += 1;
     }
 }
 
@@ -173,6 +175,7 @@ impl Samples {
         };
         let site = lines.iter().max_by(by_bytes)?.0;
         let (mut all, mut alive) = (Line::default(), 0_u64);
+        let mut threads: BTreeMap<&str, u64> = BTreeMap::new();
         let survival_known = lines
             .iter()
             .all(|(site, line)| line.is_sampled && self.can_show_survival(*site));
@@ -182,13 +185,14 @@ impl Samples {
             all.samples += line.samples;
             all.part.add(line.part);
             for (thread, samples) in line.threads {
-                *all.threads.entry(thread).or_default() += samples;
+                let (name, _) = labels::split(self.name(thread));
+                *threads.entry(name).or_default() += samples;
             }
         }
-        let mut threads: Vec<(u64, &str)> = all
-            .threads
-            .iter()
-            .map(|(&thread, &samples)| (samples, self.name(thread)))
+        threads.remove("");
+        let mut threads: Vec<(u64, &str)> = threads
+            .into_iter()
+            .map(|(name, samples)| (samples, name))
             .collect();
         threads.sort_by_key(|&(samples, name)| (Reverse(samples), name));
         threads.truncate(THREADS);
@@ -208,6 +212,24 @@ impl Samples {
             threads: threads.into_iter().map(|t| t.1.to_owned()).collect(),
             ..Stack::default()
         })
+    }
+
+    /// Returns the labels of the threads that allocated the objects of these lines, if they had any.
+    fn labels_of(&self, lines: &BTreeMap<SiteAndClass, Line>) -> Option<Labels> {
+        if !self.have_labels() {
+            return None;
+        }
+        let mut all = ByLabels::default();
+        for line in lines.values() {
+            // The samples of a line are of the same class and stack, so each sample represents the same part.
+            let samples: u64 = line.threads.values().sum();
+            #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+            for (&thread, &of_thread) in &line.threads {
+                let bytes = line.part.bytes.value * of_thread as f64 / samples as f64;
+                all.add(self.name(thread), bytes, of_thread);
+            }
+        }
+        all.report(&self.live_by_labels())
     }
 
     /// Returns the sampling settings. If the dump itself names the stack of each object, these are settings that sample
@@ -295,6 +317,8 @@ pub struct LiveBySite {
     pub stacks: Vec<Stack>,
     /// The allocating frames, sorted by bytes, descending.
     pub frames: Vec<LiveFrame>,
+    /// The labels of the allocating threads, if they had any.
+    pub labels: Option<Labels>,
     /// Number of samples of all stacks.
     pub samples: u64,
     /// Bytes of all stacks.
@@ -369,6 +393,7 @@ pub fn by_site(
         other_stacks_bytes: whole(sum.bytes.value - listed),
         ci95: unseen.widen_to_bytes(sum.bytes),
         objects: whole(sum.objects),
+        labels: samples.labels_of(&lines),
         frames: samples.frames(lines.clone(), unseen),
         stacks: samples.stacks(lines, unseen),
         unseen,
@@ -432,6 +457,16 @@ pub fn by_class(
     classes
 }
 
+/// The code that allocated the growth at one place of the heap.
+#[derive(Debug, Default)]
+pub(crate) struct Growing {
+    /// The stacks, the most bytes first, at most [`STACKS`].
+    pub(crate) stacks: Vec<Stack>,
+    pub(crate) coverage: Coverage,
+    /// The labels of the allocating threads, if they had any.
+    pub(crate) labels: Option<Labels>,
+}
+
 /// The samples of a dump, each assigned to a trie node of the dump's trie.
 #[derive(Clone, Debug)]
 pub(crate) struct Attribution {
@@ -490,7 +525,7 @@ impl Attribution {
         same.then_some((own.sampling, own.first))
     }
 
-    /// Returns the stacks that allocated the growth in these nodes of the last trie. `first` is the first dump with the
+    /// Returns the code that allocated the growth in these nodes of the last trie. `first` is the first dump with the
     /// corresponding nodes of its trie.
     ///
     /// In dumps of one JVM, a sample keeps its uid:
@@ -504,13 +539,13 @@ impl Attribution {
     /// In dumps of different JVMs, all samples of the last dump are added and all samples of the first dump are
     /// subtracted. In each dump, the samples of one class and size are scaled to the number of such objects in the trie
     /// nodes. So the sum is the measured growth between the dumps.
-    pub(crate) fn stacks(
+    pub(crate) fn growing(
         &self,
         trie: &Trie,
         content: &[StepId],
         first: Option<(&Self, &Trie, &[StepId])>,
         growth_bytes: u64,
-    ) -> (Vec<Stack>, Coverage) {
+    ) -> Growing {
         let mut place = Place::new(self);
         place.add_last_dump(trie, subtree_steps(trie, content));
         if let Some((_, trie, content)) = first {
@@ -548,9 +583,14 @@ impl Attribution {
             unseen_bytes: unseen.there,
             unsampled_bytes: growth_bytes - sampled_bytes,
         };
+        let labels = self.samples.labels_of(&lines);
         let mut stacks = self.samples.stacks(lines, unseen);
         stacks.truncate(STACKS);
-        (stacks, coverage)
+        Growing {
+            stacks,
+            coverage,
+            labels,
+        }
     }
 
     /// True if the first dump's samples can be found again in this dump, so that they can be subtracted.

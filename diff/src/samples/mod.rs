@@ -12,6 +12,7 @@ pub(crate) mod counting;
 pub(crate) mod frame_kind;
 pub(crate) mod frames;
 mod kept;
+mod labels;
 mod lines;
 mod originals;
 pub(crate) mod place;
@@ -28,6 +29,7 @@ use crate::sentence::{self, Loss};
 pub use crate::agent_objects::{AgentObjects, is_agent_class};
 pub use allocations::{Allocations, FORGOTTEN, NotCounted, StackAllocations};
 pub use at_sites::AtSites;
+pub use labels::ByLabels;
 pub use lines::Disagreement;
 pub use originals::OriginalNames;
 pub use sites::{SiteId, Sites};
@@ -236,7 +238,8 @@ pub struct Samples {
     pub at_sites: Option<AtSites>,
     /// The agent's counts for the classes of live samples.
     pub(crate) counting: Option<counting::Counting>,
-    /// Names of classes and threads. The first name is empty and means unknown.
+    /// Names of classes, and of threads with their labels ([`heapdiff_sites::labels`]). The first name is empty and
+    /// means unknown.
     pub names: Vec<String>,
     /// For each class with live samples: how many of its reachable objects have which size. Empty if the dump has a
     /// sample for every object.

@@ -126,31 +126,40 @@ impl Jdk {
     /// The classes are kept in [`class_cache`] under the hash of the source and of the jars' folder, so only the first
     /// run compiles. They are compiled for Java 17.
     pub fn compile(&self, source: &Path) -> Result<PathBuf, JvmError> {
-        self.compiled(source, self.major.min(PROGRAMS_RELEASE), None)
+        self.compiled(&[source], self.major.min(PROGRAMS_RELEASE), None)
     }
 
     /// Does the same as [`Jdk::compile`] for this version of Java, whose whole API the source may use.
     pub fn compile_for_itself(&self, source: &Path) -> Result<PathBuf, JvmError> {
-        self.compiled(source, self.major, None)
+        self.compiled(&[source], self.major, None)
     }
 
     /// Does the same as [`Jdk::compile`], with the jars of a folder on the class path.
     pub fn compile_with(&self, source: &Path, jars: &Path) -> Result<PathBuf, JvmError> {
-        self.compiled(source, self.major.min(PROGRAMS_RELEASE), Some(jars))
+        self.compiled(&[source], self.major.min(PROGRAMS_RELEASE), Some(jars))
+    }
+
+    /// Does the same as [`Jdk::compile`] for several sources.
+    pub fn compile_all(&self, sources: &[impl AsRef<Path>]) -> Result<PathBuf, JvmError> {
+        let sources: Vec<&Path> = sources.iter().map(AsRef::as_ref).collect();
+        self.compiled(&sources, self.major.min(PROGRAMS_RELEASE), None)
     }
 
     fn compiled(
         &self,
-        source: &Path,
+        sources: &[&Path],
         release: u32,
         jars: Option<&Path>,
     ) -> Result<PathBuf, JvmError> {
-        let text = fs::read(source).map_err(|error| JvmError::file(source, error))?;
         let mut hasher = DefaultHasher::new();
-        text.hash(&mut hasher);
+        for source in sources {
+            let text = fs::read(source).map_err(|error| JvmError::file(source, error))?;
+            text.hash(&mut hasher);
+        }
         jars.hash(&mut hasher);
-        let stem = source
-            .file_stem()
+        let stem = sources
+            .first()
+            .and_then(|source| source.file_stem())
             .and_then(OsStr::to_str)
             .unwrap_or("classes");
         let classes = class_cache().join(format!("{stem}-{release}-{:016x}", hasher.finish()));
@@ -161,7 +170,7 @@ impl Jdk {
         // class.
         let scratch = scratch_dir(stem)?;
         let compiled = self
-            .run_compiler(source, release, jars, &scratch)
+            .run_compiler(sources, release, jars, &scratch)
             .and_then(|()| match fs::rename(&scratch, &classes) {
                 Err(error) if !classes.is_dir() => Err(JvmError::file(&classes, error)),
                 _ => Ok(classes),
@@ -192,7 +201,7 @@ impl Jdk {
 
     fn run_compiler(
         &self,
-        source: &Path,
+        sources: &[&Path],
         release: u32,
         jars: Option<&Path>,
         into: &Path,
@@ -215,7 +224,7 @@ impl Jdk {
         if release >= 9 {
             javac.args(["--release", &release.to_string()]);
         }
-        command::run(javac.arg(source), COMPILE_TIMEOUT).map(drop)
+        command::run(javac.args(sources), COMPILE_TIMEOUT).map(drop)
     }
 }
 

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use heapdiff_diff::pattern;
+use heapdiff_model::labels::Label;
 use heapdiff_model::trace::{SampleReportRow, SampleTotals, TraceSamplesReport};
 use heapdiff_report::{Report, View, Viewed};
+use heapdiff_sites::labels;
 use heapdiff_trace::{SampleRow, Trace, Which};
 use regex::Regex;
 
@@ -58,6 +60,9 @@ pub(crate) struct Samples {
     /// Show only samples of threads with a matching name
     #[arg(long, value_name = "RE", value_parser = pattern)]
     thread: Option<Regex>,
+    /// Show only samples with a matching label, such as tenant=acme (library heapdiff-labels)
+    #[arg(long, value_name = "RE", value_parser = pattern)]
+    label: Option<Regex>,
     /// Sort by age (oldest first) or by size (largest first)
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     by: SampleOrder,
@@ -92,7 +97,7 @@ impl Task for Samples {
         let at_uptime_ms = last.map_or(0, |t| t.uptime_ms);
         let sites = self.sites(trace)?;
         let threads = trace.threads().map_err(failed)?;
-        let of_thread = |s: &SampleRow| s.thread.and_then(|id| threads.get(&id));
+        let name_of = |s: &SampleRow| s.thread.and_then(|id| threads.get(&id));
         let age = |s: &SampleRow| {
             let end = s.collected_ms.unwrap_or(at_uptime_ms);
             end.saturating_sub(s.allocated_ms)
@@ -114,10 +119,14 @@ impl Task for Samples {
         let take = |sample: SampleRow| {
             let of_site = sites.get(&sample.site).is_none_or(|site| site.wanted);
             let of_thread = self.thread.as_ref().is_none_or(|re| {
-                let name = of_thread(&sample);
-                name.is_some_and(|name| re.is_match(name))
+                let name = name_of(&sample);
+                name.is_some_and(|name| re.is_match(labels::split(name).0))
             });
-            if !of_site || !of_thread {
+            let has_label = self.label.as_ref().is_none_or(|re| {
+                let mut labels = name_of(&sample).into_iter().flat_map(|n| labels_of(n));
+                labels.any(|label| re.is_match(&format!("{}={}", label.key, label.value)))
+            });
+            if !of_site || !of_thread || !has_label {
                 return;
             }
             totals.samples += 1;
@@ -136,7 +145,8 @@ impl Task for Samples {
                 uid: s.uid,
                 class: site.map_or_else(|| "(unknown class)".to_owned(), |s| s.class.clone()),
                 bytes: s.bytes,
-                thread: of_thread(s).map(ToString::to_string),
+                thread: name_of(s).map(|name| labels::split(name).0.to_owned()),
+                labels: name_of(s).map_or_else(Vec::new, |name| labels_of(name).collect()),
                 allocated_ms: at(s.allocated_ms),
                 allocated_uptime_ms: s.allocated_ms,
                 collected_ms: s.collected_ms.map(at),
@@ -150,7 +160,11 @@ impl Task for Samples {
         if !trace.has_samples() {
             file.warnings.push(OLD.to_owned());
         }
-        let patterns = [("--focus", &self.focus), ("--thread", &self.thread)];
+        let patterns = [
+            ("--focus", &self.focus),
+            ("--thread", &self.thread),
+            ("--label", &self.label),
+        ];
         let given: Vec<String> = patterns
             .iter()
             .filter_map(|(option, re)| Some(format!("{option} {}", re.as_ref()?)))
@@ -174,6 +188,7 @@ impl Task for Samples {
             },
             focus: self.focus.as_ref().map(ToString::to_string),
             thread: self.thread.as_ref().map(ToString::to_string),
+            label: self.label.as_ref().map(ToString::to_string),
             at_ms: last.map_or(run.started_ms, |t| t.time_ms),
             at_uptime_ms,
             totals,
@@ -188,6 +203,14 @@ impl Task for Samples {
             more: (),
         })])
     }
+}
+
+/// Returns the labels in the stored name of a thread.
+fn labels_of(name: &str) -> impl Iterator<Item = Label> {
+    labels::pairs(labels::split(name).1).map(|(key, value)| Label {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    })
 }
 
 impl Samples {

@@ -21,6 +21,7 @@ use regex::Regex;
 
 use super::counts::Counts;
 use super::gates::GateArgs;
+use super::labels::LiveLabels;
 use super::lines;
 use super::read::{
     MOMENT_HELP, RunArgs, WindowArgs, file_of_run, growth, notes, open_named, rows, run_info,
@@ -155,10 +156,16 @@ impl Top {
         let is_part = focus.is_some() || part.is_partial_run();
         let counts_more = is_part && counted.is_some();
         let counted = counted.filter(|_| !is_part);
+        // The labels are those of objects that are alive at the end of the run.
+        let labels = match part.is_partial_run() {
+            true => None,
+            false => LiveLabels::read(trace, &run).map_err(failed)?,
+        };
         let shown = Shown {
             trace,
             timeline: &timeline,
             points: &ranking.points,
+            labels: labels.as_ref(),
             stacks: &stacks,
             by: ranked,
             focus,
@@ -272,6 +279,7 @@ struct Shown<'a> {
     trace: &'a Trace,
     timeline: &'a Timeline,
     points: &'a Points,
+    labels: Option<&'a LiveLabels>,
     stacks: &'a Stacks,
     by: Merged,
     focus: Option<&'a Regex>,
@@ -357,6 +365,7 @@ impl Shown<'_> {
             began_ms: began.map(|b| b.time_ms),
             began_uptime_ms: began.map(|b| b.uptime_ms),
             began_within: began.map(|b| b.within),
+            labels: self.labels.and_then(|labels| labels.of_sites(&sites)),
             series: series(&steps, self.timeline),
         })
     }

@@ -48,10 +48,10 @@ fn flag(parts: &[&dyn AsRef<OsStr>]) -> OsString {
     })
 }
 
-/// Returns all configurations in the order of the table.
+/// Returns all configurations in the order of the table. `earlier` is the agent of an earlier version, to compare with.
 pub(super) fn all(
     jdk: &Jdk,
-    agent: &Path,
+    (agent, earlier): (&Path, Option<&Path>),
     profiler: Option<&PathBuf>,
     scratch: &Path,
 ) -> Vec<Tool> {
@@ -70,6 +70,16 @@ pub(super) fn all(
                 vec![flag(&[&"-agentpath:", &agent, &"=", &options])],
             )
         });
+        if let Some(earlier) = earlier {
+            let earlier = std::path::absolute(earlier).unwrap_or_else(|_| earlier.to_owned());
+            tools.push(Tool {
+                interval: Some(kib << 10),
+                ..Tool::new(
+                    &format!("heapdiff {kib} KiB, earlier version"),
+                    vec![flag(&[&"-agentpath:", &earlier, &"=", &options])],
+                )
+            });
+        }
         // Use the same sampling interval, but let the agent also write a trace. Each JVM writes to a new file.
         let trace = scratch.join(format!("trace-{kib}-{}.db", jdk.major()));
         for end in ["", "-wal", "-shm"] {

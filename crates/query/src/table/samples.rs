@@ -24,6 +24,7 @@ const CHOSEN: usize = place(SAMPLES, "chosen");
 const IS_DEFINITION: usize = place(SAMPLES, "is_definition");
 const FRAME: usize = place(SAMPLES, "frame");
 const STACK: usize = place(SAMPLES, "stack");
+const LABELS: usize = place(SAMPLES, "labels");
 
 /// Up to this number of samples, the id of each object is looked up in the file. For more samples, the ids of all
 /// objects are read.
@@ -138,13 +139,17 @@ impl Cursor for Samples {
             },
             CLASS => Value::text(samples.name(class)),
             BYTES => Value::size(size),
-            THREAD => Value::or_null((thread != 0).then(|| samples.name(thread)), Value::text),
+            THREAD => match samples.thread_name(thread) {
+                "" => Value::Null,
+                name => Value::text(name),
+            },
             ALLOCATED => Value::Int(time.into()),
             COLLECTED => Value::or_null(collected, |c| Value::Int(c.died_ms.into())),
             RECENT => Value::Bool(collected.is_some_and(|c| c.recent)),
             CHOSEN => Value::Bool(collected.is_some_and(|c| c.chosen)),
             IS_DEFINITION => Value::Bool(is_definition),
             FRAME => Value::or_null(samples.sites.frames(site).next(), Value::text),
+            LABELS => Value::or_null(samples.label_text(thread), |s| Value::Text(Cow::Owned(s))),
             STACK => Value::or_null(stack(samples, site), |s| Value::Text(Cow::Owned(s))),
             _ => Value::Null,
         }

@@ -39,6 +39,9 @@ pub(crate) fn build(report: &Viewed<TraceSamplesReport>, doc: &mut Document) {
     if let Some(thread) = &report.thread {
         only += &format!(", in threads that match {thread}");
     }
+    if let Some(label) = &report.label {
+        only += &format!(", with labels that match {label}");
+    }
     let bytes = Size(totals.bytes);
     doc.one_line(format!("{samples}{only}: {bytes}"));
     if report.samples.len() > 1 {
@@ -70,6 +73,11 @@ fn sample(number: u64, sample: &SampleReportRow, verbose: bool, doc: &mut Docume
     }
     let thread = sample.thread.as_deref().unwrap_or("(unknown)");
     doc.pair("thread", thread);
+    let labels = sample.labels.iter();
+    let labels: Vec<String> = labels.map(|l| format!("{}={}", l.key, l.value)).collect();
+    if !labels.is_empty() {
+        doc.pair("labels", labels.join(", "));
+    }
     doc.frames("from", &sample.frames, verbose, FRAMES);
 }
 

@@ -6,6 +6,7 @@ use heapdiff_units::{Size, counted, grouped};
 
 use super::stacks::is_worth_mentioning;
 use super::{snapshot, stacks};
+use crate::coverage;
 use crate::document::Column::{Figure, Name};
 use crate::document::{Document, WIDTH, dim, yellow};
 use crate::view::{SitesView, Viewed};
@@ -38,6 +39,9 @@ pub(crate) fn build(report: &Viewed<SitesReport, SitesView>, doc: &mut Document)
         });
     }
     large_objects(totals.undersampled_bytes, true, doc);
+    if let Some(labels) = &report.labels {
+        doc.note(coverage::labels(labels));
+    }
     if report.by == "class" {
         return by_class(report, doc);
     }

@@ -206,10 +206,13 @@ fn sampled(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
         stacks::stack(stack, None, verbose, doc);
     }
     let more = stacks.len().saturating_sub(limit);
-    for (label, mut text) in coverage::evidence(suspect) {
-        if more > 0 {
-            text += &format!("; {}", more_stacks(more));
-        }
+    let mut evidence = coverage::evidence(suspect);
+    if more > 0
+        && let Some((_, last)) = evidence.last_mut()
+    {
+        *last += &format!("; {}", more_stacks(more));
+    }
+    for (label, text) in evidence {
         doc.reason(label, text);
     }
 }

@@ -10,6 +10,7 @@ use heapdiff_units::{Size, counted, grouped, percent, signed, signed_size};
 
 pub(crate) use self::info::info;
 use super::stacks::interval;
+use crate::coverage;
 use crate::document::{Document, Tone, dim, yellow};
 use crate::outlook::heap_end;
 use crate::times::{span, utc};
@@ -223,6 +224,9 @@ fn candidate(
         doc.pair("since", since(ms, uptime, within));
     }
     doc.pair("history", sparkline(&candidate.series.live_bytes));
+    if let Some(labels) = &candidate.labels {
+        doc.reason("labels", coverage::labels(labels));
+    }
     frames(candidate, report.view.verbose, doc);
 }
 

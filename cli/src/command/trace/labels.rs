@@ -1,0 +1,61 @@
+//! The labels of a trace's live samples, by allocation site.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use heapdiff_diff::samples::ByLabels;
+use heapdiff_model::labels::Labels;
+use heapdiff_sites::labels;
+use heapdiff_trace::read::Run;
+use heapdiff_trace::{Trace, TraceError, Which, sample_weight};
+
+/// The samples of one thread: the bytes that they represent, and their number.
+type OfThread = (f64, u64);
+
+/// The live samples of a run.
+pub(super) struct LiveLabels {
+    names: HashMap<i64, Arc<str>>,
+    /// The samples of each site, by thread.
+    sites: HashMap<i64, HashMap<i64, OfThread>>,
+    all: ByLabels,
+}
+
+impl LiveLabels {
+    /// Returns the labels of the samples that were alive at the end of a run, or `None` if none of them has labels.
+    pub(super) fn read(trace: &Trace, run: &Run) -> Result<Option<Self>, TraceError> {
+        let names = trace.threads()?;
+        if !names.values().any(|name| name.contains(labels::SEPARATOR)) {
+            return Ok(None);
+        }
+        let mut sites: HashMap<i64, HashMap<i64, OfThread>> = HashMap::new();
+        trace.each_sample(run.id, Which::Live, |sample| {
+            let site = sites.entry(sample.site).or_default();
+            let (bytes, samples) = site.entry(sample.thread.unwrap_or(0)).or_default();
+            *bytes += sample_weight(run, &sample);
+            *samples += 1;
+        })?;
+        let mut labels = Self {
+            names,
+            sites,
+            all: ByLabels::default(),
+        };
+        labels.all = labels.within(labels.sites.keys().copied());
+        Ok(Some(labels))
+    }
+
+    fn within(&self, sites: impl Iterator<Item = i64>) -> ByLabels {
+        let mut within = ByLabels::default();
+        for threads in sites.filter_map(|site| self.sites.get(&site)) {
+            for (thread, &(bytes, samples)) in threads {
+                let name = self.names.get(thread).map_or("", |name| name);
+                within.add(name, bytes, samples);
+            }
+        }
+        within
+    }
+
+    /// Returns the labels of the live samples of some sites.
+    pub(super) fn of_sites(&self, sites: &[i64]) -> Option<Labels> {
+        self.within(sites.iter().copied()).report(&self.all)
+    }
+}

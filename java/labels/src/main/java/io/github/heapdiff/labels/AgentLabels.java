@@ -1,0 +1,75 @@
+package io.github.heapdiff.labels;
+
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.concurrent.TimeUnit;
+
+/** The methods of the agent's class heapdiff.Labels. The agent defines this class in the boot class loader when it starts. */
+final class AgentLabels {
+    private static final long INTERVAL = TimeUnit.SECONDS.toNanos(1);
+
+    private static volatile AgentLabels found = load();
+    /** The earliest time at which the class is looked up again. */
+    private static volatile long next = System.nanoTime() + INTERVAL;
+
+    private final MethodHandle get;
+    private final MethodHandle set;
+    private final MethodHandle add;
+
+    private AgentLabels(Class<?> labels) throws ReflectiveOperationException {
+        MethodHandles.Lookup lookup = MethodHandles.publicLookup();
+        get = lookup.findStatic(labels, "get", MethodType.methodType(int.class, Thread.class));
+        set = lookup.findStatic(labels, "set", MethodType.methodType(void.class, Thread.class, int.class));
+        add = lookup.findStatic(labels, "add", MethodType.methodType(int.class, int.class, String.class));
+    }
+
+    /** Returns the methods, or null if this JVM has no agent. Looks for the agent at most once a second. */
+    static AgentLabels find() {
+        AgentLabels labels = found;
+        if (labels != null) {
+            return labels;
+        }
+        long now = System.nanoTime();
+        if (now - next < 0) {
+            return null;
+        }
+        next = now + INTERVAL;
+        found = load();
+        return found;
+    }
+
+    private static AgentLabels load() {
+        try {
+            return new AgentLabels(Class.forName("heapdiff.Labels", false, null));
+        } catch (ReflectiveOperationException | LinkageError | RuntimeException noAgent) {
+            return null;
+        }
+    }
+
+    /** Returns the number of the current thread's labels. */
+    int get(Thread current) {
+        try {
+            return (int) get.invokeExact(current);
+        } catch (Throwable failed) {
+            return 0;
+        }
+    }
+
+    void set(Thread current, int labels) {
+        try {
+            set.invokeExact(current, labels);
+        } catch (Throwable failed) {
+            // The samples lack these labels.
+        }
+    }
+
+    /** Returns the number of the labels "outer" and "more" together. */
+    int add(int outer, String more) {
+        try {
+            return (int) add.invokeExact(outer, more);
+        } catch (Throwable failed) {
+            return outer;
+        }
+    }
+}
