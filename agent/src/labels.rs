@@ -1,11 +1,11 @@
 //! Labels of threads, such as `tenant=acme`. The library heapdiff-labels sets them, and each sample has the labels of its
 //! thread.
 //!
-//! A set of labels has a number. Only the thread itself reads and writes its own number, so the table of threads needs
+//! Each set of labels has an id. Only the thread itself reads and writes the id of its set, so the table of threads needs
 //! no lock. The table is part of the process rather than of one attach, because scopes of labels outlive a detach.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use heapdiff_sites::labels::{MOST, SEPARATOR, pairs};
@@ -20,11 +20,11 @@ const MOST_SETS: usize = 16_384;
 const KEY: usize = 64;
 /// Maximum length of a value in bytes. Longer values are truncated.
 const VALUE: usize = 128;
-/// Number of bits of the index of a place.
-const BITS: u32 = 16;
-/// A thread has one of this number of consecutive places. The first of them follows from the thread's id.
-const WINDOW: usize = 16;
-const PLACES: usize = (1 << BITS) + WINDOW;
+/// Number of bits of the hash of a thread's id.
+const BITS: u32 = 18;
+/// Number of slots that are probed for a thread, from the slot that the hash of its id selects.
+const PROBES: usize = 16;
+const SLOTS: usize = (1 << BITS) + PROBES;
 
 /// The labels of all threads.
 pub(crate) static LABELS: Labels = Labels::new();
@@ -32,35 +32,55 @@ pub(crate) static LABELS: Labels = Labels::new();
 pub(crate) struct Labels {
     sets: Mutex<Sets>,
     /// Created when a thread has labels for the first time.
-    places: OnceLock<Box<[Place]>>,
+    slots: OnceLock<Box<[Slot]>>,
     /// Number of threads with labels.
     labelled: AtomicUsize,
-    /// True once the agent has printed that labels are missing.
-    warned: AtomicBool,
+    /// A bit for each [`Missing`] that was printed.
+    printed: AtomicU8,
 }
 
-/// A thread with labels. A free place has the thread 0.
+/// A slot of the table of threads with labels. A free slot has the thread id 0.
 #[derive(Default)]
-struct Place {
+struct Slot {
     thread: AtomicU64,
     set: AtomicU32,
 }
 
 struct Sets {
-    numbers: FxHashMap<Arc<str>, u32>,
+    ids: FxHashMap<Arc<str>, u32>,
     list: Vec<Arc<str>>,
+}
+
+/// A reason why samples lack labels. Each reason is printed once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Missing {
+    Fourth = 1,
+    Sets = 2,
+    Threads = 4,
+    Names = 8,
+}
+
+impl Missing {
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Fourth => "a thread has at most three labels",
+            Self::Sets => "too many different labels; use values that repeat, such as routes",
+            Self::Threads => "too many threads have labels at the same time",
+            Self::Names => "too many combinations of thread names and labels",
+        }
+    }
 }
 
 impl Labels {
     const fn new() -> Self {
         Self {
             sets: Mutex::new(Sets {
-                numbers: FxHashMap::with_hasher(FxBuildHasher),
+                ids: FxHashMap::with_hasher(FxBuildHasher),
                 list: Vec::new(),
             }),
-            places: OnceLock::new(),
+            slots: OnceLock::new(),
             labelled: AtomicUsize::new(0),
-            warned: AtomicBool::new(false),
+            printed: AtomicU8::new(0),
         }
     }
 
@@ -69,107 +89,109 @@ impl Labels {
         self.labelled.load(Relaxed) == 0
     }
 
-    /// Returns the places that the thread may have.
-    fn window(&self, thread: u64) -> &[Place] {
-        let new = || (0..PLACES).map(|_| Place::default()).collect();
-        let places = self.places.get_or_init(new);
+    /// Returns the slots that are probed for a thread.
+    fn probed(&self, thread: u64) -> &[Slot] {
+        let new = || (0..SLOTS).map(|_| Slot::default()).collect();
+        let slots = self.slots.get_or_init(new);
         let hash = thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BITS);
         let start = usize::try_from(hash).unwrap_or(0);
-        &places[start..start + WINDOW]
+        &slots[start..start + PROBES]
     }
 
-    fn place(&self, thread: u64) -> Option<&Place> {
-        let mut window = self.window(thread).iter();
-        window.find(|place| place.thread.load(Relaxed) == thread)
+    fn slot(&self, thread: u64) -> Option<&Slot> {
+        let mut probed = self.probed(thread).iter();
+        probed.find(|slot| slot.thread.load(Relaxed) == thread)
     }
 
-    /// Returns the number of a thread's labels; 0 without labels. Called on this thread.
+    /// Returns the id of a thread's set of labels, or 0 if the thread has no labels. Called on this thread.
     pub(crate) fn get(&self, thread: u64) -> u32 {
         if self.are_unused() {
             return 0;
         }
-        self.place(thread)
-            .map_or(0, |place| place.set.load(Relaxed))
+        self.slot(thread).map_or(0, |slot| slot.set.load(Relaxed))
     }
 
-    /// Sets the labels of a thread. Called on this thread.
+    /// Sets the labels of a thread. `set` is the id of the set. Called on this thread.
     pub(crate) fn set(&self, thread: u64, set: u32) {
-        match (self.place(thread), set) {
+        match (self.slot(thread), set) {
             (None, 0) => {}
-            (Some(place), 0) => {
-                place.set.store(0, Relaxed);
-                place.thread.store(0, Release);
+            (Some(slot), 0) => {
+                slot.set.store(0, Relaxed);
+                slot.thread.store(0, Release);
                 self.labelled.fetch_sub(1, Relaxed);
             }
-            (Some(place), _) => place.set.store(set, Relaxed),
+            (Some(slot), _) => slot.set.store(set, Relaxed),
             (None, _) => {
-                let take = |place: &&Place| {
-                    let taken = place.thread.compare_exchange(0, thread, Acquire, Relaxed);
-                    taken.is_ok()
+                let reserve = |slot: &&Slot| {
+                    let reserved = slot.thread.compare_exchange(0, thread, Acquire, Relaxed);
+                    reserved.is_ok()
                 };
-                match self.window(thread).iter().find(take) {
-                    Some(place) => {
-                        place.set.store(set, Relaxed);
+                match self.probed(thread).iter().find(reserve) {
+                    Some(slot) => {
+                        slot.set.store(set, Relaxed);
                         self.labelled.fetch_add(1, Relaxed);
                     }
-                    None => self.warn("too many threads have labels; close each LabelScope"),
+                    None => self.warn(Missing::Threads),
                 }
             }
         }
     }
 
-    /// Returns the number of the set that has the labels of the set `outer` and those in `more`. A label in `more`
-    /// replaces the label with the same key. Returns `outer` if there is no room for another set.
+    /// Returns the id of the set that has the labels of the set `outer` and those in `more`. A label in `more` replaces
+    /// the label with the same key. Returns `outer` if there is no room for another set.
     pub(crate) fn add(&self, outer: u32, more: &str) -> u32 {
         // No message is printed while the lock is held, because standard error may block.
-        let (number, problem) = self.sets().add(outer, more);
-        if let Some(problem) = problem {
-            self.warn(problem);
+        let (id, missing) = self.sets().add(outer, more);
+        if let Some(missing) = missing {
+            self.warn(missing);
         }
-        number
+        id
     }
 
     fn sets(&self) -> MutexGuard<'_, Sets> {
         self.sets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the text of a set, as [`pairs`] reads it.
-    pub(crate) fn text(&self, set: u32) -> Option<Arc<str>> {
-        self.sets().text(set).cloned()
+    /// Returns the labels of a set, as [`pairs`] reads them.
+    pub(crate) fn labels(&self, set: u32) -> Option<Arc<str>> {
+        self.sets().labels(set).cloned()
     }
 
-    /// Prints why labels are missing. Only the first reason is printed.
-    fn warn(&self, why: &str) {
-        if !self.warned.swap(true, Relaxed) {
-            print_line(Level::Warn, format_args!("some samples lack labels: {why}"));
+    /// Prints why labels are missing, unless this reason was printed before.
+    pub(crate) fn warn(&self, missing: Missing) {
+        let bit = missing as u8;
+        if self.printed.fetch_or(bit, Relaxed) & bit == 0 {
+            print_line(
+                Level::Warn,
+                format_args!("some samples lack labels: {}", missing.message()),
+            );
         }
     }
 }
 
 impl Sets {
     /// Does the work of [`Labels::add`]. Also returns the reason if a label is left out.
-    fn add(&mut self, outer: u32, more: &str) -> (u32, Option<&'static str>) {
-        let before = self.text(outer).map_or("", |text| &**text);
+    fn add(&mut self, outer: u32, more: &str) -> (u32, Option<Missing>) {
+        let before = self.labels(outer).map_or("", |labels| &**labels);
         let (labels, is_complete) = merge(before, more);
-        let problem = (!is_complete).then_some("a thread has at most three labels");
+        let missing = (!is_complete).then_some(Missing::Fourth);
         if labels.is_empty() {
-            return (outer, problem);
+            return (outer, missing);
         }
-        if let Some(&number) = self.numbers.get(&*labels) {
-            return (number, problem);
+        if let Some(&id) = self.ids.get(&*labels) {
+            return (id, missing);
         }
         let next = u32::try_from(self.list.len() + 1);
         let (true, Ok(next)) = (self.list.len() < MOST_SETS, next) else {
-            let problem = "too many different labels; use values that repeat, such as routes";
-            return (outer, Some(problem));
+            return (outer, Some(Missing::Sets));
         };
         let labels: Arc<str> = labels.into();
-        self.numbers.insert(Arc::clone(&labels), next);
+        self.ids.insert(Arc::clone(&labels), next);
         self.list.push(labels);
-        (next, problem)
+        (next, missing)
     }
 
-    fn text(&self, set: u32) -> Option<&Arc<str>> {
+    fn labels(&self, set: u32) -> Option<&Arc<str>> {
         self.list.get((set as usize).checked_sub(1)?)
     }
 }
@@ -186,14 +208,12 @@ fn merge(before: &str, more: &str) -> (String, bool) {
             None => is_complete = false,
         }
     }
-    let texts: Vec<String> = all
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    (texts.join(&SEPARATOR.to_string()), is_complete)
+    let labels = all.iter().map(|(key, value)| format!("{key}={value}"));
+    let labels: Vec<String> = labels.collect();
+    (labels.join(&SEPARATOR.to_string()), is_complete)
 }
 
-/// Replaces control characters by spaces, and truncates a text to at most `most` bytes.
+/// Replaces control characters by spaces, and truncates a string to at most `most` bytes.
 fn clean(text: &str, most: usize) -> String {
     let text = truncate(text, most).chars();
     text.map(|c| if c.is_control() { ' ' } else { c }).collect()
@@ -208,8 +228,12 @@ mod tests {
     }
 
     fn text(labels: &Labels, set: u32) -> String {
-        let text = labels.text(set).unwrap_or_default();
+        let text = labels.labels(set).unwrap_or_default();
         text.replace(SEPARATOR, ", ")
+    }
+
+    fn printed(labels: &Labels) -> u8 {
+        labels.printed.load(Relaxed)
     }
 
     #[test]
@@ -223,7 +247,7 @@ mod tests {
         // A fourth label is left out.
         let fourth = labels.add(inner, "job=x\u{1f}user=8");
         assert_eq!(text(&labels, fourth), "tenant=acme, route=/b, user=8");
-        assert!(labels.warned.load(Relaxed));
+        assert_eq!(printed(&labels), Missing::Fourth as u8);
         // Text without labels changes nothing.
         assert_eq!(labels.add(outer, "nothing"), outer);
         assert_eq!(labels.add(0, ""), 0);
@@ -247,7 +271,7 @@ mod tests {
         for n in 0..MOST_SETS {
             labels.add(0, &format!("id={n}"));
         }
-        assert!(labels.warned.load(Relaxed));
+        assert_eq!(printed(&labels), Missing::Sets as u8);
         assert_eq!(labels.add(outer, "new=1"), outer);
         assert_eq!(text(&labels, labels.add(0, "id=7")), "id=7");
     }
@@ -256,29 +280,29 @@ mod tests {
     fn each_thread_has_its_own_labels() {
         let labels = labels();
         assert!(labels.are_unused());
-        for thread in 1..=20_000 {
+        for thread in 1..=80_000 {
             labels.set(thread, 1 + u32::try_from(thread).unwrap());
         }
-        for thread in 1..=20_000 {
+        for thread in 1..=80_000 {
             assert_eq!(u64::from(labels.get(thread)), thread + 1);
         }
-        for thread in 1..=20_000 {
+        for thread in 1..=80_000 {
             labels.set(thread, 0);
             assert_eq!(labels.get(thread), 0);
         }
-        assert!(labels.are_unused() && !labels.warned.load(Relaxed));
+        assert!(labels.are_unused() && printed(&labels) == 0);
     }
 
     #[test]
     fn a_full_table_drops_labels() {
         let labels = labels();
-        for thread in 1..=200_000 {
+        for thread in 1..=500_000 {
             labels.set(thread, 9);
         }
-        assert!(labels.warned.load(Relaxed));
+        assert_eq!(printed(&labels), Missing::Threads as u8);
         let labelled = labels.labelled.load(Relaxed);
-        assert!((60_000..=PLACES).contains(&labelled), "{labelled}");
-        for thread in 1..=200_000 {
+        assert!((200_000..=SLOTS).contains(&labelled), "{labelled}");
+        for thread in 1..=500_000 {
             labels.set(thread, 0);
         }
         assert!(labels.are_unused());

@@ -14,7 +14,7 @@ use crate::intern::{Interner, Pending};
 use crate::jvmti::calls::{Class, Env, Ref};
 use crate::jvmti::versions::{Redefinitions, Version, VirtualThreads};
 use crate::jvmti::{Frame, Jvmti, RawFrame, Stack};
-use crate::labels::LABELS;
+use crate::labels::{LABELS, Missing};
 use crate::options::{Filter, Named};
 
 /// Number of frames for which the agent has a buffer on the thread's own stack. A deeper stack is read into memory of
@@ -435,14 +435,17 @@ impl Stacks {
         labels: u32,
         counters: &Counters,
     ) -> u32 {
-        let Some(labels) = LABELS.text(labels) else {
+        let Some(labels) = LABELS.labels(labels) else {
             return name;
         };
         let text = self.thread_name(name).unwrap_or_default();
         let text = labels::join(&text, &labels);
         let size = text.len() as u64;
         match self.name(env, &text, (&self.labelled, size, MOST_LABELLED), counters) {
-            0 => name,
+            0 => {
+                LABELS.warn(Missing::Names);
+                name
+            }
             id => id,
         }
     }

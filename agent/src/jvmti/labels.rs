@@ -70,8 +70,8 @@ impl<'local> Env<'local> {
         self.check()
     }
 
-    /// Returns the id of a thread, virtual or not; 0 if the class with labels is not defined. No other thread of the JVM
-    /// ever has this id.
+    /// Returns the id of a platform or virtual thread, which the JVM never uses again. Returns 0 before
+    /// [`Self::define_labels`] was called.
     pub(crate) fn thread_id(&self, thread: Ref<'_>) -> u64 {
         ID.get().map_or(0, |field| {
             // SAFETY: the reference is to a thread, which has this field of type `long`.

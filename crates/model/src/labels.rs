@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 /// Labels of the threads that allocated objects. Programs set them with the library heapdiff-labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Labels {
-    /// The labels that most of the objects have in common: the most frequent label, and each further label that at
-    /// least nine of ten of these objects have, too. Missing if no label has half of the bytes.
+    /// The labels that most of the bytes have in common. The first label is the one with the most bytes, at least half
+    /// of all. A further label has at least 90 % of the bytes that have all earlier labels. Missing if no label has half
+    /// of the bytes, or if there are fewer than 10 samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LabelShare")]
     pub common: Option<LabelShare>,
@@ -16,6 +17,11 @@ pub struct Labels {
     pub shares: Vec<LabelShare>,
     /// Number of samples, with or without labels.
     pub samples: u64,
+}
+
+impl Labels {
+    /// Number of samples below which shares are not reliable.
+    pub const FEW_SAMPLES: u64 = 10;
 }
 
 /// The part of objects whose threads had certain labels.
@@ -29,7 +35,7 @@ pub struct LabelShare {
     pub permille: u64,
     /// Number of samples with these labels.
     pub samples: u64,
-    /// Part of the bytes of all live samples of the dump with these labels, in thousandths.
+    /// Share of these labels in the bytes of all live samples of the dump or run, in thousandths.
     #[schemars(extend("maximum" = 1000))]
     pub live_permille: u64,
 }

@@ -51,7 +51,7 @@ pub(crate) fn labels(labels: &Labels) -> String {
     };
     if let Some(common) = &labels.common {
         return format!(
-            "{} of the surviving bytes came from {} ({} of {}; {} of all live samples)",
+            "{} of the surviving bytes came from {} ({} of {}; {} of all sampled live bytes)",
             percent(common.permille),
             text(common),
             grouped(common.samples),
@@ -60,6 +60,15 @@ pub(crate) fn labels(labels: &Labels) -> String {
         );
     }
     let shares = labels.shares.iter().take(LABELS);
+    if labels.samples < Labels::FEW_SAMPLES {
+        let samples = shares.map(|share| format!("{} {}", text(share), share.samples));
+        let samples: Vec<String> = samples.collect();
+        return format!(
+            "too few samples for shares: {} of {}",
+            samples.join(", "),
+            counted(labels.samples, "sample")
+        );
+    }
     let shares: Vec<String> = shares
         .map(|share| format!("{} {}", text(share), percent(share.permille)))
         .collect();
@@ -169,12 +178,17 @@ mod tests {
         };
         assert_eq!(
             super::labels(&labels),
-            "93.0% of the surviving bytes came from tenant acme, route POST /book (28 of 30 samples; 41.0% of all live samples)"
+            "93.0% of the surviving bytes came from tenant acme, route POST /book (28 of 30 samples; 41.0% of all sampled live bytes)"
         );
         labels.common = None;
         assert_eq!(
             super::labels(&labels),
             "no label has half of the surviving bytes: tenant acme 48.0%, route POST /book 31.0%, tenant globex 20.0% (30 samples)"
+        );
+        labels.samples = 9;
+        assert_eq!(
+            super::labels(&labels),
+            "too few samples for shares: tenant acme 14, route POST /book 9, tenant globex 6 of 9 samples"
         );
         let mut suspect = synthetic::suspect(1, "a.B.c", heapdiff_diff::Verdict::Leak, 4096);
         suspect.labels = Some(labels);

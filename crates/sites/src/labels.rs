@@ -1,14 +1,14 @@
-//! Labels of threads, such as `tenant=acme`. The agent stores them behind the thread's name.
+//! Labels of threads, such as `tenant=acme`. The agent stores them after the thread's name.
 //!
 //! ```text
 //! http-1                                       a thread without labels
 //! http-1 U+001F tenant=acme U+001F route=/book a thread with two labels
 //! ```
 //!
-//! Readers of earlier versions see a longer name of a thread.
+//! Versions of heapdiff without labels show them as a part of the thread's name.
 
-/// Separates the name of a thread from its labels, and the labels from each other: the unit separator of ASCII. Names of
-/// threads and labels do not contain it.
+/// Separates the name of a thread from its labels, and the labels from each other: the unit separator of ASCII. In names of
+/// threads and in labels, the agent replaces it by a space.
 pub const SEPARATOR: char = '\u{1f}';
 /// Maximum number of labels of a thread.
 pub const MOST: usize = 3;

@@ -9,9 +9,9 @@ use crate::samples::Samples;
 
 /// Maximum number of single labels to report.
 const SHARES: usize = 10;
-/// The part of the bytes that a common label has at least.
+/// Minimum share of all bytes for the first common label.
 const COMMON: f64 = 0.5;
-/// The part of the bytes of the common labels that a further common label has at least.
+/// Minimum share for each further common label, of the bytes that have all earlier ones.
 const FURTHER: f64 = 0.9;
 
 /// The bytes and the number of samples of one set of labels.
@@ -26,7 +26,8 @@ struct Amount {
 pub struct ByLabels(BTreeMap<BTreeSet<Label>, Amount>);
 
 impl ByLabels {
-    /// Adds samples whose thread has this stored name ([`labels`]). `bytes` are those that the samples represent.
+    /// Adds `samples` samples, which represent `bytes` bytes. `thread` is the stored name of the thread, with its labels
+    /// ([`labels`]).
     pub fn add(&mut self, thread: &str, bytes: f64, samples: u64) {
         let (_, of) = labels::split(thread);
         let set = labels::pairs(of).map(|(key, value)| Label {
@@ -76,7 +77,9 @@ impl ByLabels {
         let all = self.with(&[]);
         let mut common: Vec<Label> = Vec::new();
         let mut least = all.bytes * COMMON;
-        while let Some((bytes, next)) = self.other_labels(&common).into_iter().next()
+        let is_enough = all.samples >= Labels::FEW_SAMPLES;
+        while is_enough
+            && let Some((bytes, next)) = self.other_labels(&common).into_iter().next()
             && bytes > 0.0
             && bytes >= least
         {
@@ -90,8 +93,8 @@ impl ByLabels {
         })
     }
 
-    /// Returns the other labels of the samples that have the labels `common`, with the bytes of these samples, the most
-    /// bytes first.
+    /// Returns each label that is not in `common`, with the bytes of the samples that have it and all labels in `common`.
+    /// The labels are sorted by bytes, descending.
     fn other_labels(&self, common: &[Label]) -> Vec<(f64, &Label)> {
         let mut others: BTreeMap<&Label, f64> = BTreeMap::new();
         for (set, amount) in &self.0 {
@@ -209,6 +212,14 @@ mod tests {
                 (&label("route=/pay"), 30)
             ]
         );
+    }
+
+    #[test]
+    fn few_samples_have_no_common_labels() {
+        let grown = by_labels(&[("tenant=acme", 9)]);
+        let report = grown.report(&grown).unwrap();
+        assert_eq!((report.common, report.samples), (None, 9));
+        assert_eq!(report.shares[0].samples, 9);
     }
 
     #[test]

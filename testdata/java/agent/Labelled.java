@@ -5,6 +5,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 
 /**
  * Keeps objects that threads with different labels allocate. Prints a line "ITEMS number thread labels" for each thread and its
@@ -73,6 +76,26 @@ public class Labelled {
         items(13, "");
     }
 
+    static void wrapped() throws Exception {
+        ExecutorService pool = Executors.newFixedThreadPool(2, task -> new Thread(task, "pool"));
+        Future<?> run;
+        Future<String> call;
+        try (LabelScope scope = LabelScope.open("tenant", "acme")) {
+            run = pool.submit(LabelScope.wrap(() -> items(21, "tenant=acme")));
+            call = pool.submit(LabelScope.wrap(() -> {
+                try (LabelScope inner = LabelScope.open("route", "/pay")) {
+                    items(22, "tenant=acme,route=/pay");
+                }
+                return "done";
+            }));
+        }
+        run.get();
+        call.get();
+        pool.submit(() -> items(23, "")).get();
+        pool.submit(LabelScope.wrap(() -> items(24, ""))).get();
+        pool.shutdown();
+    }
+
     /** Virtual threads change their carrier threads while they have labels. */
     static void virtual() throws Exception {
         Class<?> builder = Class.forName("java.lang.Thread$Builder");
@@ -111,6 +134,7 @@ public class Labelled {
         for (Thread thread : threads) thread.join();
         closedElsewhere();
         closedInWrongOrder();
+        wrapped();
         if (Runtime.version().feature() >= 21) virtual();
         expected.forEach((key, number) -> System.out.println("ITEMS " + number + " " + key));
         System.out.println("READY 1");

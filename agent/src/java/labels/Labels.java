@@ -1,21 +1,21 @@
 package heapdiff;
 
 /**
- * Labels of threads, for the library heapdiff-labels. The agent implements the methods. A set of labels has a number; 0 is
- * the set without labels.
+ * Labels of threads, for the library heapdiff-labels. The agent implements the methods. Each set of labels has an id. The id
+ * of the set without labels is 0.
  */
 public final class Labels {
     private Labels() {
     }
 
-    /** Returns the labels of the current thread. */
+    /** Returns the id of the current thread's set of labels. */
     public static native int get(Thread current);
 
-    /** Sets the labels of the current thread. */
+    /** Sets the labels of the current thread, by the id of the set. */
     public static native void set(Thread current, int labels);
 
     /**
-     * Returns the labels "outer" and "more" together. "more" contains pairs "key=value" between separators (U+001F). Returns
+     * Returns the id of the set that has the labels of the set "outer" and those in "more". "more" contains pairs "key=value" between separators (U+001F). Returns
      * "outer" if the agent has no room for another set of labels.
      */
     public static native int add(int outer, String more);

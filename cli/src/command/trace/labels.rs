@@ -54,7 +54,7 @@ impl LiveLabels {
         within
     }
 
-    /// Returns the labels of the live samples of some sites.
+    /// Returns the report on the labels of the live samples of `sites`, or `None` if none has labels.
     pub(super) fn of_sites(&self, sites: &[i64]) -> Option<Labels> {
         self.within(sites.iter().copied()).report(&self.all)
     }

@@ -47,7 +47,7 @@ final class AgentLabels {
         }
     }
 
-    /** Returns the number of the current thread's labels. */
+    /** Returns the id of the current thread's set of labels, or 0 if it has no labels. */
     int get(Thread current) {
         try {
             return (int) get.invokeExact(current);
@@ -56,6 +56,7 @@ final class AgentLabels {
         }
     }
 
+    /** Sets the labels of the current thread, by the id of the set. */
     void set(Thread current, int labels) {
         try {
             set.invokeExact(current, labels);
@@ -64,7 +65,7 @@ final class AgentLabels {
         }
     }
 
-    /** Returns the number of the labels "outer" and "more" together. */
+    /** Returns the id of the set that has the labels of the set "outer" and the labels in "more". */
     int add(int outer, String more) {
         try {
             return (int) add.invokeExact(outer, more);

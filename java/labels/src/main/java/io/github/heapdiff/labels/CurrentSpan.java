@@ -42,6 +42,6 @@ final class CurrentSpan {
         if (value == null) {
             value = Library.call(ENTRY, Library.call(BAGGAGE_NOW), key);
         }
-        return value == null ? null : value.toString();
+        return value instanceof String ? (String) value : null;
     }
 }

@@ -1,10 +1,11 @@
 package io.github.heapdiff.labels;
 
+import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Labels for the objects that the current thread allocates until the scope is closed. The agent of heapdiff stores the
- * labels with each sample, and reports name the labels of the objects that leak.
+ * labels with each sample, and reports name the labels of the objects that survive.
  *
  * <pre>{@code
  * try (LabelScope scope = LabelScope.open("tenant", tenant, "route", "POST /book")) {
@@ -13,22 +14,26 @@ import java.util.concurrent.ConcurrentHashMap;
  * }</pre>
  *
  * <p>A thread has at most three labels. A scope inside of another scope adds its labels, and replaces labels with the
- * same key. If a thread already has three labels, a label with another key is left out. Labels follow a virtual thread,
- * but not a task that is handed to another thread: open a scope in that thread, too.
+ * same key. If a thread already has three labels, a label with another key is left out. Labels follow a virtual thread
+ * to other carrier threads. Tasks that run on another thread have the labels only if they were wrapped.
  *
  * <p>Use values that repeat, such as tenants and routes, not ids of requests: the agent stores at most 16,384 different
- * sets of labels. Keys are truncated to 64 bytes and values to 128 bytes.
+ * sets of labels. Keys are truncated to 64 bytes and values to 128 bytes. Each heap dump contains the labels.
  *
- * <p>Without the agent, a scope does nothing and costs about as much as reading a clock. No method throws an exception.
+ * <p>Without the agent, a scope does nothing and costs about as much as reading a clock. Errors of the agent, of SLF4J
+ * and of OpenTelemetry do not reach the program; the labels are then missing.
  */
 public final class LabelScope implements AutoCloseable {
     private static final char SEPARATOR = '\u001f';
+    /** Maximum length of a key, and of a value. The agent truncates both further if they take more bytes. */
+    private static final int KEY = 64;
+    private static final int VALUE = 128;
     /** Maximum number of cached sets. */
     private static final int CACHED = 1 << 15;
     private static final LabelScope NONE = new LabelScope(null, null, 0, 0);
 
-    /** The numbers of sets, by the outer set and the text of the inner labels. */
-    private static final ConcurrentHashMap<String, Integer> NUMBERS = new ConcurrentHashMap<>();
+    /** The ids of sets, by the inner labels and the id of the outer set. */
+    private static final ConcurrentHashMap<String, Integer> IDS = new ConcurrentHashMap<>();
 
     private final AgentLabels agent;
     private final Thread thread;
@@ -69,12 +74,13 @@ public final class LabelScope implements AutoCloseable {
     }
 
     /**
-     * Opens a scope with the values that SLF4J's MDC has now for these keys. Keys without a value are left out. Without
-     * SLF4J on the class path, the scope has no labels.
+     * Opens a scope with the values that SLF4J's MDC has now for these keys. Keys without a value are left out. If SLF4J
+     * is not found at the first call, the scope adds no labels. SLF4J is searched in the class loader of this library and
+     * in the context class loader of the thread.
      */
     public static LabelScope openFromMdc(String... keys) {
         AgentLabels agent = AgentLabels.find();
-        if (agent == null) {
+        if (agent == null || keys == null) {
             return NONE;
         }
         StringBuilder labels = new StringBuilder();
@@ -85,17 +91,17 @@ public final class LabelScope implements AutoCloseable {
     }
 
     /**
-     * Opens a scope with OpenTelemetry's current span: the label "span" is its name. Each of "keys" adds a label with the
-     * span's attribute of this name, or, without such an attribute, the entry of the current baggage. Keys without a
-     * value are left out.
+     * Opens a scope with the label "span", the name of OpenTelemetry's current span. For each key, adds the span attribute
+     * of this name. If the span has no such attribute, adds the entry of the current baggage. Keys without a value are
+     * left out. Pass at most two keys, because a thread has at most three labels.
      *
-     * <p>The name and the attributes are those of the SDK's spans. With the Java agent of OpenTelemetry a program cannot
-     * read them; then only entries of the baggage are available. Without OpenTelemetry on the class path, the scope has
-     * no labels.
+     * <p>If the program uses the SDK of OpenTelemetry, the name and the attributes of spans are readable. If it runs with
+     * the Java agent of OpenTelemetry, only baggage is readable. If OpenTelemetry is not found at the first call, the
+     * scope adds no labels.
      */
     public static LabelScope openFromSpan(String... keys) {
         AgentLabels agent = AgentLabels.find();
-        if (agent == null) {
+        if (agent == null || keys == null) {
             return NONE;
         }
         CurrentSpan span = new CurrentSpan();
@@ -106,29 +112,65 @@ public final class LabelScope implements AutoCloseable {
         return open(agent, labels);
     }
 
+    /** Returns a task that runs with the labels that the current thread has now, on the thread that runs the task. */
+    public static Runnable wrap(Runnable task) {
+        LabelScope scope = capture();
+        return scope == NONE ? task : () -> {
+            try (LabelScope labels = scope.reopen()) {
+                task.run();
+            }
+        };
+    }
+
+    /** Returns a task that runs with the labels that the current thread has now, on the thread that runs the task. */
+    public static <T> Callable<T> wrap(Callable<T> task) {
+        LabelScope scope = capture();
+        return scope == NONE ? task : () -> {
+            try (LabelScope labels = scope.reopen()) {
+                return task.call();
+            }
+        };
+    }
+
+    private static LabelScope capture() {
+        AgentLabels agent = AgentLabels.find();
+        int labels = agent == null ? 0 : agent.get(Thread.currentThread());
+        return labels == 0 ? NONE : new LabelScope(agent, null, 0, labels);
+    }
+
+    /** Opens a scope with the same labels on the current thread. */
+    private LabelScope reopen() {
+        Thread current = Thread.currentThread();
+        return open(agent, current, agent.get(current), labels);
+    }
+
     private static LabelScope open(AgentLabels agent, StringBuilder more) {
         if (more.length() == 0) {
             return NONE;
         }
-        Thread thread = Thread.currentThread();
-        int outer = agent.get(thread);
+        Thread current = Thread.currentThread();
+        int outer = agent.get(current);
         String key = more.append(SEPARATOR).append(outer).toString();
-        Integer known = NUMBERS.get(key);
+        Integer known = IDS.get(key);
         int labels;
         if (known != null) {
             labels = known;
         } else {
             labels = agent.add(outer, key.substring(0, key.lastIndexOf(SEPARATOR)));
-            if (NUMBERS.size() >= CACHED) {
-                NUMBERS.clear();
+            if (IDS.size() >= CACHED) {
+                IDS.clear();
             }
-            NUMBERS.put(key, labels);
+            IDS.put(key, labels);
         }
+        return open(agent, current, outer, labels);
+    }
+
+    private static LabelScope open(AgentLabels agent, Thread current, int outer, int labels) {
         if (labels == outer) {
             return NONE;
         }
-        agent.set(thread, labels);
-        return new LabelScope(agent, thread, outer, labels);
+        agent.set(current, labels);
+        return new LabelScope(agent, current, outer, labels);
     }
 
     private static StringBuilder append(StringBuilder labels, String key, String value) {
@@ -138,16 +180,18 @@ public final class LabelScope implements AutoCloseable {
         if (labels.length() > 0) {
             labels.append(SEPARATOR);
         }
-        return labels.append(clean(key).replace('=', ' ')).append('=').append(clean(value));
+        return labels.append(clean(key, KEY).replace('=', ' ')).append('=').append(clean(value, VALUE));
     }
 
-    private static String clean(String text) {
-        return text.indexOf(SEPARATOR) < 0 ? text : text.replace(SEPARATOR, ' ');
+    /** Truncates a string, because it becomes a part of a cached key. */
+    private static String clean(String text, int most) {
+        String cut = text.length() > most ? text.substring(0, most) : text;
+        return cut.indexOf(SEPARATOR) < 0 ? cut : cut.replace(SEPARATOR, ' ');
     }
 
     /**
-     * Restores the labels that the thread had when the scope was opened. Does nothing on another thread, and if a scope
-     * that was opened later is still open.
+     * Restores the labels that the thread had before this scope. Close scopes on the thread that opened them, in reverse
+     * order of opening. Otherwise the call does nothing, and the thread may keep the labels.
      */
     @Override
     public void close() {

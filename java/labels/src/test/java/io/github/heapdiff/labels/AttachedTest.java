@@ -75,7 +75,7 @@ class AttachedTest {
         keep(() -> early, Early::new);
         keep(() -> {
             MDC.put("tenant", "acme");
-            MDC.put("user", "7");
+            MDC.put("user", "7".repeat(1 << 20));
             return LabelScope.openFromMdc("tenant", "user", "missing");
         }, Mapped::new);
         keep(AttachedTest::span, Traced::new);
@@ -95,7 +95,7 @@ class AttachedTest {
                 "class,labels",
                 "Early,",
                 "Inner,\"tenant=acme, a=1, b=2\"",
-                "Mapped,\"tenant=acme, user=7\"",
+                "Mapped,\"tenant=acme, user=" + "7".repeat(128) + "\"",
                 "Traced,\"span=POST /book, http.route=/book, tenant=acme\"",
                 "");
         assertEquals(expected, rows);

@@ -19,8 +19,12 @@ class LibraryTest {
         assertSame(none, LabelScope.open("a", "b", "c", "d", "e", "f"));
         assertSame(none, LabelScope.openFromMdc("a", null));
         assertSame(none, LabelScope.openFromSpan("a", null));
+        assertSame(none, LabelScope.openFromMdc((String[]) null));
+        assertSame(none, LabelScope.openFromSpan((String[]) null));
         none.close();
         none.close();
+        Runnable task = () -> {};
+        assertSame(task, LabelScope.wrap(task));
     }
 
     @Test
