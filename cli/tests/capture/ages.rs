@@ -24,7 +24,7 @@ fn logged(jdk: &Jdk, folder: &Path, collector: &str) -> (u64, BTreeMap<String, [
     let done = Command::new(jdk.java())
         .args(["-Xmx128m", "-Xmn32m", collector])
         .arg(format!(
-            "-agentpath:{}=interval=0,tick=200ms,garbage=16384,trace=t.db",
+            "-agentpath:{}=interval=0,tick=200ms,garbage=65536,trace=t.db",
             agent.display()
         ))
         .arg("-cp")

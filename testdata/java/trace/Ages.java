@@ -18,6 +18,9 @@ import javax.management.openmbean.CompositeData;
  */
 public class Ages {
     private static final int NUMBER = 20;
+    /** An array, because loops over it allocate nothing: the trace stores a limited number of freed objects. */
+    private static final GarbageCollectorMXBean[] BEANS =
+            ManagementFactory.getGarbageCollectorMXBeans().toArray(new GarbageCollectorMXBean[0]);
     private static final BlockingQueue<String> gcs = new LinkedBlockingQueue<>();
     private static final List<Batch> batches = new ArrayList<>();
     private static volatile Object sink;
@@ -62,6 +65,15 @@ public class Ages {
         batches.addAll(List.of(temporary, brief, longer, leaked));
     }
 
+    /** Returns the number of GCs since the start of the JVM. */
+    private static long collections() {
+        long all = 0;
+        for (GarbageCollectorMXBean bean : BEANS) {
+            all += bean.getCollectionCount();
+        }
+        return all;
+    }
+
     /** Returns the next GC: Y or F. */
     private static char next(long milliseconds) throws InterruptedException {
         String gc = gcs.poll(milliseconds, TimeUnit.MILLISECONDS);
@@ -69,17 +81,16 @@ public class Ages {
     }
 
     private static void collect(char kind) throws InterruptedException {
-        char seen = ' ';
         if (kind == 'F') {
             System.gc();
-            seen = next(10_000);
-        }
-        while (seen == ' ') {
-            for (int i = 0; i < 16 && gcs.isEmpty(); i++) {
+        } else {
+            // The notification may be late, so the count of the beans decides when to stop.
+            long before = collections();
+            while (collections() == before) {
                 sink = new byte[64 << 10];
             }
-            seen = next(1);
         }
+        char seen = next(10_000);
         // Give the agent time to find the dead samples.
         Thread.sleep(500);
         if (seen != kind || !gcs.isEmpty()) {
@@ -97,7 +108,7 @@ public class Ages {
 
     public static void main(String[] args) throws Exception {
         String rounds = args[0];
-        for (GarbageCollectorMXBean bean : ManagementFactory.getGarbageCollectorMXBeans()) {
+        for (GarbageCollectorMXBean bean : BEANS) {
             ((NotificationEmitter) bean).addNotificationListener((notification, handback) -> {
                 CompositeData data = (CompositeData) notification.getUserData();
                 gcs.add(GarbageCollectionNotificationInfo.from(data).getGcAction());
@@ -113,11 +124,7 @@ public class Ages {
             }
             collect(rounds.charAt(round));
         }
-        long all = 0;
-        for (GarbageCollectorMXBean bean : ManagementFactory.getGarbageCollectorMXBeans()) {
-            all += bean.getCollectionCount();
-        }
-        System.out.println("GCs " + all);
+        System.out.println("GCs " + collections());
         for (Batch batch : batches) {
             // A full GC moves objects to the old generation, and only another full GC frees them there.
             int freed = batch.dropped;
