@@ -243,6 +243,8 @@ fn more_stacks(more: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use heapdiff_model::labels::{Label, LabelShare, Labels};
+
     use super::*;
     use crate::style::Style;
     use crate::text::tests::printed;
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_leak_is_stated_in_each_format() {
+    fn a_known_leak_and_labels_are_stated_in_each_format() {
         use crate::Format;
         use crate::synthetic::{report, suspect};
 
@@ -307,10 +309,28 @@ mod tests {
             fixed_in: Some("1.3, 2.1".to_owned()),
             link: "https://example.com/17".to_owned(),
         });
+        let label = Label {
+            key: "tenant".to_owned(),
+            value: "acme".to_owned(),
+        };
+        one.labels = Some(Labels {
+            common: Some(LabelShare {
+                labels: vec![label],
+                permille: 930,
+                samples: 28,
+                live_permille: 410,
+            }),
+            samples: 30,
+            ..Labels::default()
+        });
+        let labels = "93.0% of the surviving bytes came from tenant acme (28 of 30 samples; ";
         let sentence = "pool-17 (pool, 1.2): it never shrinks; fixed in 1.3, 2.1";
         let text = rendered(&one, false);
         let expected = format!("known {sentence} https://example.com/17");
-        assert!(text.contains(&expected), "{text}");
+        assert!(
+            text.contains(&expected) && text.contains(&format!("labels {labels}")),
+            "{text}"
+        );
         let report = report(vec![one.clone()], 1);
         for (format, expected) in [
             (
@@ -324,6 +344,7 @@ mod tests {
             crate::render(format, &report, Style::plain(), &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
             assert!(text.contains(&expected), "{format:?}: {text}");
+            assert!(text.contains(labels), "{format:?}: {text}");
         }
         let known = KnownLeak {
             version: None,
