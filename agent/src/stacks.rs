@@ -423,7 +423,11 @@ impl Stacks {
             (true, false) => return 0,
         };
         let name = name.replace(SEPARATOR, " ");
-        self.name(env, &name, (&self.threads, 1, MOST_THREADS), counters)
+        let id = self.name(env, &name, (&self.threads, 1, MOST_THREADS), counters);
+        id.unwrap_or_else(|| {
+            counters.count(Counter::NamesFull);
+            0
+        })
     }
 
     /// Returns the id of a thread's name with labels. `name` is the id of the name alone; it is returned if there is no
@@ -442,23 +446,24 @@ impl Stacks {
         let text = labels::join(&text, &labels);
         let size = text.len() as u64;
         match self.name(env, &text, (&self.labelled, size, MOST_LABELLED), counters) {
-            0 => {
+            Some(0) => name,
+            Some(id) => id,
+            None => {
                 LABELS.warn(Missing::Names);
                 name
             }
-            id => id,
         }
     }
 
-    /// Returns the id of a name, or 0 if there is no room. The name is in the heap when this returns. A new name adds
-    /// `size` to `sum`, which is at most `most`.
+    /// Returns the id of a name, which is in the heap when this returns. Returns 0 if the heap is full, and `None` if
+    /// there are too many names. A new name adds `size` to `sum`, which is at most `most`.
     fn name(
         &self,
         env: &Env<'_>,
         name: &str,
         (sum, size, most): (&Mutex<u64>, u64, u64),
         counters: &Counters,
-    ) -> u32 {
+    ) -> Option<u32> {
         let mut pending = Pending::default();
         let id = {
             let mut interner = lock(&self.interner);
@@ -476,13 +481,13 @@ impl Stacks {
             id
         };
         if id == 0 {
-            counters.count(Counter::NamesFull);
+            return None;
         }
-        if self.publish(env, pending, counters) {
+        Some(if self.publish(env, pending, counters) {
             id
         } else {
             0
-        }
+        })
     }
 }
 

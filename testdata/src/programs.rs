@@ -75,35 +75,29 @@ pub fn agent(name: &str) -> PathBuf {
 
 /// The library heapdiff-labels, and the program `Labelled`, whose threads allocate objects with labels.
 pub fn labelled() -> Vec<PathBuf> {
-    let mut sources = vec![agent("Labelled.java")];
-    sources.extend(label_library());
-    sources
+    with_label_library(agent("Labelled.java"))
 }
 
 /// The library heapdiff-labels, and the program `Booking`, a service that forgets bookings of one tenant. The program
 /// handles 1,000 requests for each line of its input.
 pub fn booking() -> Vec<PathBuf> {
-    let mut sources = vec![java("labels").join("Booking.java")];
-    sources.extend(label_library());
-    sources
+    with_label_library(java("labels").join("Booking.java"))
 }
 
 /// The library heapdiff-labels, and the program `ScopeCost`, which measures the CPU time of its scopes.
 pub fn scope_cost() -> Vec<PathBuf> {
-    let mut sources = vec![java("labels").join("ScopeCost.java")];
-    sources.extend(label_library());
-    sources
+    with_label_library(java("labels").join("ScopeCost.java"))
 }
 
-/// The sources of the Java library heapdiff-labels.
-pub fn label_library() -> impl Iterator<Item = PathBuf> {
+/// Returns the sources of a program and of the Java library heapdiff-labels.
+fn with_label_library(program: PathBuf) -> Vec<PathBuf> {
     let library = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../java/labels/src/main/java/io/github/heapdiff/labels"
     );
-    ["LabelScope", "AgentLabels", "Mdc", "CurrentSpan", "Library"]
-        .into_iter()
-        .map(move |name| Path::new(library).join(name).with_extension("java"))
+    let classes = ["LabelScope", "AgentLabels", "Mdc", "CurrentSpan", "Library"];
+    let library = classes.map(|name| Path::new(library).join(name).with_extension("java"));
+    std::iter::once(program).chain(library).collect()
 }
 
 /// Returns the path of a program in `java/bytecode`, for tests that rewrite bytecode.

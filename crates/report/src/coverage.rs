@@ -41,7 +41,8 @@ pub(crate) fn evidence(suspect: &Suspect) -> Vec<(&'static str, String)> {
     labels.into_iter().chain(code).chain(samples).collect()
 }
 
-/// Returns the labels that most of the surviving bytes have in common, or else the most frequent labels.
+/// Returns a sentence about the labels of the surviving bytes: those that most bytes have in common, or else the labels
+/// with the most bytes.
 pub(crate) fn labels(labels: &Labels) -> String {
     let percent = |permille| percent(permille, 1000);
     let text = |share: &LabelShare| {
@@ -152,7 +153,7 @@ mod tests {
     use crate::synthetic;
 
     #[test]
-    fn labels_are_those_of_most_bytes_or_the_most_frequent_ones() {
+    fn a_sentence_names_common_labels_or_those_with_the_most_bytes() {
         let share = |labels: &[(&str, &str)], permille, samples| LabelShare {
             labels: labels
                 .iter()

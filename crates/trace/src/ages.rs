@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use heapdiff_sites::{Sampling, Strategy};
-
 use crate::read::{Collection, Run};
-use crate::read_samples::{SampleRow, Which};
+use crate::read_samples::Which;
 use crate::{Trace, TraceError};
 
 /// A number of GCs that an object survived.
@@ -211,7 +209,7 @@ impl Ages {
                 list.push(ObjectAge {
                     gcs,
                     ms: end_ms.saturating_sub(sample.allocated_ms),
-                    weight: sample_weight(run, &sample),
+                    weight: sample.represented_bytes(run),
                 });
             })?;
         }
@@ -229,22 +227,6 @@ impl Ages {
         }
         all
     }
-}
-
-/// Returns the bytes that a sample represents.
-#[must_use]
-#[allow(clippy::cast_precision_loss, reason = "an estimate")]
-pub fn sample_weight(run: &Run, sample: &SampleRow) -> f64 {
-    let sampling = Sampling {
-        strategy: Strategy::Bytes,
-        interval: run.interval_bytes,
-        rate: 0,
-    };
-    // With the other strategies, all samples of a class have the same probability.
-    let weight = (run.strategy == "bytes").then(|| sampling.weight(sample.bytes));
-    weight
-        .flatten()
-        .map_or(sample.bytes as f64, |weight| weight.bytes)
 }
 
 #[cfg(test)]

@@ -54,9 +54,7 @@ pub const RECORDING: &str = "recording";
 /// The prefix of the agent's notes about a full sample table. After such a note, samples are taken more rarely.
 pub const THINNED: &str = "max_samples reached";
 
-pub use ages::{
-    AGE_GROUPS, AgeSummary, Ages, ObjectAge, SiteAges, SurvivedGcs, sample_weight, survived_shares,
-};
+pub use ages::{AGE_GROUPS, AgeSummary, Ages, ObjectAge, SiteAges, SurvivedGcs, survived_shares};
 pub use amount::Live;
 pub use class_totals::{CountedClass, UNKNOWN_CLASS};
 pub use compared::SampledLine;

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::read::text;
+use heapdiff_sites::{Sampling, Strategy};
+
+use crate::read::{Run, text};
 use crate::{Trace, TraceError};
 
 /// A selection of a run's samples.
@@ -33,6 +35,24 @@ pub struct SampleRow {
     pub allocated_ms: u64,
     /// When the object was found dead, in milliseconds since the run began. `None` while it is alive.
     pub collected_ms: Option<u64>,
+}
+
+impl SampleRow {
+    /// Returns the bytes that the sample represents. With a strategy other than `bytes`, these are the bytes of the
+    /// object, because all samples of a class then have the same probability.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn represented_bytes(&self, run: &Run) -> f64 {
+        let sampling = Sampling {
+            strategy: Strategy::Bytes,
+            interval: run.interval_bytes,
+            rate: 0,
+        };
+        let weight = (run.strategy == "bytes").then(|| sampling.weight(self.bytes));
+        weight
+            .flatten()
+            .map_or(self.bytes as f64, |weight| weight.bytes)
+    }
 }
 
 impl Trace {

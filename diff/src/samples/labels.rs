@@ -14,6 +14,15 @@ const COMMON: f64 = 0.5;
 /// Minimum share for each further common label, of the bytes that have all earlier ones.
 const FURTHER: f64 = 0.9;
 
+/// Returns the labels in the stored name of a thread.
+pub fn labels_of_thread(name: &str) -> impl Iterator<Item = Label> {
+    let (_, labels) = labels::split(name);
+    labels::pairs(labels).map(|(key, value)| Label {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    })
+}
+
 /// The bytes and the number of samples of one set of labels.
 #[derive(Clone, Copy, Debug, Default)]
 struct Amount {
@@ -29,12 +38,8 @@ impl ByLabels {
     /// Adds `samples` samples, which represent `bytes` bytes. `thread` is the stored name of the thread, with its labels
     /// ([`labels`]).
     pub fn add(&mut self, thread: &str, bytes: f64, samples: u64) {
-        let (_, of) = labels::split(thread);
-        let set = labels::pairs(of).map(|(key, value)| Label {
-            key: key.to_owned(),
-            value: value.to_owned(),
-        });
-        let amount = self.0.entry(set.collect()).or_default();
+        let set = labels_of_thread(thread).collect();
+        let amount = self.0.entry(set).or_default();
         amount.bytes += bytes.max(0.0);
         amount.samples += samples;
     }
@@ -163,11 +168,7 @@ mod tests {
     use super::*;
 
     fn label(text: &str) -> Label {
-        let (key, value) = text.split_once('=').unwrap();
-        Label {
-            key: key.to_owned(),
-            value: value.to_owned(),
-        }
+        labels_of_thread(&labels::join("", text)).next().unwrap()
     }
 
     fn by_labels(samples: &[(&str, u64)]) -> ByLabels {

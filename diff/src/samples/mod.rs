@@ -29,7 +29,7 @@ use crate::sentence::{self, Loss};
 pub use crate::agent_objects::{AgentObjects, is_agent_class};
 pub use allocations::{Allocations, FORGOTTEN, NotCounted, StackAllocations};
 pub use at_sites::AtSites;
-pub use labels::ByLabels;
+pub use labels::{ByLabels, labels_of_thread};
 pub use lines::Disagreement;
 pub use originals::OriginalNames;
 pub use sites::{SiteId, Sites};

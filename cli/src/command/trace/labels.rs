@@ -1,22 +1,22 @@
 //! The labels of a trace's live samples, by allocation site.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use heapdiff_diff::samples::ByLabels;
 use heapdiff_model::labels::Labels;
 use heapdiff_sites::labels;
 use heapdiff_trace::read::Run;
-use heapdiff_trace::{Trace, TraceError, Which, sample_weight};
+use heapdiff_trace::{Trace, TraceError, Which};
 
-/// The samples of one thread: the bytes that they represent, and their number.
-type OfThread = (f64, u64);
+/// The bytes that samples represent, and the number of samples.
+type Represented = (f64, u64);
 
 /// The live samples of a run.
 pub(super) struct LiveLabels {
     names: HashMap<i64, Arc<str>>,
-    /// The samples of each site, by thread.
-    sites: HashMap<i64, HashMap<i64, OfThread>>,
+    /// The samples of each site, by thread. The maps are sorted, so that sums of bytes do not depend on a random order.
+    sites: BTreeMap<i64, BTreeMap<i64, Represented>>,
     all: ByLabels,
 }
 
@@ -27,11 +27,11 @@ impl LiveLabels {
         if !names.values().any(|name| name.contains(labels::SEPARATOR)) {
             return Ok(None);
         }
-        let mut sites: HashMap<i64, HashMap<i64, OfThread>> = HashMap::new();
+        let mut sites: BTreeMap<i64, BTreeMap<i64, Represented>> = BTreeMap::new();
         trace.each_sample(run.id, Which::Live, |sample| {
             let site = sites.entry(sample.site).or_default();
             let (bytes, samples) = site.entry(sample.thread.unwrap_or(0)).or_default();
-            *bytes += sample_weight(run, &sample);
+            *bytes += sample.represented_bytes(run);
             *samples += 1;
         })?;
         let mut labels = Self {

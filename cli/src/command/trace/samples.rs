@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use heapdiff_diff::pattern;
-use heapdiff_model::labels::Label;
+use heapdiff_diff::samples::labels_of_thread;
 use heapdiff_model::trace::{SampleReportRow, SampleTotals, TraceSamplesReport};
 use heapdiff_report::{Report, View, Viewed};
 use heapdiff_sites::labels;
@@ -123,7 +123,9 @@ impl Task for Samples {
                 name.is_some_and(|name| re.is_match(labels::split(name).0))
             });
             let has_label = self.label.as_ref().is_none_or(|re| {
-                let mut labels = name_of(&sample).into_iter().flat_map(|n| labels_of(n));
+                let mut labels = name_of(&sample)
+                    .into_iter()
+                    .flat_map(|name| labels_of_thread(name));
                 labels.any(|label| re.is_match(&format!("{}={}", label.key, label.value)))
             });
             if !of_site || !of_thread || !has_label {
@@ -146,7 +148,7 @@ impl Task for Samples {
                 class: site.map_or_else(|| "(unknown class)".to_owned(), |s| s.class.clone()),
                 bytes: s.bytes,
                 thread: name_of(s).map(|name| labels::split(name).0.to_owned()),
-                labels: name_of(s).map_or_else(Vec::new, |name| labels_of(name).collect()),
+                labels: name_of(s).map_or_else(Vec::new, |name| labels_of_thread(name).collect()),
                 allocated_ms: at(s.allocated_ms),
                 allocated_uptime_ms: s.allocated_ms,
                 collected_ms: s.collected_ms.map(at),
@@ -203,14 +205,6 @@ impl Task for Samples {
             more: (),
         })])
     }
-}
-
-/// Returns the labels in the stored name of a thread.
-fn labels_of(name: &str) -> impl Iterator<Item = Label> {
-    labels::pairs(labels::split(name).1).map(|(key, value)| Label {
-        key: key.to_owned(),
-        value: value.to_owned(),
-    })
 }
 
 impl Samples {

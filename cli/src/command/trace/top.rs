@@ -157,9 +157,10 @@ impl Top {
         let counts_more = is_part && counted.is_some();
         let counted = counted.filter(|_| !is_part);
         // The labels are those of objects that are alive at the end of the run.
-        let labels = match part.is_partial_run() {
-            true => None,
-            false => LiveLabels::read(trace, &run).map_err(failed)?,
+        let labels = if part.is_partial_run() {
+            None
+        } else {
+            LiveLabels::read(trace, &run).map_err(failed)?
         };
         let shown = Shown {
             trace,

@@ -5,11 +5,11 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.concurrent.TimeUnit;
 
-/** The methods of the agent's class heapdiff.Labels. The agent defines this class in the boot class loader when it starts. */
+/** Methods of the class heapdiff.Labels, which the agent defines in the boot class loader when it starts. */
 final class AgentLabels {
     private static final long INTERVAL = TimeUnit.SECONDS.toNanos(1);
 
-    private static volatile AgentLabels found = load();
+    private static volatile AgentLabels loaded = load();
     /** The earliest time at which the class is looked up again. */
     private static volatile long next = System.nanoTime() + INTERVAL;
 
@@ -26,7 +26,7 @@ final class AgentLabels {
 
     /** Returns the methods, or null if this JVM has no agent. Looks for the agent at most once a second. */
     static AgentLabels find() {
-        AgentLabels labels = found;
+        AgentLabels labels = loaded;
         if (labels != null) {
             return labels;
         }
@@ -35,8 +35,8 @@ final class AgentLabels {
             return null;
         }
         next = now + INTERVAL;
-        found = load();
-        return found;
+        loaded = load();
+        return loaded;
     }
 
     private static AgentLabels load() {
