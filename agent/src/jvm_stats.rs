@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use heapdiff_trace::NewCollection;
 
-use crate::jvmti::calls::{Any, Env, Global, Local, Ref, Result, Text, Texts, Value};
+use crate::gc_match::{Clock, LastGc};
+use crate::jvmti::calls::{Any, Class, Env, Global, Local, Ref, Result, Text, Texts, Value};
 use crate::jvmti::perf::{Counter, Perf};
 use crate::pauses::{Causes, Pause, Pauses};
 
@@ -21,14 +22,6 @@ const ROOM: u64 = 2 << 20;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
 /// Time to wait for a bean that reports the GC to which a pause belongs. After that, no bean is expected to report it.
 const UNCLAIMED: Duration = Duration::from_millis(500);
-/// Maximum difference between the times of a GC, as its bean reports them, and the times of the pause that belongs to
-/// the GC. This limit applies if the offset between the clocks of the GC and the agent is exact. The times differ
-/// because a bean reports whole milliseconds.
-const NEAR: Duration = Duration::from_millis(5);
-/// Like [`NEAR`], but for an offset between the clocks that is only an estimate. The estimate ignores the delay from
-/// the end of a GC until the agent sees it.
-const FAR: Duration = Duration::from_millis(400);
-
 /// The JVM's statistics at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
@@ -56,50 +49,6 @@ struct Beans {
     clock: Clock,
     /// Total time of the pauses since the last cycle, in milliseconds.
     paused: u64,
-}
-
-/// Converts times of the GC's clock to the agent's clock. The GC's clock starts during the JVM's initialization.
-///
-/// At first the offset is an estimate: the smallest delay seen so far between the end of a GC and its observation
-/// counts as zero. Once a pause has been matched with a GC, the offset is exact.
-#[derive(Clone, Copy, Debug, Default)]
-struct Clock {
-    /// The time on the agent's clock when the GC's clock was 0.
-    zero: Option<Instant>,
-    /// True if the offset is exact, because a pause was matched with its GC.
-    exact: bool,
-}
-
-impl Clock {
-    /// Records that a GC was seen at the time `now`. `end_ms` is the end of this GC on the GC's clock.
-    fn record_gc_end(&mut self, end_ms: u64, now: Instant) {
-        let Some(zero) = now.checked_sub(Duration::from_millis(end_ms)) else {
-            return;
-        };
-        if !self.exact && self.zero.is_none_or(|before| zero < before) {
-            self.zero = Some(zero);
-        }
-    }
-
-    fn at(&self, ms: u64, now: Instant) -> Instant {
-        let at = self
-            .zero
-            .and_then(|zero| zero.checked_add(Duration::from_millis(ms)));
-        at.unwrap_or(now).min(now)
-    }
-
-    /// Returns the maximum difference between the time that a bean reports for a GC and the time of its recorded pause.
-    fn max_time_difference(&self) -> Duration {
-        if self.exact { NEAR } else { FAR }
-    }
-
-    /// Sets the exact offset of the GC's clock. `pause` belongs to a GC that ended at `end_ms` on this clock.
-    fn set_offset(&mut self, end_ms: u64, pause: &Pause) {
-        if let Some(zero) = pause.end.checked_sub(Duration::from_millis(end_ms)) {
-            self.zero = Some(zero);
-            self.exact = true;
-        }
-    }
 }
 
 struct PerfCounters {
@@ -314,22 +263,20 @@ impl JvmStats {
                 let Some((missed, gc)) = beans.take_last_gc(env, at)? else {
                     continue;
                 };
+                // The GC may have ended after the last pauses were taken.
+                let (new, dropped) = pauses.take();
+                self.pauses.extend(new);
+                self.unseen += dropped;
                 let cycle = beans.collectors[at].name.ends_with("Cycles");
-                let claimed = take_pauses_of(
-                    &mut self.pauses,
-                    &gc,
-                    cycle,
-                    beans.clock.max_time_difference(),
-                );
-                let mut end = gc.end;
-                if let ([pause], false) = (&claimed[..], cycle) {
-                    beans.clock.set_offset(gc.end_ms, pause);
-                    end = pause.end;
-                }
+                let claimed = beans.clock.take_pauses(&gc, cycle, &mut self.pauses);
+                let end = match &claimed[..] {
+                    [pause] if !cycle => pause.end,
+                    _ => gc.end,
+                };
                 let pause_us = match (claimed.is_empty(), cycle) {
-                    (false, _) => claimed.iter().map(micros).sum(),
+                    (false, _) => claimed.iter().map(|p| micros(p.length())).sum(),
                     (true, true) => std::mem::take(&mut beans.paused) * 1000,
-                    (true, false) => micros_between(gc.start, gc.end),
+                    (true, false) => micros(gc.end.saturating_duration_since(gc.start)),
                 };
                 let cause = match claimed.first() {
                     Some(pause) => pause.cause(),
@@ -350,7 +297,7 @@ impl JvmStats {
                         clock(end),
                         name,
                         pause.map_or_else(|| cause.clone(), |p| p.cause()),
-                        pause.as_ref().map_or(0, micros),
+                        pause.map_or(0, |p| micros(p.length())),
                         (gc.before, gc.before),
                     )
                 });
@@ -402,7 +349,7 @@ impl JvmStats {
                 clock(pause.end),
                 name,
                 pause.cause(),
-                micros(&pause),
+                micros(pause.length()),
                 (before, after),
             ));
         }
@@ -446,53 +393,8 @@ fn is_major(collector: &str) -> bool {
     !(minor.contains(&collector) || collector.contains("Young") || collector.contains("Minor"))
 }
 
-fn micros(pause: &Pause) -> u64 {
-    micros_between(pause.start, pause.end)
-}
-
-fn micros_between(start: Instant, end: Instant) -> u64 {
-    let micros = end.saturating_duration_since(start).as_micros();
-    u64::try_from(micros).unwrap_or(u64::MAX)
-}
-
-/// Removes and returns the pauses that belong to a GC. If the GC is the cycle of a concurrent collector (`cycle`),
-/// these are all pauses during the cycle. Otherwise it is the one pause with about the same length as the GC.
-fn take_pauses_of(
-    pauses: &mut Vec<Pause>,
-    gc: &LastGc,
-    cycle: bool,
-    slack: Duration,
-) -> Vec<Pause> {
-    let near = |p: &Pause| p.end + slack >= gc.start && p.start <= gc.end + slack;
-    if cycle {
-        let (claimed, left) = pauses.drain(..).partition(near);
-        *pauses = left;
-        return claimed;
-    }
-    let lasted = gc.end.saturating_duration_since(gc.start);
-    let differs = |p: &Pause| p.end.saturating_duration_since(p.start).abs_diff(lasted);
-    let far = |p: &Pause| {
-        let late = p.end.saturating_duration_since(gc.end);
-        late.max(gc.end.saturating_duration_since(p.end))
-    };
-    let best = pauses
-        .iter()
-        .enumerate()
-        .filter(|(_, p)| near(p) && differs(p) <= NEAR + lasted / 4)
-        .min_by_key(|(_, p)| far(p) + differs(p));
-    match best.map(|(at, _)| at) {
-        Some(at) => vec![pauses.remove(at)],
-        None => Vec::new(),
-    }
-}
-
-struct LastGc {
-    start: Instant,
-    end: Instant,
-    /// End on the GC's clock, in milliseconds.
-    end_ms: u64,
-    before: u64,
-    after: u64,
+fn micros(time: Duration) -> u64 {
+    time.as_micros().try_into().unwrap_or(u64::MAX)
 }
 
 /// Calls `item` for the items of a list, in order, but for at most [`MOST_BEANS`] items.
@@ -552,9 +454,22 @@ impl Beans {
             classes: classes.new_global_ref(env)?,
             collectors,
             heap_pools,
-            clock: Clock::default(),
+            clock: Self::clock(env, factory.get())?,
             paused: 0,
         })
+    }
+
+    /// Returns the GC's clock, from the JVM's uptime.
+    fn clock(env: &Env<'_>, factory: Ref<'_, Class>) -> Result<Clock> {
+        let named = (
+            c"getRuntimeMXBean",
+            c"()Ljava/lang/management/RuntimeMXBean;",
+        );
+        let bean = env.call_static_non_null::<Any>(factory, named, &[])?;
+        // The first call may take long, because it loads classes.
+        env.ask_long(bean.get(), c"getUptime")?;
+        let uptime = unsigned(env.ask_long(bean.get(), c"getUptime")?);
+        Ok(Clock::new(uptime, Instant::now()))
     }
 
     fn lacks_concurrent(&self) -> bool {
@@ -598,7 +513,7 @@ impl Beans {
                 let unknown = LastGc {
                     start: now,
                     end: now,
-                    end_ms: 0,
+                    end_ms: None,
                     before: 0,
                     after: 0,
                 };
@@ -611,7 +526,7 @@ impl Beans {
         let last = LastGc {
             start: self.clock.at(start_ms, now),
             end: self.clock.at(end_ms, now),
-            end_ms,
+            end_ms: Some(end_ms),
             before: self.sum(env, info.get(), c"getMemoryUsageBeforeGc")?,
             after: self.sum(env, info.get(), c"getMemoryUsageAfterGc")?,
         };

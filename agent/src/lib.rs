@@ -22,7 +22,7 @@
 //! | `reaper`, `wakeup` | the agent's thread: finds collected samples, downsamples, copies counters to the heap |
 //! | `unproven`, `pace` | limits for tracked samples under generational ZGC |
 //! | `ledger`, `tracer`, `tries` | accounts of sites, the thread that writes them to a trace, and its retries |
-//! | `jvm_stats`, `pauses` | the JVM's statistics: heap, metaspace, GCs |
+//! | `jvm_stats`, `pauses`, `gc_match` | the JVM's statistics: heap, metaspace, GCs |
 //! | `counting`, `usage` | exact counts of allocations, and of uses of JDK collections |
 //! | `snapshot` | dumps written by a forked child |
 //! | `own_file` | the agent's library file, so that later commands find the agent in a JVM with musl |
@@ -81,6 +81,7 @@ mod counting;
 mod debugger;
 #[allow(unsafe_code)]
 mod entry;
+mod gc_match;
 mod giving_up;
 mod ground;
 mod guard;

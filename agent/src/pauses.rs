@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::jvmti::perf::{Counter, Perf, TEXT};
 
@@ -20,6 +20,16 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
+    #[cfg(test)]
+    pub(crate) fn new(start: Instant, end: Instant) -> Self {
+        let cause = [0; TEXT];
+        Self { start, end, cause }
+    }
+
+    pub(crate) fn length(&self) -> Duration {
+        self.end.saturating_duration_since(self.start)
+    }
+
     /// Returns the cause in the JVM's words; empty if the JVM has no counters.
     pub(crate) fn cause(&self) -> String {
         text(&self.cause)
