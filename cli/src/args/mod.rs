@@ -104,7 +104,7 @@ pub(crate) struct ReportArgs {
     /// Format of the report [default: text, or from the extension of -o]
     #[arg(long, value_parser = formats(text_and_json), value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Maximum rows of each list [default: one screen in text; all classes in JSON and HTML]
+    /// Maximum rows of each list [default: one screen in text, more in JSON and HTML]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// When to use colors

@@ -50,8 +50,8 @@ pub(crate) struct Owners {
     /// package]
     #[arg(long, value_enum, conflicts_with = "field")]
     by: Option<By>,
-    /// Number of parts of package names, such as 3 for com.acme.shop [default: as many as give at
-    /// most 40 owners]
+    /// Number of parts of package names, such as 3 for com.acme.shop [default: the longest names that
+    /// give at most 40 owners]
     #[arg(long, value_name = "N", conflicts_with = "field")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     parts: Option<u32>,

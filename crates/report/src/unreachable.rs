@@ -26,9 +26,12 @@ pub(crate) fn sentence(summary: &UnreachableSummary, dump: &str) -> String {
         }
         None => return "no object is unreachable".to_owned(),
     };
+    let share = match summary.percent {
+        0 => "less than 1 %".to_owned(),
+        percent => format!("{percent} %"),
+    };
     format!(
-        "{} % of {dump} is unreachable, {} in {}: {}; {held}",
-        summary.percent,
+        "{share} of {dump} is unreachable, {} in {}: {}; {held}",
         Size(summary.bytes),
         counted(summary.objects, "object"),
         classes.join(", "),

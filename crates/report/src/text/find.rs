@@ -26,18 +26,18 @@ pub(crate) fn build(report: &FindReport, doc: &mut Document) {
     }
     let size = Size(report.shallow_bytes);
     doc.line(match report.objects {
-        1 => format!("1 string or array contains {pattern} ({size})"),
+        1 => format!("1 string or array contains {pattern} (shallow size {size})"),
         objects => format!(
-            "{} strings and arrays contain {pattern} ({size})",
+            "{} strings and arrays contain {pattern} (shallow size {size})",
             grouped(objects)
         ),
     });
     if report.unreachable > 0 {
         let count = grouped(report.unreachable);
-        doc.line(format!("{count} of these objects are unreachable"));
+        doc.line(format!("unreachable objects among them: {count}"));
     }
     doc.gap();
-    let columns = [("objects", Figure), ("bytes", Figure), ("held by", Name)];
+    let columns = [("objects", Figure), ("shallow", Figure), ("held by", Name)];
     let row = |row: &FoundHolder| {
         let field = row.field.clone().unwrap_or_else(|| NOTHING.to_owned());
         vec![grouped(row.objects), grouped(row.shallow_bytes), field]
@@ -91,11 +91,11 @@ mod tests {
             ..FindReport::default()
         }));
         assert!(
-            text.contains("1 string or array contains \"a b\" (24 B)\n"),
+            text.contains("1 string or array contains \"a b\" (shallow size 24 B)\n"),
             "{text}"
         );
         assert!(
-            text.contains("1 of these objects are unreachable\n"),
+            text.contains("unreachable objects among them: 1\n"),
             "{text}"
         );
     }
