@@ -19,6 +19,8 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+#[cfg(unix)]
+mod attach;
 mod command;
 mod error;
 mod histogram;

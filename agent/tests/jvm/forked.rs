@@ -480,7 +480,7 @@ fn a_shared_heap_is_refused() {
                 let file = folder.path().join("forked.hprof");
                 assert_eq!(ask(&target, &file), attach::SHARED_HEAP);
                 assert!(!file.exists());
-                assert!(target.errors().contains("the heap is in shared memory"));
+                assert!(target.prints("the heap is in shared memory", 1));
                 assert!(target.finish().unwrap());
             }
         }
@@ -502,7 +502,12 @@ fn many_snapshots_leave_nothing_behind() {
                 "a child, or what is left of one"
             );
         }
-        assert_eq!(open_files(&target), files);
+        // The JVM closes the connection of a command after its answer.
+        let end = Instant::now() + Duration::from_secs(20);
+        while open_files(&target) > files && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(open_files(&target) <= files);
         open(&folder.path().join("forked.hprof"));
         let (well, errors) = target.finish_with_errors().unwrap();
         assert!(well);
@@ -534,12 +539,11 @@ fn a_killed_child_does_no_harm() {
         let code = ask(&target, &file);
         assert!(killer.join().unwrap());
         assert_eq!(code, attach::FAILED);
-        // On a busy machine, the JVM's output may arrive late.
-        let until = Instant::now() + Duration::from_secs(20);
-        while !target.errors().contains("ended with code -9") {
-            assert!(Instant::now() < until, "{}", target.errors());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        assert!(
+            target.prints("ended with code -9", 1),
+            "{}",
+            target.errors()
+        );
         assert_eq!(children(target.jvm_pid().unwrap()), [0_u32; 0]);
         let next = open(&take(&target, folder.path()));
         assert_eq!(histogram(&next)["Forked$Leaf"].0, 200_000);

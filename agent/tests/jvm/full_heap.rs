@@ -2,7 +2,7 @@
 //! both cases.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use heapdiff_sites::{Counter, attach};
 use testdata::jvm::{Jdk, Launch, Target};
@@ -24,24 +24,6 @@ fn each(test: impl Fn(&Jdk, &str)) {
     }
 }
 
-/// True if the JVM prints the line on standard error within ten seconds. The line may come later than the JVM's answer
-/// to a command.
-fn has_printed(target: &Target, line: &str) -> bool {
-    has_printed_times(target, line, 1)
-}
-
-/// True if the JVM prints the line at least `times` times within ten seconds.
-fn has_printed_times(target: &Target, line: &str, times: usize) -> bool {
-    let end = Instant::now() + Duration::from_secs(10);
-    while target.errors().matches(line).count() < times {
-        if Instant::now() > end {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    true
-}
-
 /// In a full heap, the agent does not start and prints the reason. When the heap has room again, it starts. If the
 /// collector can free memory by one more GC, the agent may start at once. The Serial collector cannot do this.
 #[test]
@@ -57,7 +39,7 @@ fn attached_to_a_full_heap() {
         let failed = format!("return code: {}", attach::HEAP_FULL);
         let refused = answer.contains(&failed);
         assert!(
-            !refused || has_printed(&target, "not started: the heap is full"),
+            !refused || target.prints("not started: the heap is full", 1),
             "{context}: {answer} {}",
             target.errors()
         );
@@ -173,7 +155,7 @@ fn attached_at_every_level() {
             target.errors()
         );
         let full = "not started: the heap is full";
-        assert!(has_printed_times(&target, full, before.len()), "{context}");
+        assert!(target.prints(full, before.len()), "{context}");
         assert_eq!(target.errors().matches(full).count(), before.len());
         for phase in codes.len() + 2..=9 {
             target.advance(u32::try_from(phase).unwrap()).unwrap();
@@ -224,7 +206,7 @@ fn attached_while_the_heap_fills_up() {
         ];
         assert!(
             codes.iter().all(|code| known.contains(code)
-                || *code == attach::FAILED && has_printed(&target, "its thread still runs")),
+                || *code == attach::FAILED && target.prints("its thread still runs", 1)),
             "{context}: {codes:?} {}",
             target.errors()
         );

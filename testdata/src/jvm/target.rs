@@ -3,10 +3,14 @@
 //! The program prints `READY n` when phase `n` is done, and waits for a line on standard input before it continues.
 //! While it waits, it changes nothing, so that a dump and a histogram describe the same heap.
 
+#[cfg(unix)]
+use super::attach;
 use super::{Histogram, Jdk, JvmError, command};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+#[cfg(unix)]
+use std::io::ErrorKind;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -16,6 +20,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum time until a program that is ready reads its input. Some programs never read it.
+const READING: Duration = Duration::from_millis(200);
+/// Maximum time until a line arrives that the program has printed.
+const PRINTED: Duration = Duration::from_secs(20);
 
 /// Maximum number of skipped output lines that an error shows if the program ends unexpectedly. If the JVM crashed,
 /// these lines are the start of its report.
@@ -309,7 +317,21 @@ impl Target {
 
     /// Waits for `READY phase`.
     pub fn wait_ready(&mut self, phase: u32) -> Result<(), JvmError> {
-        self.wait_line(&format!("READY {phase}")).map(drop)
+        self.wait_line(&format!("READY {phase}"))?;
+        self.wait_for_read();
+        Ok(())
+    }
+
+    /// Waits until a thread of the JVM reads standard input, for at most [`READING`]. Before that, the program may still
+    /// print, which allocates objects. Linux only.
+    fn wait_for_read(&self) {
+        let Some(pid) = self.jvm_pid() else {
+            return;
+        };
+        let end = Instant::now() + READING;
+        while !reads_input(pid) && Instant::now() < end {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Lets the program continue, without waiting for it.
@@ -384,6 +406,30 @@ impl Target {
         &self,
         args: impl IntoIterator<Item = S>,
     ) -> Result<String, JvmError> {
+        let args: Vec<OsString> = args.into_iter().map(|a| a.as_ref().to_owned()).collect();
+        // A JVM in a container has another process ID and another `/tmp`.
+        #[cfg(unix)]
+        if self.jvm_pid() == Some(self.pid())
+            && let Ok(jvm) = attach::connect(self.pid())
+        {
+            let text = args.join(" ".as_ref()).to_string_lossy().into_owned();
+            return match attach::send(jvm, &text, self.timeout) {
+                Ok((true, output)) => Ok(output),
+                Ok((false, output)) => Err(JvmError::Failed {
+                    command: text,
+                    output,
+                }),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Err(JvmError::TimedOut {
+                    waiting_for: format!("answer to {text}"),
+                    after: self.timeout,
+                    output: self.errors(),
+                }),
+                Err(error) => Err(JvmError::Process {
+                    command: text,
+                    error,
+                }),
+            };
+        }
         let mut jcmd = Command::new(self.jdk.jcmd());
         command::run(jcmd.arg(self.pid().to_string()).args(args), self.timeout)
     }
@@ -435,6 +481,19 @@ impl Target {
         Ok(histogram)
     }
 
+    /// True if the program prints `text` on standard error at least `times` times within 20 seconds. Waits, because a
+    /// line may arrive later than the answer to a command.
+    pub fn prints(&self, text: &str, times: usize) -> bool {
+        let end = Instant::now() + PRINTED;
+        while self.errors().matches(text).count() < times {
+            if Instant::now() > end {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
     /// Returns the program's standard error so far.
     pub fn errors(&self) -> String {
         self.errors
@@ -454,6 +513,18 @@ impl Drop for Target {
             let _ = fs::remove_file(format!("/tmp/.java_pid{pid}"));
         }
     }
+}
+
+/// True if a thread of the process waits in the system call `read` of file 0.
+fn reads_input(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return false;
+    };
+    // Numbers of `read` on x86-64 and aarch64.
+    let reads = |call: &str| call.starts_with("0 0x0 ") || call.starts_with("63 0x0 ");
+    let call = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("syscall"));
+    let mut calls = threads.flatten().map(call);
+    calls.any(|call| call.is_ok_and(|call| reads(&call)))
 }
 
 /// Quotes a path, because the JVM splits the arguments of a diagnostic command at blanks.
