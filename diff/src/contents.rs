@@ -15,8 +15,6 @@ use crate::samples::AgentObjects;
 
 /// Number of objects that are read at a time.
 const CHUNK: usize = 1 << 12;
-/// Maximum number of strings that are checked for one array. Strings seldom share an array.
-const SHARING: usize = 64;
 /// Number of characters before a match in an excerpt.
 const BEFORE: usize = 20;
 /// Number of characters of an excerpt from the start of the match on.
@@ -162,7 +160,8 @@ fn with_strings(
 ) -> Vec<ObjectIndex> {
     let is_value = |via: Via| snapshot.via_name(via) == STRING_VALUE;
     let (mut matches, mut strings) = (Vec::new(), Vec::new());
-    let referrers = snapshot.referrers(arrays, SHARING, &[]);
+    // Many strings may share an array, after the deduplication of strings.
+    let referrers = snapshot.referrers(arrays, usize::MAX, &[]);
     for (&array, referrers) in arrays.iter().zip(referrers) {
         let own = referrers.list.iter().filter(|r| is_value(r.via));
         let before = strings.len();
@@ -319,7 +318,29 @@ pub fn holding_fields(
 
 #[cfg(test)]
 mod tests {
+    use hprof::{Options, Silent, Source};
+    use testdata::writer::{Elements, HeapBuilder, Options as Written, Root, Value};
+
     use super::*;
+
+    #[test]
+    fn all_strings_of_a_shared_array_are_found() {
+        let mut heap = HeapBuilder::new(Written::default());
+        let string = heap.boot().string;
+        let value = heap.add_primitive_array(Elements::Byte(b"secret".to_vec()));
+        for _ in 0..3000 {
+            let string = heap.add_instance(string, &[value.into(), Value::Byte(0)]);
+            heap.add_root(Root::JniGlobal { global_ref: 1 }, string);
+        }
+        let source = Source::from_bytes(heap.build());
+        let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+        let own = AgentObjects::find(&snapshot);
+        for pattern in ["secret", "/sec/", "hex:736563"] {
+            let pattern = pattern.parse().unwrap();
+            let found = find_contents(&snapshot, &own, &pattern, &Silent);
+            assert_eq!(found.len(), 3000, "{pattern:?}");
+        }
+    }
 
     #[test]
     fn patterns_are_checked() {

@@ -1,10 +1,11 @@
 //! Known leaks of libraries: the list in `known-leaks.toml`, which is matched against suspects.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use heapdiff_model::diff::{KnownLeak, Suspect};
-use hprof::Snapshot;
+use hprof::{ClassIndex, Snapshot};
 use serde::Deserialize;
 
 use crate::owners::{code_source, last_part};
@@ -63,7 +64,7 @@ pub(crate) fn add_known_leaks(snapshot: Option<&Snapshot>, suspects: &mut [Suspe
         let Some(entry) = LIST.leak.iter().find(|entry| entry.matches(suspect)) else {
             continue;
         };
-        let version = snapshot.and_then(|snapshot| version(snapshot, entry));
+        let version = snapshot.and_then(|snapshot| version(snapshot, entry, &suspect.class));
         if version.as_deref().is_some_and(|v| !entry.leaks_in(v)) {
             continue;
         }
@@ -118,17 +119,33 @@ fn numbers(version: &str) -> Vec<u64> {
     numbers.collect()
 }
 
-/// Returns the version of the library from which the class of the field comes, if the dump contains it.
-fn version(snapshot: &Snapshot, entry: &Entry) -> Option<String> {
+/// Returns the version of the library from which the class of the field comes, if the dump contains it. If several class
+/// loaders have the library in different versions, the version is that of nearly all objects of the class `accumulating`.
+fn version(snapshot: &Snapshot, entry: &Entry, accumulating: &str) -> Option<String> {
     if entry.library == JDK {
         return snapshot.system_properties([JDK_VERSION])[0].take();
     }
-    let class = |holder: &String| {
-        let (class, _) = holder.rsplit_once('.')?;
-        snapshot.classes().by_name(class).first().copied()
+    let of_class = |class: ClassIndex| {
+        let path = code_source(snapshot, class)?;
+        version_in(last_part(&path), &entry.library).map(str::to_owned)
     };
-    let path = code_source(snapshot, entry.holders.iter().find_map(class)?)?;
-    version_in(last_part(&path), &entry.library).map(str::to_owned)
+    let named = |holder: &String| {
+        let (class, _) = holder.rsplit_once('.')?;
+        Some(snapshot.classes().by_name(class)).filter(|classes| !classes.is_empty())
+    };
+    let classes = entry.holders.iter().find_map(named)?;
+    let mut versions = classes.iter().filter_map(|class| of_class(*class));
+    let first = versions.next()?;
+    if versions.all(|version| version == first) {
+        return Some(first);
+    }
+    let mut counts: HashMap<Option<String>, usize> = HashMap::new();
+    for class in snapshot.classes().by_name(accumulating) {
+        *counts.entry(of_class(*class)).or_default() += snapshot.instances(&[*class]).len();
+    }
+    let all: usize = counts.values().sum();
+    let (version, most) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    version.filter(|_| most * 10 >= all * 9)
 }
 
 /// Returns the version in the name of a jar: `4.1.28.Final` for `netty-common-4.1.28.Final.jar`.

@@ -2,7 +2,7 @@
 //! the leak, a version without it, and an unknown version.
 
 use hprof::{Options, Silent, Source};
-use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Root, Value};
+use testdata::writer::{self, ClassId, Elements, FieldType, HeapBuilder, Obj, Root, Value};
 
 use super::*;
 use crate::{Comparison, Filter, Report, Summary};
@@ -120,15 +120,7 @@ fn heap(holder: &str, class: &str, jar: Option<&str>, count: usize) -> Vec<u8> {
     heap.add_root(Root::JniGlobal { global_ref: 1 }, loader);
     heap.set_loader(owner, loader);
     if let Some(jar) = jar {
-        let path = heap.add_string(&format!("/app/lib/{jar}"));
-        let mut wrap = |name: &str, field: &str, value: Obj| {
-            let class = heap.add_class(name, Some(object), &[(field, FieldType::Object)], &[]);
-            heap.add_instance(class, &[value.into()])
-        };
-        let url = wrap("java.net.URL", "path", path);
-        let source = wrap("java.security.CodeSource", "location", url);
-        let domain = wrap("java.security.ProtectionDomain", "codesource", source);
-        heap.set_protection_domain(owner, domain);
+        set_jar(&mut heap, owner, jar);
     }
     let class = heap.add_class(class, Some(object), &[("content", FieldType::Object)], &[]);
     heap.set_loader(class, loader);
@@ -141,6 +133,20 @@ fn heap(holder: &str, class: &str, jar: Option<&str>, count: usize) -> Vec<u8> {
     let array = heap.add_object_array(object, objects);
     heap.set_static(owner, field, array);
     heap.build()
+}
+
+/// Sets the file from which a class was loaded.
+fn set_jar(heap: &mut HeapBuilder, class: ClassId, jar: &str) {
+    let object = heap.boot().object;
+    let path = heap.add_string(&format!("/app/lib/{jar}"));
+    let mut wrap = |name: &str, field: &str, value: Obj| {
+        let class = heap.add_class(name, Some(object), &[(field, FieldType::Object)], &[]);
+        heap.add_instance(class, &[value.into()])
+    };
+    let url = wrap("java.net.URL", "path", path);
+    let source = wrap("java.security.CodeSource", "location", url);
+    let domain = wrap("java.security.ProtectionDomain", "codesource", source);
+    heap.set_protection_domain(class, domain);
 }
 
 fn report(dumps: [Vec<u8>; 2]) -> Report {
@@ -203,6 +209,44 @@ fn versions_without_the_leak_are_not_named() {
         }
         if entry.since.is_some() {
             assert_eq!(named("0.0.1"), None, "{}", entry.id);
+        }
+    }
+}
+
+/// Two class loaders have the library. Nearly all objects belong to one of them.
+#[test]
+fn the_version_is_that_of_the_accumulating_objects() {
+    let entry = entry(None, &["2.0"]);
+    for (counts, version) in [
+        ([100, 3], Some("1.0")),
+        ([3, 100], Some("2.0")),
+        ([50, 50], None),
+    ] {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        for (jar, count) in ["cache-1.0.jar", "cache-2.0.jar"].into_iter().zip(counts) {
+            add_library(&mut heap, jar, count);
+        }
+        let source = Source::from_bytes(heap.build());
+        let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+        let found = super::version(&snapshot, &entry, "a.Page");
+        assert_eq!(found.as_deref(), version, "{counts:?}");
+    }
+}
+
+/// Adds the classes `a.Cache` and `a.Page` of a class loader, and `count` pages.
+fn add_library(heap: &mut HeapBuilder, jar: &str, count: usize) {
+    let object = heap.boot().object;
+    let loader = heap.boot().class_loader;
+    let loader = heap.add_class("com.acme.Loader", Some(loader), &[], &[]);
+    let loader = heap.add_class_loader(loader, jar);
+    for name in ["a.Cache", "a.Page"] {
+        let class = heap.add_class(name, Some(object), &[], &[]);
+        heap.set_loader(class, loader);
+        set_jar(heap, class, jar);
+        if name == "a.Page" {
+            let pages: Vec<Obj> = (0..count).map(|_| heap.add_instance(class, &[])).collect();
+            let pages = heap.add_object_array(object, pages);
+            heap.add_root(Root::JniGlobal { global_ref: 2 }, pages);
         }
     }
 }

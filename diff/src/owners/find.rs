@@ -7,13 +7,17 @@ use hprof::answers::{Anchors, Owner, Value};
 use hprof::records::Class;
 use hprof::{ClassIndex, ObjectId, ObjectIndex, Snapshot};
 
-use super::{Found, OwnerKind, source};
+use super::{Found, JVM, OwnerKind, source};
 use crate::names::{is_generated, is_runtime};
 use crate::values::{NAME, objects, strings};
 
 /// Maximum number of packages if their number of parts is not given.
 pub(crate) const MOST_PACKAGES: usize = 40;
 const NO_PACKAGE: &str = "(no package)";
+/// The owner of instances whose field is null.
+const NULL: &str = "null";
+/// Maximum number of characters of the value of a field. Values that differ only after them are one owner.
+const LONGEST_VALUE: usize = 1000;
 
 /// The reason why there are no owners.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +95,8 @@ impl Builder {
     }
 
     fn owner(&mut self, name: &str) -> Owner {
+        let other_jvm = format!("{JVM} ({})", self.by);
+        let name = if name == JVM { &other_jvm } else { name };
         if let Some(number) = self.numbers.get(name) {
             return Owner::Number(*number);
         }
@@ -208,8 +214,9 @@ fn by_loader(snapshot: &Snapshot) -> Found {
             classes.entry(loader).or_default().push(index);
         }
     }
-    let names = source::loader_names(snapshot, &classes.keys().copied().collect::<Vec<_>>());
-    for ((loader, classes), name) in classes.into_iter().zip(names) {
+    let (loaders, classes): (Vec<ObjectIndex>, Vec<Vec<ClassIndex>>) = classes.into_iter().unzip();
+    let names = source::loader_names(snapshot, &loaders, &classes);
+    for ((loader, classes), name) in loaders.into_iter().zip(classes).zip(names) {
         builder.add_object(loader, &name);
         for class in classes {
             builder.add_class(class, &name);
@@ -221,9 +228,9 @@ fn by_loader(snapshot: &Snapshot) -> Found {
 fn by_jar(snapshot: &Snapshot) -> Found {
     let mut builder = Builder::new(snapshot, OwnerKind::Jar);
     let classes: Vec<ClassIndex> = loaded_classes(snapshot).map(|(class, _)| class).collect();
-    for (class, jar) in classes.iter().zip(source::jars(snapshot, &classes)) {
-        if let Some(jar) = jar {
-            builder.add_class(*class, &jar);
+    for (class, path) in classes.iter().zip(source::paths(snapshot, &classes)) {
+        if let Some(path) = path {
+            builder.add_class(*class, &path);
         }
     }
     builder.build()
@@ -301,9 +308,14 @@ fn by_field(snapshot: &Snapshot, class: &str, field: &str) -> Result<Found, Owne
             "the dump has no class {class}"
         )));
     }
-    if !named.iter().any(|c| classes.chain(*c).any(declares)) {
-        let what = format!("{class} has no field {field}");
-        return Err(OwnerError::Unknown(what));
+    let chain: Vec<ClassIndex> = named.iter().flat_map(|c| classes.chain(*c)).collect();
+    if !chain.iter().copied().any(declares) {
+        let is_static = |c: ClassIndex| classes[c].statics.iter().any(|f| &*f.name == field);
+        return Err(OwnerError::Unknown(if chain.into_iter().any(is_static) {
+            format!("{class}.{field} is a static field; owners need a field of instances")
+        } else {
+            format!("{class} has no field {field}")
+        }));
     }
     let instances = instances_of(snapshot, class);
     let values = snapshot.field_values(&instances, [field]);
@@ -313,30 +325,45 @@ fn by_field(snapshot: &Snapshot, class: &str, field: &str) -> Result<Found, Owne
     for (instance, value) in instances.iter().zip(values) {
         let name = match value {
             None => continue,
-            Some(Value::Object(_, None)) => "null".to_owned(),
+            Some(Value::Object(_, None)) => NULL.to_owned(),
             Some(Value::Object(_, Some(object))) => names[&object].clone(),
-            Some(other) => match other.integer() {
-                Some(number) => number.to_string(),
-                None => continue,
-            },
+            Some(primitive) => primitive_text(primitive),
         };
         builder.add_object(*instance, &name);
     }
     Ok(builder.build())
 }
 
+fn primitive_text(value: Value) -> String {
+    match value {
+        Value::Boolean(value) => value.to_string(),
+        Value::Char(unit) => String::from_utf16_lossy(&[unit]),
+        Value::Float(value) => value.to_string(),
+        Value::Double(value) => value.to_string(),
+        other => other.integer().unwrap_or(0).to_string(),
+    }
+}
+
 /// Returns a name for each object: its text, the name of an enum constant, the number in a box, or class and address.
 fn value_names(snapshot: &Snapshot, objects: &[ObjectIndex]) -> HashMap<ObjectIndex, String> {
     let unique: BTreeSet<ObjectIndex> = objects.iter().copied().collect();
     let objects: Vec<ObjectIndex> = unique.into_iter().collect();
-    let texts = snapshot.strings(&objects, NAME);
+    let texts = snapshot.strings(&objects, LONGEST_VALUE);
     let enums = strings(snapshot, &objects, "name");
     let boxes = snapshot.field_values(&objects, ["value"]);
     let ids = snapshot.ids(&objects);
     let found = objects.iter().zip(texts).zip(enums).zip(boxes).zip(ids);
     found
         .map(|((((object, text), constant), number), id)| {
-            let number = || number?[0]?.integer().map(|n| n.to_string());
+            let number = || {
+                let value = number?[0].filter(|value| !matches!(value, Value::Object(..)));
+                value.map(primitive_text)
+            };
+            // A text must not look like no value.
+            let text = text.map(|text| match &*text {
+                "" | NULL => format!("\"{text}\""),
+                _ => text,
+            });
             let address = || {
                 let id = id.map_or(0, |id| id.0);
                 format!("{}@{id:#x}", snapshot.name(*object))

@@ -6,7 +6,7 @@ mod find;
 mod source;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use heapdiff_model::owners::{OwnedClass, OwnerFigures, OwnerRow, SharedRow};
 use heapdiff_units::counted;
@@ -109,6 +109,7 @@ impl OwnerSummary {
     #[must_use]
     pub fn compared(dumps: &[Self]) -> OwnerFigures {
         let by = dumps.last().map_or("", |last| last.by);
+        let dumps: &[Self] = &with_short_jars(dumps);
         let mut owners: Vec<OwnerRow> = merged(dumps, |dump| &dump.owners)
             .into_iter()
             .map(|(owner, figures)| OwnerRow {
@@ -162,6 +163,38 @@ impl OwnerSummary {
         }
         owners.push(row);
     }
+}
+
+/// Replaces the paths of jars, folders and modules by their last parts. If two paths in one dump have the same last part,
+/// they keep the whole path, in all dumps.
+fn with_short_jars(dumps: &[OwnerSummary]) -> Vec<OwnerSummary> {
+    let mut dumps = dumps.to_vec();
+    let mut ambiguous: BTreeSet<String> = BTreeSet::new();
+    for dump in dumps.iter().filter(|dump| dump.kind == OwnerKind::Jar) {
+        let mut last_parts = BTreeSet::new();
+        let names = dump.owners.keys().chain(dump.shared.keys().flatten());
+        for path in names.collect::<BTreeSet<_>>() {
+            if !last_parts.insert(last_part(path)) {
+                ambiguous.insert(last_part(path).to_owned());
+            }
+        }
+    }
+    let short = |path: String| {
+        let last = last_part(&path);
+        if ambiguous.contains(last) {
+            path
+        } else {
+            last.to_owned()
+        }
+    };
+    for dump in dumps.iter_mut().filter(|dump| dump.kind == OwnerKind::Jar) {
+        let owners = std::mem::take(&mut dump.owners).into_iter();
+        dump.owners = owners.map(|(path, part)| (short(path), part)).collect();
+        let shared = std::mem::take(&mut dump.shared).into_iter();
+        let shared = shared.map(|(paths, part)| (paths.into_iter().map(short).collect(), part));
+        dump.shared = shared.collect();
+    }
+    dumps
 }
 
 /// Sorts by growth if there are several dumps, and by size otherwise.

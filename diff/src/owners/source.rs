@@ -7,8 +7,13 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 use crate::values::{objects, strings};
 
-/// Returns a name for each class loader. No two loaders have the same name.
-pub(super) fn loader_names(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<String> {
+/// Returns a name for each class loader. A loader without a name of its own has the name of the jar or folder of its first
+/// class. Loaders may have the same name.
+pub(super) fn loader_names(
+    snapshot: &Snapshot,
+    loaders: &[ObjectIndex],
+    classes: &[Vec<ClassIndex>],
+) -> Vec<String> {
     // `name` is the field of `ClassLoader` since JDK 9, `_name` that of Jetty.
     let given = ["contextName", "_name", "name"].map(|field| strings(snapshot, loaders, field));
     let contexts = tomcat_contexts(snapshot, loaders);
@@ -18,12 +23,26 @@ pub(super) fn loader_names(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<
         let given = contexts[at].as_deref().or(given);
         let class = snapshot.name(loader);
         let short = class.rsplit('.').next().unwrap_or(&class);
-        names.push(match given.filter(|name| !name.is_empty()) {
+        let given = given.filter(|name| !name.is_empty()).map(str::to_owned);
+        let name = given.or_else(|| {
+            let path = paths(snapshot, &classes[at]).into_iter().flatten().min()?;
+            Some(last_part(&path).to_owned())
+        });
+        names.push(match name.as_deref() {
             Some("app") => "application class loader".to_owned(),
             Some(name) => format!("{name} ({short})"),
             None => class,
         });
     }
+    names
+}
+
+/// Adds the address to names that several loaders have.
+fn make_unique(
+    snapshot: &Snapshot,
+    loaders: &[ObjectIndex],
+    mut names: Vec<String>,
+) -> Vec<String> {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for name in &names {
         *counts.entry(name.clone()).or_default() += 1;
@@ -55,7 +74,14 @@ pub fn loaders_of_namesakes(
     let mut distinct = loaders.clone();
     distinct.sort_unstable();
     distinct.dedup();
-    let names = loader_names(snapshot, &distinct);
+    let mut defined = vec![Vec::new(); distinct.len()];
+    for (class, loader) in ambiguous.iter().zip(&loaders) {
+        if let Ok(at) = distinct.binary_search(loader) {
+            defined[at].push(*class);
+        }
+    }
+    let names = loader_names(snapshot, &distinct, &defined);
+    let names = make_unique(snapshot, &distinct, names);
     let name = |loader| distinct.binary_search(loader).map_or("", |at| &names[at]);
     let loaders = loaders.iter().map(|loader| name(loader).to_owned());
     ambiguous.into_iter().zip(loaders).collect()
@@ -79,26 +105,6 @@ fn tomcat_contexts(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<Option<S
     names.collect()
 }
 
-/// Returns the name of the jar, folder or module of each class. Two places with the same last part have their whole
-/// path as names.
-pub(super) fn jars(snapshot: &Snapshot, classes: &[ClassIndex]) -> Vec<Option<String>> {
-    let paths = paths(snapshot, classes);
-    let mut full: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for path in paths.iter().flatten() {
-        full.entry(last_part(path).to_owned())
-            .or_default()
-            .insert(path);
-    }
-    let name = |path: &String| {
-        let last = last_part(path);
-        match full[last].len() {
-            1 => last.to_owned(),
-            _ => path.clone(),
-        }
-    };
-    paths.iter().map(|path| path.as_ref().map(name)).collect()
-}
-
 /// Returns the path of the jar, folder or module from which a class was loaded.
 pub(crate) fn code_source(snapshot: &Snapshot, class: ClassIndex) -> Option<String> {
     paths(snapshot, &[class]).pop()?
@@ -116,8 +122,8 @@ pub(crate) fn last_part(path: &str) -> &str {
     }
 }
 
-/// Returns the path of the code source of each class.
-fn paths(snapshot: &Snapshot, classes: &[ClassIndex]) -> Vec<Option<String>> {
+/// Returns the path of the jar, folder or module of each class.
+pub(super) fn paths(snapshot: &Snapshot, classes: &[ClassIndex]) -> Vec<Option<String>> {
     let domains = domains(snapshot, classes);
     let unique: BTreeSet<ObjectIndex> = domains.iter().flatten().copied().collect();
     let unique: Vec<ObjectIndex> = unique.into_iter().collect();

@@ -167,6 +167,112 @@ fn the_values_of_a_field_are_owners() {
     );
 }
 
+/// Returns the owners that the values of a field give, without `JVM`.
+fn values(kind: FieldType, values: &[Value]) -> Vec<String> {
+    let mut heap = HeapBuilder::new(Written::default());
+    let object = heap.boot().object;
+    let class = heap.add_class("a.Session", Some(object), &[("tenant", kind)], &[]);
+    for value in values {
+        let session = heap.add_instance(class, &[*value]);
+        heap.add_root(Root::JniGlobal { global_ref: 9 }, session);
+    }
+    let source = Source::from_bytes(heap.build());
+    let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+    let kind = OwnerKind::Field("a.Session".to_owned(), "tenant".to_owned());
+    let owners = summary(&snapshot, &kind).owners;
+    owners.into_keys().filter(|name| name != JVM).collect()
+}
+
+#[test]
+fn primitive_values_are_owners() {
+    let floats = [Value::Float(1.5), Value::Float(2.0)];
+    assert_eq!(values(FieldType::Float, &floats), ["1.5", "2"]);
+    assert_eq!(values(FieldType::Double, &[Value::Double(0.1)]), ["0.1"]);
+    assert_eq!(values(FieldType::Char, &[Value::Char(97)]), ["a"]);
+    assert_eq!(
+        values(FieldType::Boolean, &[Value::Boolean(true)]),
+        ["true"]
+    );
+}
+
+/// A value is an owner of its own, whatever its text.
+#[test]
+fn texts_are_not_mistaken() {
+    let mut heap = HeapBuilder::new(Written::default());
+    let object = heap.boot().object;
+    let fields = [("tenant", FieldType::Object)];
+    let class = heap.add_class("a.Session", Some(object), &fields, &[]);
+    let long = "x".repeat(300);
+    let texts = ["JVM", "null", "", &format!("{long}a"), &format!("{long}b")];
+    for text in texts {
+        let text = heap.add_string(text);
+        let session = heap.add_instance(class, &[text.into()]);
+        heap.add_root(Root::JniGlobal { global_ref: 9 }, session);
+    }
+    let source = Source::from_bytes(heap.build());
+    let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+    let kind = OwnerKind::Field("a.Session".to_owned(), "tenant".to_owned());
+    let owners = summary(&snapshot, &kind).owners;
+    let mut names: Vec<String> = owners.into_keys().collect();
+    names.retain(|name| !name.starts_with('x'));
+    assert_eq!(names, ["\"\"", "\"null\"", "JVM", "JVM (field)"]);
+    assert_eq!(values(FieldType::Object, &[Value::NULL]), ["null"]);
+}
+
+/// Returns the owners of a dump in which each jar has 10 bytes.
+fn jars(paths: &[&str]) -> OwnerSummary {
+    let part = Part {
+        objects: 1,
+        bytes: 10,
+        classes: Vec::new(),
+    };
+    let owner = |path: &&str| ((*path).to_owned(), part.clone());
+    OwnerSummary {
+        by: "jar",
+        kind: OwnerKind::Jar,
+        owners: paths.iter().map(owner).collect(),
+        shared: BTreeMap::new(),
+    }
+}
+
+#[test]
+fn a_jar_has_the_same_name_in_all_dumps() {
+    let names = |dumps: &[OwnerSummary]| -> Vec<(String, Vec<u64>)> {
+        let owners = OwnerSummary::compared(dumps).owners;
+        owners.into_iter().map(|o| (o.owner, o.bytes)).collect()
+    };
+    let [one, both, moved] =
+        [&["/a/k.jar"][..], &["/a/k.jar", "/b/k.jar"], &["/b/k.jar"]].map(jars);
+    assert_eq!(
+        names(&[one.clone(), both]),
+        [
+            ("/b/k.jar".to_owned(), vec![0, 10]),
+            ("/a/k.jar".to_owned(), vec![10, 10])
+        ]
+    );
+    assert_eq!(names(&[one, moved]), [("k.jar".to_owned(), vec![10, 10])]);
+}
+
+/// A GC moves class loaders, so names that contain addresses would differ between dumps.
+#[test]
+fn loaders_without_names_are_one_owner() {
+    let mut heap = HeapBuilder::new(Written::default());
+    let boot = heap.boot();
+    let of_loader = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
+    for name in ["", "", "named"] {
+        let class = heap.add_class("com.acme.Plugin", Some(boot.object), &[], &[]);
+        let loader = heap.add_class_loader(of_loader, name);
+        heap.set_loader(class, loader);
+        let plugin = heap.add_instance(class, &[]);
+        heap.add_root(Root::JniGlobal { global_ref: 9 }, plugin);
+    }
+    let source = Source::from_bytes(heap.build());
+    let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+    let owners = summary(&snapshot, &OwnerKind::Loader).owners;
+    let names: Vec<String> = owners.into_keys().collect();
+    assert_eq!(names, [JVM, "com.acme.Loader", "named (Loader)"]);
+}
+
 #[test]
 fn all_owners_and_shared_bytes_are_the_reachable_heap() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");

@@ -93,6 +93,13 @@ public class Labelled {
         call.get();
         pool.submit(() -> items(23, "")).get();
         pool.submit(LabelScope.wrap(() -> items(24, ""))).get();
+        Runnable unlabelled = LabelScope.wrap(() -> items(25, ""));
+        pool.submit(() -> {
+            try (LabelScope scope = LabelScope.open("tenant", "acme")) {
+                unlabelled.run();
+                items(26, "tenant=acme");
+            }
+        }).get();
         pool.shutdown();
     }
 

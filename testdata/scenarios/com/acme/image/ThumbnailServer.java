@@ -2,6 +2,7 @@ package com.acme.image;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -31,9 +32,15 @@ class ThumbnailServer {
     }
 
     @SuppressWarnings("removal")
-    private void work() {
+    private void work() throws InterruptedException {
         render(created, IMAGES);
         System.gc();
+        // After a GC, a thread of the JDK puts the images into the finalizer queue. The finalizer of the first image waits.
+        while (NativeImage.device != null
+                && ManagementFactory.getMemoryMXBean().getObjectPendingFinalizationCount() < created - 1) {
+            Thread.sleep(10);
+            System.gc();
+        }
         if (NativeImage.device == null) {
             while (NativeImage.released.get() < created) {
                 System.gc();

@@ -112,7 +112,10 @@ public final class LabelScope implements AutoCloseable {
         return open(agent, labels);
     }
 
-    /** Returns a task that runs with the labels that the current thread has now, on the thread that runs the task. */
+    /**
+     * Returns a task that runs with the labels that the current thread has now, on the thread that runs the task. If the
+     * current thread has no labels, the task runs without labels.
+     */
     public static Runnable wrap(Runnable task) {
         LabelScope scope = capture();
         return scope == NONE ? task : () -> {
@@ -122,7 +125,10 @@ public final class LabelScope implements AutoCloseable {
         };
     }
 
-    /** Returns a task that runs with the labels that the current thread has now, on the thread that runs the task. */
+    /**
+     * Returns a task that runs with the labels that the current thread has now, on the thread that runs the task. If the
+     * current thread has no labels, the task runs without labels.
+     */
     public static <T> Callable<T> wrap(Callable<T> task) {
         LabelScope scope = capture();
         return scope == NONE ? task : () -> {
@@ -134,8 +140,7 @@ public final class LabelScope implements AutoCloseable {
 
     private static LabelScope capture() {
         AgentLabels agent = AgentLabels.find();
-        int labels = agent == null ? 0 : agent.get(Thread.currentThread());
-        return labels == 0 ? NONE : new LabelScope(agent, null, 0, labels);
+        return agent == null ? NONE : new LabelScope(agent, null, 0, agent.get(Thread.currentThread()));
     }
 
     /** Opens a scope with the same labels on the current thread. */

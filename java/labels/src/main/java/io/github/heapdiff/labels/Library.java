@@ -17,8 +17,8 @@ final class Library {
         for (ClassLoader loader : loaders) {
             try {
                 return Class.forName(name, true, loader);
-            } catch (ClassNotFoundException | LinkageError missing) {
-                // Try the next class loader.
+            } catch (ClassNotFoundException | LinkageError | RuntimeException missing) {
+                // Try the next class loader. A class loader of the program may throw any exception.
             }
         }
         return null;
@@ -28,7 +28,7 @@ final class Library {
     static MethodHandle findStatic(Class<?> owner, String name, MethodType type) {
         try {
             return owner == null ? null : general(LOOKUP.findStatic(owner, name, type));
-        } catch (ReflectiveOperationException missing) {
+        } catch (ReflectiveOperationException | LinkageError | RuntimeException missing) {
             return null;
         }
     }
@@ -37,7 +37,7 @@ final class Library {
     static MethodHandle findVirtual(Class<?> owner, String name, MethodType type) {
         try {
             return owner == null ? null : general(LOOKUP.findVirtual(owner, name, type));
-        } catch (ReflectiveOperationException missing) {
+        } catch (ReflectiveOperationException | LinkageError | RuntimeException missing) {
             return null;
         }
     }

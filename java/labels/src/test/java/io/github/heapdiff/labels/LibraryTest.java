@@ -47,10 +47,28 @@ class LibraryTest {
     }
 
     @Test
+    void exceptionsOfClassLoadersDoNotReachTheProgram() {
+        Thread current = Thread.currentThread();
+        ClassLoader before = current.getContextClassLoader();
+        current.setContextClassLoader(new ClassLoader(null) {
+            @Override
+            protected Class<?> findClass(String name) {
+                throw new IllegalStateException(name);
+            }
+        });
+        try {
+            assertNull(Library.find("com.example.Missing"));
+        } finally {
+            current.setContextClassLoader(before);
+        }
+    }
+
+    @Test
     void missingLibrariesHaveNoValues() {
         assertNull(Library.find("com.example.Missing"));
         assertNull(Library.findStatic(null, "get", MethodType.methodType(String.class)));
         assertNull(Library.findVirtual(String.class, "missing", MethodType.methodType(String.class)));
+        assertNull(Library.findStatic(String.class, "missing", null));
         assertNull(Library.call(null));
         assertNull(Library.call(null, "a"));
         assertNull(Library.call(null, "a", "b"));
