@@ -208,23 +208,39 @@ impl Query {
     }
 }
 
-/// True if a statement adds up the retained bytes of objects or classes that may dominate each other. Strings and the
-/// instances of one class seldom do.
+/// True if a statement adds up the retained bytes of objects or classes that may dominate each other. Strings dominate only
+/// their arrays.
 fn sums_retained_bytes(sql: &str) -> bool {
+    const RETAINED: &str = "retained_bytes";
     let sql: String = sql.split_whitespace().collect::<String>().to_lowercase();
-    if ["fromstrings", "class='", "classin("]
-        .iter()
-        .any(|part| sql.contains(part))
-    {
+    if sql.contains("fromstrings") {
         return false;
     }
-    let mut sums = sql
-        .match_indices("sum(")
-        .map(|(at, start)| &sql[at + start.len()..]);
-    sums.any(|argument| {
-        let argument = argument.split([')', ',']).next().unwrap_or_default();
-        argument.ends_with("retained_bytes")
-    })
+    let sums = ["sum(", "total("].into_iter();
+    let arguments: Vec<&str> = sums
+        .flat_map(|call| sql.match_indices(call))
+        .map(|(at, call)| argument(&sql[at + call.len()..]))
+        .collect();
+    let is_selected_inside = sql.match_indices("(select").any(|(at, _)| {
+        let inner = argument(&sql[at + 1..]);
+        inner.contains(RETAINED)
+    });
+    arguments.iter().any(|sum| sum.contains(RETAINED))
+        || !arguments.is_empty() && is_selected_inside
+}
+
+/// Returns the text up to the parenthesis that closes it.
+fn argument(text: &str) -> &str {
+    let mut open = 1;
+    let end = text.find(|c| {
+        open += match c {
+            '(' => 1,
+            ')' => -1,
+            _ => 0,
+        };
+        open == 0
+    });
+    &text[..end.unwrap_or(text.len())]
 }
 
 /// A query that runs when its rows are written.
@@ -400,13 +416,18 @@ mod tests {
         for sql in [
             "SELECT loader, sum(retained_bytes) FROM classes GROUP BY loader",
             "select Sum( o.retained_bytes ) from objects o",
+            "select total(retained_bytes) from objects",
+            "select sum(cast(retained_bytes as real) * 2) from objects",
+            "select sum(r) from (select retained_bytes r from objects)",
+            "select sum(retained_bytes) from objects where class = 'com.acme.Node'",
         ] {
             assert!(sums_retained_bytes(sql), "{sql}");
         }
         for sql in [
             "SELECT sum(shallow_bytes), max(retained_bytes) FROM objects",
             "SELECT retained_bytes FROM classes",
-            "select sum(retained_bytes) from objects where class = 'com.acme.Order'",
+            "select max(r) from (select retained_bytes r from objects)",
+            "select sum(shallow_bytes) from objects where retained_bytes > 9",
             "select sum(retained_bytes), value from strings group by value",
         ] {
             assert!(!sums_retained_bytes(sql), "{sql}");

@@ -189,6 +189,20 @@ fn an_imported_recording_has_all_of_it() {
         let info = json(&["trace", "info", &trace]);
         let collections = &info["runs"][0]["collections"]["all"];
         assert_eq!(collections, &live["recording"]["collections"]);
+        // A recording does not contain when objects were freed.
+        for args in [
+            &["ages", &*trace][..],
+            &["flame", &*trace, "--ages", "--format", "collapsed"],
+        ] {
+            let args = [&["trace"], args].concat();
+            let done = heapdiff(home, &args).output().expect("a run");
+            let errors = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(done.status.code(), Some(3), "{args:?}");
+            assert!(
+                errors.contains("does not contain the ages of objects"),
+                "{errors}"
+            );
+        }
     }
     let left = fs::read_dir(home).expect("the folder");
     let left = left.filter_map(Result::ok).map(|e| e.file_name());
@@ -197,6 +211,20 @@ fn an_imported_recording_has_all_of_it() {
             .count(),
         0
     );
+}
+
+/// Ages are those of all objects since the start of the run.
+#[test]
+fn a_flame_graph_of_ages_begins_with_the_run() {
+    let folder = folder();
+    for part in ["--since", "--window"] {
+        let args = ["trace", "flame", "shop.db", "--ages", part, "1m"];
+        let args = [&args[..], &["--format", "collapsed"]].concat();
+        let done = heapdiff(folder.path(), &args).output().expect("a run");
+        let errors = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{errors}");
+        assert!(errors.contains("it works with --until"), "{errors}");
+    }
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! `heapdiff trace ages`: shows how many GCs objects survive, and which objects are temporary.
 
 use std::cmp::Reverse;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heapdiff_diff::allocating_frame;
 use heapdiff_model::ages::{AgeRow, Ages as AgesRow, SurvivedRow, TraceAgesReport};
 use heapdiff_model::trace::Collections;
 use heapdiff_report::{Report, View, Viewed};
+use heapdiff_trace::read::Run;
 use heapdiff_trace::{
     AGE_GROUPS, AgeSummary, Ages, AliveAt, Candidate, ObjectAge, SiteAges, Stacks, SurvivedGcs,
     Timeline, Window, rank_groups, survived_shares,
@@ -66,11 +67,25 @@ enum AgeOrder {
     Temporary,
 }
 
+/// Refuses runs of recordings.
+pub(super) fn check_has_ages(trace: &Path, run: &Run) -> Result<()> {
+    if run.strategy != "recording" {
+        return Ok(());
+    }
+    let message = format!(
+        "{} was imported from a recording, which does not contain the ages of objects",
+        trace.display()
+    );
+    let hint = "record a trace with the agent: heapdiff attach PID trace=FILE";
+    Err(Failure::bad_input(message).with_hint(hint))
+}
+
 impl Task for AgesArgs {
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
         let failed = |e| Failure::trace(&e);
         let trace = &open_named(setup.analysis.mapping.as_ref(), &self.trace)?;
         let (number, run) = select_run(trace, self.run.run.as_deref())?;
+        check_has_ages(&self.trace, &run)?;
         let timeline = Timeline::of(trace, &run, Window::ALL).map_err(failed)?;
         let ages = Ages::new(trace, &run).map_err(failed)?;
         let stacks = trace.stacks().map_err(failed)?;

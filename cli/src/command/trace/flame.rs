@@ -12,7 +12,7 @@ use heapdiff_report::{FlameView, Format, Report, View, Viewed, age, span, utc};
 use heapdiff_trace::read::Amount;
 use heapdiff_trace::{AGE_GROUPS, Ages, Candidate, survived_shares};
 
-use super::ages::part;
+use super::ages::{check_has_ages, part};
 use super::by_site::BySite;
 use super::read::{MOMENT_HELP, RunArgs, WindowArgs, file, frames, open_named};
 use crate::failure::{Failure, Result};
@@ -57,6 +57,10 @@ impl Task for Flame {
     }
 
     fn check(&self, _: &Setup, format: Format) -> Result<()> {
+        if self.ages && (self.window.since.is_some() || self.window.window.is_some()) {
+            let message = "--ages shows all objects since the start of the run: it works with --until, but not with --since and --window";
+            return Err(Failure::usage(message));
+        }
         if format.is_flame() {
             return Ok(());
         }
@@ -72,6 +76,9 @@ impl Task for Flame {
         let (from_ms, from_uptime) = sites.from();
         let (to_ms, to_uptime) = sites.to();
         let mut file = file(&trace);
+        if self.ages {
+            check_has_ages(&self.trace, run)?;
+        }
         let ages = self.ages.then(|| Ages::new(&trace, run));
         let ages = ages.transpose().map_err(|e| Failure::trace(&e))?;
         let allocated = all(&sites, |candidate| match &ages {

@@ -117,8 +117,9 @@ fn address(page: &str, selector: &str) -> String {
     format!("{page}?of={selector}")
 }
 
-/// The address of an object in a text.
-static ADDRESS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b0x[0-9a-f]+\b").ok());
+/// The address of an object in a text. The name of a lambda class contains another number after `/` or `+`.
+static ADDRESS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?P<before>^|[^/+\w])(?P<address>0x[0-9a-f]+)\b").ok());
 /// The name of a class, or of an array class.
 static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^(?:(?:class )?(?:[\w$]+\.)+[\w$]+(?:\[\])*|[a-z]+(?:\[\])+)$").ok()
@@ -218,9 +219,9 @@ impl Links<'_> {
     fn text(&self, text: &str) -> String {
         let text = escaped(text);
         let link = |found: &Captures<'_>| {
-            let address = &found[0];
+            let (before, address) = (&found["before"], &found["address"]);
             format!(
-                "<a href=\"object?of={address}{}\">{address}</a>",
+                "{before}<a href=\"object?of={address}{}\">{address}</a>",
                 escaped(self.suffix)
             )
         };
@@ -343,12 +344,14 @@ mod tests {
     fn objects_and_classes_are_links() {
         let page = html(|doc| {
             doc.line("held by a.B @ 0x7f01");
+            doc.line("0x7f02 at a.B$$Lambda/0x7f03.run a.B$$Lambda+0x7f04");
             doc.spans([bold("a.Cache$Entry")]);
             doc.pair("class", "byte[]");
             let columns = [("bytes", Column::Figure), ("class", Column::Name)];
             doc.table(&columns, std::iter::once(vec!["12".into(), "a.B[]".into()]));
         });
         for link in [
+            ">0x7f02</a> at a.B$$Lambda/0x7f03.run a.B$$Lambda+0x7f04</p>",
             "held by a.B @ <a href=\"object?of=0x7f01&amp;dump=1\">0x7f01</a>",
             "<a href=\"object?of=a.Cache%24Entry&amp;dump=1\">a.Cache$Entry</a>",
             "<a href=\"object?of=byte%5B%5D&amp;dump=1\">byte[]</a>",
