@@ -215,7 +215,7 @@ fn by_loader(snapshot: &Snapshot) -> Found {
         }
     }
     let (loaders, classes): (Vec<ObjectIndex>, Vec<Vec<ClassIndex>>) = classes.into_iter().unzip();
-    let names = source::loader_names(snapshot, &loaders, &classes);
+    let names = source::loader_names(snapshot, &loaders);
     for ((loader, classes), name) in loaders.into_iter().zip(classes).zip(names) {
         builder.add_object(loader, &name);
         for class in classes {

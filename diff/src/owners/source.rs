@@ -7,28 +7,21 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 use crate::values::{objects, strings};
 
-/// Returns a name for each class loader. A loader without a name of its own has the name of the jar or folder of its first
-/// class. Loaders may have the same name.
-pub(super) fn loader_names(
-    snapshot: &Snapshot,
-    loaders: &[ObjectIndex],
-    classes: &[Vec<ClassIndex>],
-) -> Vec<String> {
+/// Returns a name for each class loader. A `URLClassLoader` without a name of its own has the name of the first jar or
+/// folder on its path. Loaders may have the same name.
+pub(super) fn loader_names(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<String> {
     // `name` is the field of `ClassLoader` since JDK 9, `_name` that of Jetty.
     let given = ["contextName", "_name", "name"].map(|field| strings(snapshot, loaders, field));
     let contexts = tomcat_contexts(snapshot, loaders);
+    let paths = first_paths(snapshot, loaders);
     let mut names: Vec<String> = Vec::new();
     for (at, &loader) in loaders.iter().enumerate() {
         let given = given.iter().find_map(|names| names[at].as_deref());
         let given = contexts[at].as_deref().or(given);
         let class = snapshot.name(loader);
         let short = class.rsplit('.').next().unwrap_or(&class);
-        let given = given.filter(|name| !name.is_empty()).map(str::to_owned);
-        let name = given.or_else(|| {
-            let path = paths(snapshot, &classes[at]).into_iter().flatten().min()?;
-            Some(last_part(&path).to_owned())
-        });
-        names.push(match name.as_deref() {
+        let given = given.filter(|name| !name.is_empty());
+        names.push(match given.or(paths[at].as_deref().map(last_part)) {
             Some("app") => "application class loader".to_owned(),
             Some(name) => format!("{name} ({short})"),
             None => class,
@@ -74,13 +67,7 @@ pub fn loaders_of_namesakes(
     let mut distinct = loaders.clone();
     distinct.sort_unstable();
     distinct.dedup();
-    let mut defined = vec![Vec::new(); distinct.len()];
-    for (class, loader) in ambiguous.iter().zip(&loaders) {
-        if let Ok(at) = distinct.binary_search(loader) {
-            defined[at].push(*class);
-        }
-    }
-    let names = loader_names(snapshot, &distinct, &defined);
+    let names = loader_names(snapshot, &distinct);
     let names = make_unique(snapshot, &distinct, names);
     let name = |loader| distinct.binary_search(loader).map_or("", |at| &names[at]);
     let loaders = loaders.iter().map(|loader| name(loader).to_owned());
@@ -89,20 +76,51 @@ pub fn loaders_of_namesakes(
 
 /// Returns the name of the web application of each class loader of Tomcat.
 fn tomcat_contexts(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<Option<String>> {
-    let follow = |from: &[Option<ObjectIndex>], field: &str| {
-        let known: Vec<ObjectIndex> = from.iter().flatten().copied().collect();
-        let mut found = objects(snapshot, &known, field).into_iter();
-        let next = from.iter().map(|o| o.and_then(|_| found.next().flatten()));
-        next.collect::<Vec<_>>()
-    };
-    let loaders: Vec<Option<ObjectIndex>> = loaders.iter().copied().map(Some).collect();
-    let contexts = follow(&follow(&loaders, "resources"), "context");
+    let resources = objects(snapshot, loaders, "resources");
+    let contexts = follow(snapshot, &resources, "context");
     let known: Vec<ObjectIndex> = contexts.iter().flatten().copied().collect();
     let mut names = strings(snapshot, &known, "name").into_iter();
     let names = contexts
         .iter()
         .map(|c| c.and_then(|_| names.next().flatten()));
     names.collect()
+}
+
+/// Returns the path of the first jar or folder of each `URLClassLoader`.
+fn first_paths(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<Option<String>> {
+    let lists = follow(snapshot, &objects(snapshot, loaders, "ucp"), "path");
+    let first = |list: Option<ObjectIndex>| {
+        let contents = snapshot.contents(list?, 0..1)?;
+        contents.entries.first()?.value.object()
+    };
+    let urls: Vec<Option<ObjectIndex>> = lists.into_iter().map(first).collect();
+    let known: Vec<ObjectIndex> = urls.iter().flatten().copied().collect();
+    let mut paths = url_paths(snapshot, &known).into_iter();
+    let paths = urls
+        .iter()
+        .map(|url| url.and_then(|_| paths.next().flatten()));
+    paths.collect()
+}
+
+/// Returns the object in a field of each object.
+fn follow(
+    snapshot: &Snapshot,
+    from: &[Option<ObjectIndex>],
+    field: &str,
+) -> Vec<Option<ObjectIndex>> {
+    let known: Vec<ObjectIndex> = from.iter().flatten().copied().collect();
+    let mut found = objects(snapshot, &known, field).into_iter();
+    let next = from.iter().map(|o| o.and_then(|_| found.next().flatten()));
+    next.collect()
+}
+
+/// Returns the path of each `java.net.URL`.
+fn url_paths(snapshot: &Snapshot, urls: &[ObjectIndex]) -> Vec<Option<String>> {
+    let [path, file] = ["path", "file"].map(|field| strings(snapshot, urls, field));
+    path.into_iter()
+        .zip(file)
+        .map(|(path, file)| path.or(file))
+        .collect()
 }
 
 /// Returns the path of the jar, folder or module from which a class was loaded.
@@ -127,19 +145,19 @@ pub(super) fn paths(snapshot: &Snapshot, classes: &[ClassIndex]) -> Vec<Option<S
     let domains = domains(snapshot, classes);
     let unique: BTreeSet<ObjectIndex> = domains.iter().flatten().copied().collect();
     let unique: Vec<ObjectIndex> = unique.into_iter().collect();
-    let sources = objects(snapshot, &unique, "codesource");
-    let mut path_of: HashMap<ObjectIndex, String> = HashMap::new();
-    for (&domain, source) in unique.iter().zip(sources) {
-        let Some(source) = source else { continue };
-        let [Some(url)] = objects(snapshot, &[source], "location")[..] else {
-            continue;
-        };
-        let [path, file] = ["path", "file"].map(|field| strings(snapshot, &[url], field).pop());
-        if let Some(path) = path.flatten().or(file.flatten()) {
-            path_of.insert(domain, path);
-        }
-    }
-    let path = |domain: &Option<ObjectIndex>| path_of.get(domain.as_ref()?).cloned();
+    let urls = follow(
+        snapshot,
+        &objects(snapshot, &unique, "codesource"),
+        "location",
+    );
+    let (known, urls): (Vec<ObjectIndex>, Vec<ObjectIndex>) = unique
+        .iter()
+        .zip(urls)
+        .filter_map(|(domain, url)| Some((*domain, url?)))
+        .unzip();
+    let paths = url_paths(snapshot, &urls);
+    let path_of: HashMap<ObjectIndex, Option<String>> = known.into_iter().zip(paths).collect();
+    let path = |domain: &Option<ObjectIndex>| path_of.get(domain.as_ref()?)?.clone();
     domains.iter().map(path).collect()
 }
 
