@@ -7,8 +7,8 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 use crate::values::{objects, strings};
 
-/// Returns a name for each class loader. A `URLClassLoader` without a name of its own has the name of the first jar or
-/// folder on its path. Loaders may have the same name.
+/// Returns a name for each class loader. The name of a `URLClassLoader` without a name is the first jar or folder on
+/// its path. Loaders may have the same name.
 pub(super) fn loader_names(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<String> {
     // `name` is the field of `ClassLoader` since JDK 9, `_name` that of Jetty.
     let given = ["contextName", "_name", "name"].map(|field| strings(snapshot, loaders, field));
@@ -78,12 +78,7 @@ pub fn loaders_of_namesakes(
 fn tomcat_contexts(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<Option<String>> {
     let resources = objects(snapshot, loaders, "resources");
     let contexts = follow(snapshot, &resources, "context");
-    let known: Vec<ObjectIndex> = contexts.iter().flatten().copied().collect();
-    let mut names = strings(snapshot, &known, "name").into_iter();
-    let names = contexts
-        .iter()
-        .map(|c| c.and_then(|_| names.next().flatten()));
-    names.collect()
+    map_known(&contexts, |contexts| strings(snapshot, contexts, "name"))
 }
 
 /// Returns the path of the first jar or folder of each `URLClassLoader`.
@@ -94,12 +89,7 @@ fn first_paths(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<Option<Strin
         contents.entries.first()?.value.object()
     };
     let urls: Vec<Option<ObjectIndex>> = lists.into_iter().map(first).collect();
-    let known: Vec<ObjectIndex> = urls.iter().flatten().copied().collect();
-    let mut paths = url_paths(snapshot, &known).into_iter();
-    let paths = urls
-        .iter()
-        .map(|url| url.and_then(|_| paths.next().flatten()));
-    paths.collect()
+    map_known(&urls, |urls| url_paths(snapshot, urls))
 }
 
 /// Returns the object in a field of each object.
@@ -108,10 +98,18 @@ fn follow(
     from: &[Option<ObjectIndex>],
     field: &str,
 ) -> Vec<Option<ObjectIndex>> {
-    let known: Vec<ObjectIndex> = from.iter().flatten().copied().collect();
-    let mut found = objects(snapshot, &known, field).into_iter();
-    let next = from.iter().map(|o| o.and_then(|_| found.next().flatten()));
-    next.collect()
+    map_known(from, |from| objects(snapshot, from, field))
+}
+
+/// Returns the result of `read` for each known object, and `None` for the others.
+fn map_known<T>(
+    objects: &[Option<ObjectIndex>],
+    read: impl FnOnce(&[ObjectIndex]) -> Vec<Option<T>>,
+) -> Vec<Option<T>> {
+    let known: Vec<ObjectIndex> = objects.iter().flatten().copied().collect();
+    let mut results = read(&known).into_iter();
+    let result = |object: &Option<ObjectIndex>| object.and_then(|_| results.next().flatten());
+    objects.iter().map(result).collect()
 }
 
 /// Returns the path of each `java.net.URL`.

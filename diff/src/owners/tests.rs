@@ -195,7 +195,7 @@ fn primitive_values_are_owners() {
     );
 }
 
-/// A value is an owner of its own, whatever its text.
+/// Texts that equal the name of another owner are owners too.
 #[test]
 fn texts_are_not_mistaken() {
     let mut heap = HeapBuilder::new(Written::default());
