@@ -24,6 +24,8 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 const READING: Duration = Duration::from_millis(200);
 /// Maximum time until a line arrives that the program has printed.
 const PRINTED: Duration = Duration::from_secs(20);
+/// Maximum time until a JVM has enqueued the references that a GC cleared. Until then, it keeps them alive.
+const ENQUEUED: Duration = Duration::from_secs(10);
 
 /// Maximum number of skipped output lines that an error shows if the program ends unexpectedly. If the JVM crashed,
 /// these lines are the start of its report.
@@ -479,6 +481,23 @@ impl Target {
             return Err(JvmError::Failed { command, output });
         }
         Ok(histogram)
+    }
+
+    /// Returns a histogram of live objects that meets the condition. If none does within some seconds, returns the last
+    /// one. References that a GC just cleared are live until the JVM has enqueued them, so the first histogram may be
+    /// too large.
+    pub fn settled_histogram(
+        &self,
+        is_settled: impl Fn(&Histogram) -> bool,
+    ) -> Result<Histogram, JvmError> {
+        let end = Instant::now() + ENQUEUED;
+        loop {
+            let histogram = self.histogram(Selection::Live)?;
+            if is_settled(&histogram) || Instant::now() > end {
+                return Ok(histogram);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// True if the program prints `text` on standard error at least `times` times within 20 seconds. Waits, because a
