@@ -21,10 +21,11 @@ pub(crate) struct LastGc {
     pub(crate) after: u64,
 }
 
-/// Converts times of the GC's clock to the agent's clock. The GC's clock starts during the JVM's initialization.
+/// Converts times of the GC's clock to the agent's clock. The GC's clock starts when the JVM's initialization ends. The
+/// JVM reports this moment as its start time.
 ///
-/// At first the offset is an estimate from the JVM's uptime. Once a pause has been matched with a GC, the offset is
-/// exact.
+/// At first the offset comes from this start time. It is wrong if the system's clock was changed since. Once a pause has
+/// been matched with a GC, the offset is exact.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     /// The time on the agent's clock when the GC's clock was 0.
@@ -34,10 +35,10 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Creates a clock from the JVM's uptime at the time `now`.
-    pub(crate) fn new(uptime_ms: u64, now: Instant) -> Self {
+    /// Creates a clock from the time that has passed at `now` since the JVM's start time.
+    pub(crate) fn new(since_start: Duration, now: Instant) -> Self {
         Self {
-            zero: now.checked_sub(Duration::from_millis(uptime_ms)),
+            zero: now.checked_sub(since_start),
             exact: false,
         }
     }
@@ -60,8 +61,8 @@ impl Clock {
     }
 
     /// Removes and returns the pauses that belong to a GC. If the GC is the cycle of a concurrent collector (`cycle`),
-    /// these are all pauses during the cycle. Otherwise it is the pause that is nearest in time and length. If the bean
-    /// reports no times, it is the first pause.
+    /// these are all pauses during the cycle. Otherwise it is the pause that contains the GC or is nearest to it. If the
+    /// bean reports no times, it is the first pause.
     pub(crate) fn take_pauses(
         &mut self,
         gc: &LastGc,
@@ -84,18 +85,23 @@ impl Clock {
             let late = p.end.saturating_duration_since(gc.end);
             late.max(gc.end.saturating_duration_since(p.end))
         };
+        // Time of the GC outside of the pause. A pause begins before its GC and ends after it, and on a busy machine much
+        // earlier or later.
+        let outside = |p: &Pause| {
+            p.start.saturating_duration_since(gc.start) + gc.end.saturating_duration_since(p.end)
+        };
         let best = pauses
             .iter()
             .enumerate()
             .filter(|(_, p)| near(p))
-            .min_by_key(|(_, p)| far(p) + differs(p));
+            .min_by_key(|(_, p)| 2 * outside(p) + far(p) + differs(p));
         let Some((at, _)) = best else {
             return Vec::new();
         };
         let pause = pauses.remove(at);
         // On a busy machine, the thread of the GC may wait between the times that the bean and the agent measure. Such a
         // pause says nothing exact about the clocks.
-        if differs(&pause) <= NEAR + lasted / 4 {
+        if differs(&pause) <= NEAR {
             self.set_offset(end_ms, &pause);
         }
         vec![pause]
@@ -133,7 +139,7 @@ mod tests {
     #[test]
     fn a_gc_that_is_seen_late_has_its_pause() {
         let zero = Instant::now();
-        let mut clock = Clock::new(200, zero + ms(230));
+        let mut clock = Clock::new(ms(200), zero + ms(230));
         let mut pauses = vec![Pause::new(zero + ms(100), zero + ms(115))];
         let late = gc(&mut clock, 100, 115, zero + ms(900));
         assert_eq!(clock.take_pauses(&late, false, &mut pauses).len(), 1);
@@ -143,7 +149,7 @@ mod tests {
     #[test]
     fn a_pause_longer_than_its_gc_belongs_to_it() {
         let zero = Instant::now();
-        let mut clock = Clock::new(200, zero + ms(200));
+        let mut clock = Clock::new(ms(200), zero + ms(200));
         let mut pauses = vec![Pause::new(zero + ms(100), zero + ms(110))];
         let first = gc(&mut clock, 100, 110, zero + ms(200));
         assert_eq!(clock.take_pauses(&first, false, &mut pauses).len(), 1);
@@ -161,9 +167,23 @@ mod tests {
     }
 
     #[test]
+    fn the_pause_that_contains_a_gc_belongs_to_it() {
+        let zero = Instant::now();
+        let mut clock = Clock::new(ms(0), zero);
+        // The thread of the GC waited for 60 ms before the pause ended. The next pause is as long as the GC.
+        let mut pauses = vec![
+            Pause::new(zero + ms(100), zero + ms(164)),
+            Pause::new(zero + ms(166), zero + ms(170)),
+        ];
+        let first = gc(&mut clock, 100, 104, zero + ms(200));
+        let claimed = clock.take_pauses(&first, false, &mut pauses);
+        assert_eq!(claimed[0].start, zero + ms(100));
+    }
+
+    #[test]
     fn a_bean_without_times_has_the_first_pause() {
         let zero = Instant::now();
-        let mut clock = Clock::new(0, zero);
+        let mut clock = Clock::new(ms(0), zero);
         let mut pauses = vec![
             Pause::new(zero, zero + ms(20)),
             Pause::new(zero + ms(30), zero + ms(50)),

@@ -6,7 +6,7 @@
 
 use std::ffi::CStr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_trace::NewCollection;
 
@@ -257,6 +257,8 @@ impl JvmStats {
     ) -> Result<Vec<NewCollection>> {
         let mut seen = Vec::new();
         let mut cause = None;
+        // The pauses of GCs that only a counter reports are chosen last, from those that no other GC has.
+        let mut lost = Vec::new();
         if let Some(beans) = &mut self.beans {
             beans.pause_time(env)?;
             for at in 0..beans.collectors.len() {
@@ -290,26 +292,27 @@ impl JvmStats {
                 // These GCs ended before `gc`, the last GC of this collector. They were not seen before `gc` ended, so
                 // only their pauses are known.
                 self.unseen += missed;
-                let lost = (0..missed).map(|_| {
-                    let pause = (!self.pauses.is_empty()).then(|| self.pauses.remove(0));
-                    let end = pause.map_or(gc.start, |p| p.end);
-                    row(
-                        clock(end),
-                        name,
-                        pause.map_or_else(|| cause.clone(), |p| p.cause()),
-                        pause.map_or(0, |p| micros(p.length())),
-                        (gc.before, gc.before),
-                    )
-                });
-                seen.extend(lost);
+                lost.extend(
+                    (0..missed).map(|_| (name.clone(), cause.clone(), gc.start, gc.before)),
+                );
                 seen.push(row(
                     clock(end),
                     name,
-                    cause.clone(),
+                    cause,
                     pause_us,
                     (gc.before, gc.after),
                 ));
             }
+        }
+        for (name, cause, before, used) in lost {
+            let pause = take_earlier(&mut self.pauses, before, is_major(&name));
+            seen.push(row(
+                clock(pause.map_or(before, |p| p.end)),
+                &name,
+                pause.map_or(cause, |p| p.cause()),
+                pause.map_or(0, |p| micros(p.length())),
+                (used, used),
+            ));
         }
         self.add_unclaimed_pauses(env, clock, &mut seen)?;
         seen.sort_by_key(|c| c.uptime_ms);
@@ -365,17 +368,12 @@ fn row(
     pause_us: u64,
     (before_bytes, after_bytes): (u64, u64),
 ) -> NewCollection {
-    let full = [
-        "System.gc()",
-        "Heap Dump Initiated GC",
-        "Heap Inspection Initiated GC",
-    ];
     NewCollection {
         time_ms,
         uptime_ms,
         collector: collector.to_owned(),
         major: if collector.is_empty() {
-            full.contains(&&*cause)
+            is_full(&cause)
         } else {
             is_major(collector)
         },
@@ -384,6 +382,29 @@ fn row(
         before_bytes,
         after_bytes,
     }
+}
+
+/// True if only a GC of the whole heap has this cause.
+fn is_full(cause: &str) -> bool {
+    [
+        "System.gc()",
+        "Heap Dump Initiated GC",
+        "Heap Inspection Initiated GC",
+    ]
+    .contains(&cause)
+}
+
+/// Removes and returns a pause that ended before the time `before`. This is the first one whose cause fits a GC of the
+/// whole heap (`major`) or another GC, otherwise the first one.
+fn take_earlier(pauses: &mut Vec<Pause>, before: Instant, major: bool) -> Option<Pause> {
+    let place = |fits: &dyn Fn(&Pause) -> bool| {
+        let mut all = pauses.iter();
+        all.position(|p| p.end <= before && fits(p))
+    };
+    let place = place(&|p| is_full(&p.cause()) == major)
+        .or_else(|| place(&|_| true))
+        .or((!pauses.is_empty()).then_some(0));
+    place.map(|at| pauses.remove(at))
 }
 
 /// True if a collector with this bean name processes the whole heap. G1's concurrent marking counts as such a
@@ -459,17 +480,18 @@ impl Beans {
         })
     }
 
-    /// Returns the GC's clock, from the JVM's uptime.
+    /// Returns the GC's clock, from the JVM's start time.
     fn clock(env: &Env<'_>, factory: Ref<'_, Class>) -> Result<Clock> {
         let named = (
             c"getRuntimeMXBean",
             c"()Ljava/lang/management/RuntimeMXBean;",
         );
         let bean = env.call_static_non_null::<Any>(factory, named, &[])?;
-        // The first call may take long, because it loads classes.
-        env.ask_long(bean.get(), c"getUptime")?;
-        let uptime = unsigned(env.ask_long(bean.get(), c"getUptime")?);
-        Ok(Clock::new(uptime, Instant::now()))
+        let start_ms = unsigned(env.ask_long(bean.get(), c"getStartTime")?);
+        let since_start = SystemTime::now()
+            .duration_since(UNIX_EPOCH + Duration::from_millis(start_ms))
+            .unwrap_or_default();
+        Ok(Clock::new(since_start, Instant::now()))
     }
 
     fn lacks_concurrent(&self) -> bool {

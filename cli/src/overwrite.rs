@@ -88,15 +88,15 @@ impl From<Refusal> for io::Error {
     }
 }
 
-/// Returns an error if an output must not be written. Called before any work is done for the output.
-pub(crate) fn check(output: &Path) -> Result<()> {
+/// Returns an error if the output of this option must not be written. Called before any work is done for the output.
+pub(crate) fn check(option: &str, output: &Path) -> Result<()> {
     let Some(refusal) = refusal(output) else {
         return Ok(());
     };
     let shown = output.display();
     Err(match refusal {
         Refusal::Input(input) => Failure::usage(format!(
-            "-o {shown} would overwrite the input {}",
+            "{option} {shown} would overwrite the input {}",
             input.display()
         ))
         .with_hint("give another file name"),
@@ -105,7 +105,7 @@ pub(crate) fn check(output: &Path) -> Result<()> {
                 Replaces::Never => "give another file name, or delete this file first",
                 _ => "give another file name, or replace this file with --force",
             };
-            let message = format!("-o {shown}: the file exists and is {what}");
+            let message = format!("{option} {shown}: the file exists and is {what}");
             Failure::usage(message).with_hint(hint)
         }
     })

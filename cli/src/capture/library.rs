@@ -173,7 +173,7 @@ pub(crate) fn copy_to(library: &Path, output: &Path) -> Result<PathBuf> {
     } else {
         output.to_owned()
     };
-    overwrite::check(&file)?;
+    overwrite::check("-o", &file)?;
     let copied = || -> io::Result<PathBuf> {
         let content = fs::read(library)?;
         write_whole(folder_of(&file), &file, 0o666, &content)?;

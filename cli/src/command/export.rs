@@ -104,7 +104,7 @@ impl Task for Export {
         let is_chosen = |table: &Table| self.tables.is_empty() || self.tables.contains(table);
         let tables: Vec<Table> = Table::ALL.into_iter().filter(is_chosen).collect();
         let mut places = tables.iter().map(|&table| place(table));
-        places.try_for_each(|path| overwrite::check(&path))?;
+        places.try_for_each(|path| overwrite::check("-o", &path))?;
         fs::create_dir_all(&self.output).map_err(|e| failed(self.output.display(), &e))?;
         let (opened, meter) = open(setup, &self.dump)?;
         meter.phase("writing tables", 0);

@@ -63,18 +63,12 @@ impl Ui {
         let mapping = self.names.read()?;
         interrupt::handle();
         let server =
-            Server::start(self.subject(mapping.as_ref())?, self.port).map_err(|e| Failure {
-                exit: match e {
-                    UiError::Trace(_) => Exit::Input,
-                    _ => Exit::Usage,
-                },
-                hint: match e {
-                    UiError::Listen { .. } => {
-                        Some("leave out --port to use any free port".to_owned())
-                    }
-                    _ => None,
-                },
-                message: e.to_string(),
+            Server::start(self.subject(mapping.as_ref())?, self.port).map_err(|e| match e {
+                UiError::Trace(error) => Failure::trace(&error),
+                UiError::Listen { .. } => {
+                    Failure::usage(e.to_string()).with_hint("leave out --port to use any free port")
+                }
+                _ => Failure::usage(e.to_string()),
             })?;
         let url = server.url();
         let mut out = io::stdout().lock();

@@ -38,7 +38,7 @@ pub(super) fn check(mut command: &Command, mut matches: &ArgMatches) -> Result<(
             Replaces::Never
         },
     };
-    let mut outputs = Vec::new();
+    let (mut options, mut outputs) = (Vec::new(), Vec::new());
     for arg in command.get_arguments() {
         let id = arg.get_id().as_str();
         if matches.value_source(id) != Some(ValueSource::CommandLine) {
@@ -48,6 +48,10 @@ pub(super) fn check(mut command: &Command, mut matches: &ArgMatches) -> Result<(
             if !OUTPUTS.contains(&id) {
                 rule.inputs.extend(paths(arg, value));
             } else if value != STANDARD {
+                options.push(match id {
+                    "save" => "--save",
+                    _ => "-o",
+                });
                 outputs.push(PathBuf::from(value));
             }
         }
@@ -57,9 +61,10 @@ pub(super) fn check(mut command: &Command, mut matches: &ArgMatches) -> Result<(
         let message = format!("-o {} was given twice", twice.display());
         return Err(Failure::usage(message));
     }
-    outputs
-        .iter()
-        .try_for_each(|output| overwrite::check(output))
+    options
+        .into_iter()
+        .zip(&outputs)
+        .try_for_each(|(option, output)| overwrite::check(option, output))
 }
 
 /// Returns the paths in a value. The list is empty if the argument does not name files.

@@ -111,15 +111,30 @@ pub(crate) fn ended(child: Child) -> Done {
     let (output, late) = match output.recv_timeout(Duration::from_secs(120)) {
         Ok(output) => (output, false),
         Err(_) => {
+            let running = processes();
             signal("KILL", pid);
             // Another process that the program started may keep the output open forever.
-            let killed = output.recv_timeout(Duration::from_secs(10));
-            (killed.expect("it does not end, nor what it started"), true)
+            let Ok(killed) = output.recv_timeout(Duration::from_secs(10)) else {
+                panic!("{pid} does not end, nor what it started:\n{running}");
+            };
+            (killed, true)
         }
     };
     let done = Done::from(output.expect("an end"));
     assert!(!late, "it does not end: {done:?}");
     done
+}
+
+/// Returns the running processes, with what each one waits for.
+fn processes() -> String {
+    let columns = "pid,ppid,stat,etimes,wchan:24,args";
+    let list = Command::new("ps")
+        .args(["-ww", "-eo", columns, "--forest"])
+        .output();
+    list.map_or_else(
+        |error| format!("ps: {error}"),
+        |list| String::from_utf8_lossy(&list.stdout).into_owned(),
+    )
 }
 
 /// Starts heapdiff in the background, so that interrupts have an effect on it. The tests themselves may run with

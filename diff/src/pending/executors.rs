@@ -1,6 +1,7 @@
 //! Tasks in the queues of executors, by class.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use hprof::answers::{Content, Value};
 use hprof::{ObjectIndex, Snapshot};
@@ -38,27 +39,33 @@ const DEPTH: usize = 4;
 pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
     let pools = instances(snapshot, "java.util.concurrent.ThreadPoolExecutor");
     let names = pool_names(snapshot, &pools);
-    let queues = objects(snapshot, &pools, "workQueue");
-    let mut queued: Vec<(ObjectIndex, &str)> = Vec::new();
+    // Several pools may have the same queue.
+    let mut queues: BTreeMap<ObjectIndex, BTreeSet<String>> = BTreeMap::new();
+    for (queue, name) in objects(snapshot, &pools, "workQueue").iter().zip(names) {
+        if let Some(queue) = queue {
+            queues.entry(*queue).or_default().insert(name);
+        }
+    }
+    let mut queued: Vec<(ObjectIndex, Rc<str>)> = Vec::new();
     let nodes = LinkedNodes::read(snapshot);
-    for (queue, name) in queues.into_iter().zip(&names) {
-        let Some(queue) = queue else { continue };
+    for (queue, names) in queues {
         let tasks = nodes
             .items(snapshot, queue)
             .unwrap_or_else(|| in_array(snapshot, queue));
-        queued.extend(tasks.into_iter().map(|task| (task, name.as_str())));
+        let names: Vec<String> = names.into_iter().collect();
+        let name: Rc<str> = names.join(" and ").into();
+        queued.extend(tasks.into_iter().map(|task| (task, Rc::clone(&name))));
     }
     let pools = instances(snapshot, "java.util.concurrent.ForkJoinPool");
     let prefixes = strings(snapshot, &pools, "workerNamePrefix");
-    let names: Vec<String> = prefixes
+    let names = prefixes
         .into_iter()
-        .map(|prefix| prefix.unwrap_or_else(|| "common pool".to_owned()))
-        .collect();
-    for (queues, name) in objects(snapshot, &pools, "queues").into_iter().zip(&names) {
+        .map(|prefix| Rc::from(prefix.as_deref().unwrap_or("common pool")));
+    for (queues, name) in objects(snapshot, &pools, "queues").into_iter().zip(names) {
         let queues = queues.map_or_else(Vec::new, |queues| elements(snapshot, queues));
         for array in objects(snapshot, &queues, "array").into_iter().flatten() {
             let tasks = elements(snapshot, array).into_iter();
-            queued.extend(tasks.map(|task| (task, name.as_str())));
+            queued.extend(tasks.map(|task| (task, Rc::clone(&name))));
         }
     }
     let tasks: Vec<ObjectIndex> = queued.iter().map(|(task, _)| *task).collect();

@@ -74,10 +74,12 @@ fn completions(snapshot: &Snapshot) -> HashMap<ObjectIndex, Completion> {
         snapshot,
         "java.util.concurrent.CompletableFuture$Completion",
     );
-    let values = snapshot.field_values(&all, ["next", "dep", "fn"]);
-    let completion = |(object, values): (ObjectIndex, Option<[Option<Value>; 3]>)| {
+    let values = snapshot.field_values(&all, ["next", "dep", "fn", "base"]);
+    let mut bases: Vec<(ObjectIndex, ObjectIndex)> = Vec::new();
+    let completion = |(object, values): (ObjectIndex, Option<[Option<Value>; 4]>)| {
         let object_of = |value: Option<Value>| value.and_then(Value::object);
-        let [next, dependent, function] = values?.map(object_of);
+        let [next, dependent, function, base] = values?.map(object_of);
+        bases.extend(base.map(|base| (object, base)));
         let class = class_name(snapshot, object);
         let short = class.rsplit('$').next().unwrap_or(&class);
         let method = METHODS.iter().find(|(name, _)| *name == short);
@@ -93,10 +95,22 @@ fn completions(snapshot: &Snapshot) -> HashMap<ObjectIndex, Completion> {
         };
         Some((object, completion))
     };
-    all.into_iter().zip(values).filter_map(completion).collect()
+    let mut completions: HashMap<ObjectIndex, Completion> =
+        all.into_iter().zip(values).filter_map(completion).collect();
+    // A function of two sources waits for the second source through an object that refers to the function.
+    for (second, base) in bases {
+        let base = completions
+            .get(&base)
+            .map(|b| (b.dependent, b.name.clone()));
+        if let (Some((dependent, name)), Some(second)) = (base, completions.get_mut(&second)) {
+            (second.dependent, second.name) = (dependent, name);
+        }
+    }
+    completions
 }
 
-/// Returns the completions that depend on a future, directly or through others. Each line is indented by its depth.
+/// Returns the completions that depend on a future, directly or through others. Each line is indented by its depth. If
+/// several wait for the same future, all but the first are marked with `also`.
 fn shape(
     snapshot: &Snapshot,
     waiting: &HashMap<ObjectIndex, ObjectIndex>,
@@ -105,21 +119,23 @@ fn shape(
 ) -> Vec<String> {
     let mut lines = vec![class_name(snapshot, source)];
     let mut seen = BTreeSet::from([source]);
-    let mut stack: Vec<(ObjectIndex, usize)> = Vec::new();
-    stack.extend(waiting.get(&source).map(|first| (*first, 0)));
-    while let Some((at, depth)) = stack.pop() {
+    let mut stack: Vec<(ObjectIndex, usize, bool)> = Vec::new();
+    stack.extend(waiting.get(&source).map(|first| (*first, 0, false)));
+    while let Some((at, depth, follows_sibling)) = stack.pop() {
         let Some(completion) = completions.get(&at).filter(|_| lines.len() <= LINES) else {
             continue;
         };
         if !seen.insert(at) {
             continue;
         }
-        stack.extend(completion.next.map(|next| (next, depth)));
+        stack.extend(completion.next.map(|next| (next, depth, true)));
+        let has_siblings = follows_sibling || completion.next.is_some();
         // Only a branch is indented, so that long chains stay readable.
-        let below = depth + usize::from(completion.next.is_some() || depth > 0);
+        let below = depth + usize::from(has_siblings || depth > 0);
         lines.push(format!(
-            "{:width$}{}",
+            "{:width$}{}{}",
             "",
+            if follows_sibling { "also " } else { "" },
             completion.name,
             width = 2 * depth.min(10)
         ));
@@ -128,7 +144,7 @@ fn shape(
             .filter(|dependent| seen.insert(*dependent));
         stack.extend(
             next.and_then(|next| waiting.get(&next))
-                .map(|first| (*first, below)),
+                .map(|first| (*first, below, false)),
         );
     }
     lines

@@ -177,6 +177,36 @@ fn futures_show_each_function_that_waits() {
     );
 }
 
+/// A future for which two functions wait, and the second source of a function of two sources.
+#[test]
+fn functions_that_wait_for_the_same_future_are_no_chain() {
+    let mut heap = Heap::new();
+    let name = "java.util.concurrent.CompletableFuture";
+    let future = heap.class(name, None, &["result", "stack"]);
+    let completion = heap.class(&format!("{name}$Completion"), None, &["next"]);
+    let two = heap.class(&format!("{name}$BiApply"), Some(completion), &["dep", "fn"]);
+    let second = heap.class(&format!("{name}$CoCompletion"), Some(completion), &["base"]);
+    let functions = ["a.F", "a.G"].map(|name| heap.class(name, None, &[]));
+    let [first_end, second_end] = functions.map(|class| {
+        let function = heap.object(class, &[]);
+        let end = heap.object(future, &[None, None]);
+        heap.object(two, &[Some(end), Some(function), None])
+    });
+    heap.heap.set_field(first_end, "next", second_end);
+    let source = heap.object(future, &[None, Some(first_end)]);
+    let other = heap.object(second, &[Some(first_end), None]);
+    let other = heap.object(future, &[None, Some(other)]);
+    heap.hold(source);
+    heap.hold(other);
+    let kind = PendingKind::Futures;
+    let both = lines(&[name, "thenCombine a.F", "also thenCombine a.G"]);
+    let one = lines(&[name, "thenCombine a.F"]);
+    assert_eq!(
+        heap.groups(&mut |_, _| None),
+        [(kind, one, 1), (kind, both, 1)]
+    );
+}
+
 #[test]
 fn queued_tasks_are_counted_without_their_wrappers() {
     let mut heap = Heap::new();
@@ -217,7 +247,8 @@ fn queued_tasks_are_counted_without_their_wrappers() {
         [Ref::Null, tasks[0].into(), tasks[1].into()],
     );
     let in_array = heap.object(array_queue, &[Some(array)]);
-    for queue in [linked, in_array] {
+    // Two pools have the same queue.
+    for queue in [linked, linked, in_array] {
         let pool = heap.object(pool, &[Some(queue), Some(factory)]);
         heap.hold(pool);
     }

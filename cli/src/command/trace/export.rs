@@ -130,7 +130,7 @@ fn tables(trace: &Trace, format: ExportFormat, folder: &Path) -> Result<String> 
     let mut rows = 0;
     let place = |table: &Table| folder.join(format!("{}.{}", table.name, format.extension()));
     let mut places = tables.iter().map(place);
-    places.try_for_each(|path| overwrite::check(&path))?;
+    places.try_for_each(|path| overwrite::check("-o", &path))?;
     for table in &tables {
         rows += to_file(trace, table, format, &place(table))?;
     }
