@@ -1,8 +1,8 @@
 //! Links the agent so that its library is never unloaded (`-z nodelete`).
 //!
-//! A JVM (JDK 17, for example) closes the library if loading the agent returned an error code. But classes that the
-//! agent has defined, and its calls in other threads, would still refer to the library's code. Also, a second load
-//! would not find the state of the first one.
+//! If loading the agent returns an error code, some JVMs (JDK 17, for example) unload the library. But classes that the
+//! agent has defined, and calls of the agent in other threads, would still refer to the library's code. Also, a second
+//! load would not find the agent's state from the first load.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,9 +1,10 @@
 //! Embeds agent libraries in the program, if environment variables contain their paths. The embedded libraries are
 //! compressed with gzip.
 //!
-//! `HEAPDIFF_EMBED_AGENT` names the library for the C library of the program. `HEAPDIFF_EMBED_AGENT_GLIBC` and
-//! `HEAPDIFF_EMBED_AGENT_MUSL` name the library for one C library. `cargo xtask install` and `cargo xtask dist` set
-//! these variables. If none is set, no library is embedded.
+//! Environment variables contain the paths of the libraries: `HEAPDIFF_EMBED_AGENT_GLIBC` for glibc, and
+//! `HEAPDIFF_EMBED_AGENT_MUSL` for musl. If the variable for the program's own C library is not set,
+//! `HEAPDIFF_EMBED_AGENT` replaces it. `cargo xtask install` and `cargo xtask dist` set these variables. If none is
+//! set, no library is embedded.
 
 use std::env;
 use std::path::Path;
@@ -23,7 +24,8 @@ fn main() {
     }
 }
 
-/// Embeds the library that this environment variable names. Returns false if the variable is not set.
+/// Embeds the library whose path is in the environment variable `name`. Returns false if the variable is empty or not
+/// set.
 fn embed(name: &str, c_library: &str) -> bool {
     let Some(library) = env::var_os(name).filter(|path| !path.is_empty()) else {
         return false;

@@ -42,8 +42,8 @@ mod control;
 
 pub(crate) use control::{load, load_and_start, start_with_jvm, stop};
 
-/// Maximum time to wait for a thread of the agent at a detach or at the end of the JVM. The trace's thread writes the
-/// last tick of the trace in this time.
+/// Maximum time to wait for one of the agent's threads at a detach or at the end of the JVM. For example, the trace's
+/// thread writes the last tick of the trace in this time.
 const LAST_TICK: Duration = Duration::from_secs(2);
 /// Number of internal errors after which the agent stops.
 pub(crate) const MAX_FAULTS: u64 = 3;
@@ -57,7 +57,7 @@ struct Agent {
     wakeup: Wakeup,
     trace: Option<Trace>,
     guard: Option<Guard>,
-    /// The sampling state, while the agent samples.
+    /// The sampling state. It is empty before sampling starts and after a detach.
     running: Lent<Running>,
     /// True once the agent's thread was started.
     begun: AtomicBool,
@@ -74,7 +74,7 @@ struct Trace {
     /// True once the trace's thread was started.
     begun: AtomicBool,
     done: AtomicBool,
-    /// True from a request to write a tick at once until it is written.
+    /// True from a request to write a tick at once until the tick is written.
     tick: AtomicBool,
 }
 
@@ -86,7 +86,7 @@ struct Running {
     at_startup: bool,
 }
 
-/// The agents of all attaches. The last one is the current one.
+/// The agents of all attaches. The last agent in the array is the current one.
 static AGENTS: [OnceLock<Agent>; MOST_ATTACHED] = [const { OnceLock::new() }; MOST_ATTACHED];
 static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 /// The sample class, which all agents share.
@@ -229,7 +229,8 @@ pub(crate) fn collected() {
     }
 }
 
-/// The body of an agent's thread, until the agent is stopped or gives up. After a panic, the caller may run it again.
+/// The body of the thread that finds collected samples. Runs until the agent is stopped or gives up. After a panic, the
+/// caller may call this function again.
 pub(crate) fn run(env: &Env<'_>, place: usize) {
     if let Some((agent, running)) = agent_at(place).and_then(|a| Some((a, a.running.borrow()?))) {
         agent.run(env, &running);
@@ -264,7 +265,7 @@ impl Agent {
     }
 }
 
-/// Called when an agent's thread ends. Disables the events if the agent has given up.
+/// Called when the thread that runs [`run`] ends. Disables the events if the agent has given up.
 pub(crate) fn on_thread_end(place: usize) {
     if let Some(agent) = agent_at(place) {
         if GIVING_UP.take_events() {
@@ -331,7 +332,8 @@ impl Trace {
         }
     }
 
-    /// Lets the thread write a tick at once. Returns false if this takes longer than `most`.
+    /// Makes the trace's thread write a tick at once, and waits until the tick is written. Returns false if this takes
+    /// longer than `most`.
     fn write_tick(&self, most: Duration) -> bool {
         self.tick.store(true, Release);
         self.wakeup.wake();
@@ -373,8 +375,8 @@ impl Agent {
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
         usage::stop_counting(env);
-        // Request the stop before the events are disabled. The agent's thread may be about to enable the events,
-        // because it does so after a delay. After that it checks for the request, and disables the events again.
+        // Request the stop before the events are disabled. If the option `delay` is set, the agent's thread may be
+        // about to enable the events. It then checks for this request and disables the events again.
         self.wakeup.stop();
         if let Some(guard) = &self.guard {
             guard.wakeup.stop();
@@ -453,7 +455,8 @@ impl Agent {
             .map_err(|error| error.to_string())?;
         self.running.lend(running);
         if let Some(guard) = &self.options.guard {
-            // The trace's file may be in this folder. If it cannot be created, the guard and the trace say so.
+            // The trace's file may be in this folder. If the folder cannot be created, the guard and the trace report
+            // the error.
             let _ = std::fs::create_dir_all(&guard.folder);
         }
         self.start_thread(&thread, Thread::Agent)?;
@@ -492,7 +495,8 @@ impl Agent {
         started.map_err(|error| error.to_string())
     }
 
-    /// Creates the sampling state and the threads, and publishes them in the heap for dumps.
+    /// Creates the sampling state from the objects in `ground`. Sets the static fields of the sample class to these
+    /// objects, so that dumps contain the agent's data. Also returns the Java threads, which are not started yet.
     fn running<'local>(
         &self,
         env: &Env<'_>,
@@ -561,7 +565,7 @@ impl Agent {
         fields.int(statics::VERBOSITY, options.verbosity.code());
         // Set the field `format` last. A set `format` shows readers of a dump that the agent's data in the Java heap is
         // complete. If the agent only writes a trace, do not set `format`, so that readers of dumps ignore this data.
-        // The references in the heap then only serve to find collected objects.
+        // The agent then uses the references in the heap only to find collected objects.
         if options.embed {
             fields.int(statics::FORMAT, FORMAT);
         }
@@ -577,8 +581,8 @@ impl Agent {
     }
 }
 
-/// Returns the Java class of references to samples, `heapdiff.SampleRef`. The first agent in a JVM defines this class,
-/// and later agents use it, too.
+/// Returns the Java class `heapdiff.SampleRef`, whose objects refer to the sampled objects. The first agent in a JVM
+/// defines this class, and later agents use it, too.
 fn refs(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Arc<RefClass>> {
     let chosen = match options.reaper {
         ReaperChoice::Auto => None,

@@ -1,4 +1,5 @@
-//! The atomics of data that threads share without a lock. The tests with loom replace them with simulated ones.
+//! Atomic types for data that threads share without a lock. Tests with the library loom replace these types by
+//! simulated ones.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p heapdiff-agent --lib --release weak_memory` runs these tests.
 
@@ -22,7 +23,8 @@ impl Changed {
         self.0.swap(true, Ordering::Release);
     }
 
-    /// Clears the mark, before the data is copied. Returns true if it was set. Then the caller sees the change.
+    /// Clears the mark, before the data is copied. If the mark was set, returns true, and the caller sees the change of
+    /// the data.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Acquire)
     }
@@ -35,7 +37,7 @@ mod weak_memory {
 
     use super::*;
 
-    /// If the mark is clear after the last change, a copy contains the change.
+    /// Checks that no change is lost: if the mark is clear after the last change, a copy contains that change.
     #[test]
     fn no_change_is_lost() {
         loom::model(|| {

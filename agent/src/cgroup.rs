@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-/// A limit of at least this number of bytes is no limit. Version 1 has no other word for it.
+/// A limit of at least this number of bytes means that no limit is set. Control groups of version 1 show a very large
+/// number in that case.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// The memory of a control group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Memory {
-    /// Bytes in use, without those of the file cache that the kernel reclaims first.
+    /// Bytes in use, without the part of the file cache that the kernel reclaims first (`inactive_file`).
     pub(crate) used: u64,
     pub(crate) limit: u64,
     /// Number of times that the limit was reached, so that the kernel had to reclaim memory.
@@ -24,7 +25,8 @@ impl Memory {
     }
 }
 
-/// Returns the memory of this process's control group; `None` if no limit is set.
+/// Returns the memory of the group that has the least memory left: this process's control group or one of its
+/// ancestors. Groups without a limit are ignored. Returns `None` if no group has a limit.
 pub(crate) fn memory() -> Option<Memory> {
     own_groups().into_iter().min_by_key(Memory::left)
 }
@@ -86,8 +88,8 @@ fn version_1(group: &Path) -> Option<Memory> {
     })
 }
 
-/// Returns the bytes in use. Memory used for the file cache counts as used in the kernel's figure, but the kernel
-/// reclaims it before it runs out of memory.
+/// Returns the bytes in use. The kernel's number (`text`) includes the file cache. The kernel reclaims the inactive
+/// part of the file cache before it runs out of memory, so this function subtracts that part.
 fn used(text: String, stat: Option<String>) -> Option<u64> {
     let all: u64 = text.trim().parse().ok()?;
     let stat = stat.unwrap_or_default();
@@ -108,7 +110,7 @@ fn field(text: &str, key: &str) -> Option<u64> {
     line?.trim().parse().ok()
 }
 
-/// Returns `avg10` of the line `full` of a file of pressure stall information.
+/// Returns the value `avg10` in the line `full` of a file with pressure stall information.
 fn stalled(text: &str) -> f64 {
     let full = text.lines().find_map(|line| line.strip_prefix("full "));
     let mut words = full.unwrap_or_default().split_ascii_whitespace();
@@ -116,7 +118,7 @@ fn stalled(text: &str) -> f64 {
     share.and_then(|share| share.parse().ok()).unwrap_or(0.0)
 }
 
-/// Writes files of control groups as the kernel shows them, for tests.
+/// Writes files like those in the kernel's folder of a control group, for tests.
 #[cfg(test)]
 pub(crate) fn write_group(folder: &Path, files: &[(&str, &str)]) {
     fs::create_dir_all(folder).unwrap();
@@ -133,7 +135,7 @@ mod tests {
         groups_in(root, groups).into_iter().min_by_key(Memory::left)
     }
 
-    /// Recorded from a pod with a limit of 256 MiB.
+    /// Files of a control group, recorded from a pod with a limit of 256 MiB.
     const POD: [(&str, &str); 5] = [
         ("memory.max", "268435456\n"),
         ("memory.current", "201326592\n"),
@@ -183,7 +185,8 @@ mod tests {
         );
         let memory = memory_in(root.path(), "0::/a/b\n").unwrap();
         assert_eq!((memory.used, memory.limit), (450, 500));
-        // In a container, the path of the group may be that of the host.
+        // In a container, `/proc/self/cgroup` may contain the group's path on the host, which the container does not
+        // have.
         let memory = memory_in(root.path(), "0::/a/unknown/path\n").unwrap();
         assert_eq!(memory.limit, 500);
     }

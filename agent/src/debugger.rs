@@ -2,13 +2,13 @@
 //!
 //! The JVM's debugger library (libjdwp) caches the line table of a method when it first needs the table. If the
 //! method's class is changed afterwards, the library sets breakpoints in the middle of instructions, and JDK 17
-//! crashes. So no loaded class is changed while a debugger is attached. A class may be changed while it is loaded,
-//! because the library reads its line tables later.
+//! crashes. So the agent changes no loaded class while a debugger is attached. It may change a class that is just being
+//! loaded, because the library reads the line tables of this class later.
 
 use std::fs;
 
-/// Name of libjdwp's thread while a debugger is connected. It is `JDWP Command Reader`, of which Linux keeps the first
-/// 15 bytes.
+/// Name of libjdwp's thread while a debugger is connected. The full name is `JDWP Command Reader`, but Linux keeps only
+/// the first 15 bytes.
 const READER: &str = "JDWP Command Re";
 /// The reason for not changing classes.
 pub(crate) const ATTACHED: &str =

@@ -1,5 +1,5 @@
-//! The functions that the JVM calls. This module imports the others, and no module imports it. Each function calls safe
-//! code and catches every panic.
+//! The functions that the JVM calls. This module imports other modules of the agent, and no module imports this one.
+//! Each function calls safe code and catches every panic.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
@@ -176,7 +176,7 @@ unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
     });
 }
 
-/// The body of the agent's thread. If a run ends in a panic, it is repeated, at most [`agent::MAX_FAULTS`] times.
+/// The body of the agent's thread. After a panic it runs again, but at most [`agent::MAX_FAULTS`] times in total.
 ///
 /// # Safety
 /// Only the JVM calls this function.
@@ -236,7 +236,8 @@ unsafe extern "C" fn resource_exhausted(
     _: *const c_void,
     _: *const c_char,
 ) {
-    /// No thread could be created. A dump of the heap would not show the reason.
+    /// JVMTI's flag for the case that no thread could be created. A heap dump would not show the reason for this, so no
+    /// dump is taken.
     const THREADS: jint = 4;
     if flags & THREADS == 0 {
         without_reentry(agent::exhausted);
@@ -460,8 +461,8 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
     let mut result = heapdiff_sites::attach::FAILED;
     without_reentry(|| {
         own_file::keep_open();
-        // Another environment, which reads class names of exceptions. The first environment may be disposed of before
-        // this function returns.
+        // This second environment reads class names of exceptions. The first environment cannot do this, because it may
+        // be disposed of before this function returns.
         // SAFETY: the JVM passed this pointer.
         let naming = unsafe { Environment::of(vm) };
         let (environment, naming) = match (environment, naming) {

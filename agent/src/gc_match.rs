@@ -1,12 +1,12 @@
-//! Finds the pauses that belong to a GC that a bean reports.
+//! Matches GC pauses, which the agent measures, with GCs, which the JVM's management beans report.
 
 use std::time::{Duration, Instant};
 
 use crate::pauses::Pause;
 
 /// Maximum difference between the times of a GC, as its bean reports them, and the times of the pause that belongs to
-/// the GC. This limit applies if the offset between the clocks of the GC and the agent is exact. The times differ
-/// because a bean reports whole milliseconds.
+/// this GC. The times differ because a bean reports whole milliseconds. This limit applies if the offset between the
+/// two clocks is exact ([`Clock`]).
 const NEAR: Duration = Duration::from_millis(5);
 /// Like [`NEAR`], but for an offset between the clocks that is only an estimate.
 const FAR: Duration = Duration::from_millis(400);
@@ -24,8 +24,8 @@ pub(crate) struct LastGc {
 /// Converts times of the GC's clock to the agent's clock. The GC's clock starts when the JVM's initialization ends. The
 /// JVM reports this moment as its start time.
 ///
-/// At first the offset comes from this start time. It is wrong if the system's clock was changed since. Once a pause has
-/// been matched with a GC, the offset is exact.
+/// At first the offset comes from this start time. This offset is wrong if the system's clock was changed since then.
+/// Once a pause has been matched with a GC, the offset is exact.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     /// The time on the agent's clock when the GC's clock was 0.
@@ -61,8 +61,8 @@ impl Clock {
     }
 
     /// Removes and returns the pauses that belong to a GC. If the GC is the cycle of a concurrent collector (`cycle`),
-    /// these are all pauses during the cycle. Otherwise it is the pause that contains the GC or is nearest to it. If the
-    /// bean reports no times, it is the first pause.
+    /// these are all pauses during the cycle. Otherwise this is the pause that fits the times of the GC best. If the
+    /// bean reports no times, this is the first pause.
     pub(crate) fn take_pauses(
         &mut self,
         gc: &LastGc,
@@ -85,8 +85,8 @@ impl Clock {
             let late = p.end.saturating_duration_since(gc.end);
             late.max(gc.end.saturating_duration_since(p.end))
         };
-        // Time of the GC outside of the pause. A pause begins before its GC and ends after it, and on a busy machine much
-        // earlier or later.
+        // Time of the GC outside of the pause. The pause of a GC begins before the GC and ends after it. On a busy
+        // machine it may begin much earlier or end much later.
         let outside = |p: &Pause| {
             p.start.saturating_duration_since(gc.start) + gc.end.saturating_duration_since(p.end)
         };
@@ -99,8 +99,8 @@ impl Clock {
             return Vec::new();
         };
         let pause = pauses.remove(at);
-        // On a busy machine, the thread of the GC may wait between the times that the bean and the agent measure. Such a
-        // pause says nothing exact about the clocks.
+        // On a busy machine, the thread of the GC may wait between the times that the bean and the agent measure. The
+        // offset of the clocks cannot be computed from such a pause.
         if differs(&pause) <= NEAR {
             self.set_offset(end_ms, &pause);
         }
@@ -124,7 +124,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// A GC from `start` to `end` on the GC's clock, seen at the time `now`.
+    /// Returns a GC that a bean reports from `start` to `end` on the GC's clock, and that the agent has seen at the
+    /// time `now`.
     fn gc(clock: &mut Clock, start: u64, end: u64, now: Instant) -> LastGc {
         clock.record_gc_end(end, now);
         LastGc {

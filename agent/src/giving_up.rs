@@ -37,7 +37,7 @@ impl GivingUp {
         self.asked.load(Acquire)
     }
 
-    /// True if the caller must disable the events. Only the first caller gets true.
+    /// True if the caller must disable the events. Returns true only once, to the first caller.
     pub(crate) fn take_events(&self) -> bool {
         self.events_on.swap(false, AcqRel)
     }

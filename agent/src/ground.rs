@@ -21,8 +21,8 @@ use crate::table::Table;
 use crate::totals::Totals;
 use crate::unproven::{Unproven, is_to_follow_few};
 
-/// The agent's new Java objects: arrays that are not published yet, and threads that are not started yet. Dropping this
-/// value leaves the heap as it was.
+/// The agent's new Java objects: arrays that are not published yet, and threads that are not started yet. If this value
+/// is dropped, nothing refers to these objects any more.
 pub(crate) struct Ground<'local> {
     pub(crate) refs: Arc<RefClass>,
     /// Values for the static fields of the sample class.
@@ -68,7 +68,7 @@ impl<'local> Ground<'local> {
             shown: of.longs(env, statics::COUNTERS, Counter::ALL.len())?,
             runtime,
             unproven: unproven.map(|largest| {
-                // If the user sets the option `follow`, the tracked samples per second are not limited.
+                // If the user has set the option `follow`, the number of tracked samples per second is not limited.
                 let pace = options.follow.is_none().then(|| Pace::new(largest));
                 Unproven::new(largest, pace)
             }),
@@ -85,7 +85,7 @@ impl<'local> Ground<'local> {
             collected: CollectedRefs::create(env, of, options.garbage, seed)?,
             found: Found::create(env, of)?,
             counted: {
-                // Clears the array of an earlier agent.
+                // This empty array replaces the array of an earlier agent.
                 of.objects(env, statics::USAGE, 0)?;
                 InHeap::create(env, of, options.count)?
             },

@@ -1,5 +1,5 @@
-//! Arrays in the Java heap. Some arrays consist of chunks that are created on demand: the next chunk is created before
-//! it is needed. Other arrays contain the bytes of the site table.
+//! Arrays in the Java heap. Some arrays consist of chunks, and each chunk is created shortly before it is needed. Other
+//! arrays contain the bytes of the site table.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -83,13 +83,13 @@ impl Fields {
     }
 }
 
-/// An array of arrays in the heap. Inner arrays (chunks) are created on demand.
+/// An array of arrays in the heap. An inner array (chunk) is created when it is needed.
 pub(crate) struct Chunks<K> {
     outer: Arc<Global<Objects>>,
     chunks: Box<[OnceLock<Global<K>>]>,
     /// True for each chunk that was added to the outer array.
     shown: Box<[AtomicBool]>,
-    /// True for each chunk that some thread creates, or has created, before it is needed.
+    /// True for each chunk that a thread is creating before it is needed.
     claimed: Box<[AtomicBool]>,
 }
 
@@ -113,7 +113,8 @@ impl<K> Chunks<K> {
         self.chunks.get(index)?.get()
     }
 
-    /// Returns a chunk. If it does not exist, creates it by `make`. Returns `None` only if the heap is full.
+    /// Returns a chunk. If it does not exist, creates it by `make`. Returns `None` if the heap is full or if `index` is
+    /// out of range.
     ///
     /// If several threads need the same chunk at the same time, each of them creates one. The first chunk that is ready
     /// is used. Waiting for another thread could take long if that thread is not scheduled, and continuing without a
@@ -188,8 +189,8 @@ impl LongChunks {
     }
 }
 
-/// Size in bytes of an array that contains a piece of the site table. A longer batch of definitions gets a larger array
-/// for itself.
+/// Size in bytes of an array that contains a piece of the site table. A batch of definitions that is longer than this
+/// gets an array of its own size.
 const PIECE: usize = 64 << 10;
 /// Maximum number of pieces of the site table. The interner limits the definitions, so that they fill at most half of
 /// this number of pieces.

@@ -58,7 +58,7 @@ impl<K: Clone + Eq + Hash> Kind<K> {
         self.list.get((id as usize).checked_sub(1)?)
     }
 
-    /// Returns the definition with this id, or `None` if it is already in the heap.
+    /// Returns the definition with this id. Returns `None` if the definition is already in the heap.
     fn pending(&self, id: u32) -> Option<&K> {
         let at = (id as usize).checked_sub(1)?;
         (!*self.published.get(at)?).then(|| &self.list[at])
@@ -89,7 +89,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     fn first(list: &mut Vec<u32>, id: u32) -> bool {
-        // A linear search is fast enough, because each list contains only the few ids that are new.
+        // A linear search is fast enough, because each list contains only the new ids of one batch.
         let first = !list.contains(&id);
         if first {
             list.push(id);

@@ -20,7 +20,8 @@ const MOST_BEANS: i32 = 32;
 /// Number of free bytes that the heap must have when the beans are looked up.
 const ROOM: u64 = 2 << 20;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
-/// Time to wait for a bean that reports the GC to which a pause belongs. After that, no bean is expected to report it.
+/// Time to wait until a bean reports the GC to which a pause belongs. After this time, no bean is expected to report
+/// the GC.
 const UNCLAIMED: Duration = Duration::from_millis(500);
 /// The JVM's statistics at one moment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,7 +79,8 @@ pub(crate) struct JvmStats {
     /// Pauses recorded before the beans were looked up. No bean will report GCs for them.
     early: Vec<Pause>,
     last: Figures,
-    /// Number of GCs that no bean described, because the next GC ended before they were seen.
+    /// Number of GCs without details: before the agent read them from the bean, the next GC had ended. Also contains
+    /// the number of pauses that were dropped.
     pub(crate) unseen: u64,
 }
 
@@ -129,11 +131,11 @@ impl JvmStats {
     /// Looks up beans and counters, once. Returns `Some(Ok(()))` if the management beans exist, and `Some(Err(_))` with
     /// the reason if they do not. Returns `None` if the lookup was done before or is postponed.
     ///
-    /// The lookup initializes classes. If the heap gets full during this, the classes stay unusable, also for the
-    /// program. So the lookup is postponed until the heap has room for it.
+    /// The lookup initializes classes. If the heap gets full during an initialization, the class stays unusable, also
+    /// for the program. So the lookup is postponed until the heap has at least [`ROOM`] bytes free.
     pub(crate) fn look_up_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<Result<()>> {
         if self.asked || !self.has_room(env) {
-            // If the beans are looked up later, only the pauses are known of the GCs that end before the lookup.
+            // If the lookup is postponed, only the pauses are known for the GCs that end before it.
             self.young = false;
             self.put_off |= !self.asked;
             return None;
@@ -194,8 +196,8 @@ impl JvmStats {
         })
     }
 
-    /// Returns the current statistics, or the previous ones if they cannot be read for lack of memory. Values that the
-    /// JVM does not have are 0.
+    /// Returns the current statistics. If they cannot be read, for example because the heap is full, returns the
+    /// previous statistics. Values that the JVM does not provide are 0.
     pub(crate) fn figures(&mut self, env: &Env<'_>) -> Figures {
         if let Ok(figures) = self.query(env) {
             self.last = figures;
@@ -257,7 +259,8 @@ impl JvmStats {
     ) -> Result<Vec<NewCollection>> {
         let mut seen = Vec::new();
         let mut cause = None;
-        // The pauses of GCs that only a counter reports are chosen last, from those that no other GC has.
+        // GCs of which a bean reports only the number. Their pauses are chosen last, from the pauses that belong to no
+        // other GC.
         let mut lost = Vec::new();
         if let Some(beans) = &mut self.beans {
             beans.pause_time(env)?;
@@ -265,7 +268,7 @@ impl JvmStats {
                 let Some((missed, gc)) = beans.take_last_gc(env, at)? else {
                     continue;
                 };
-                // The GC may have ended after the last pauses were taken.
+                // Take the pauses again: the GC may have ended after they were taken before.
                 let (new, dropped) = pauses.take();
                 self.pauses.extend(new);
                 self.unseen += dropped;
@@ -384,7 +387,7 @@ fn row(
     }
 }
 
-/// True if only a GC of the whole heap has this cause.
+/// True if each GC with this cause processes the whole heap.
 fn is_full(cause: &str) -> bool {
     [
         "System.gc()",
@@ -394,8 +397,9 @@ fn is_full(cause: &str) -> bool {
     .contains(&cause)
 }
 
-/// Removes and returns a pause that ended before the time `before`. This is the first one whose cause fits a GC of the
-/// whole heap (`major`) or another GC, otherwise the first one.
+/// Removes and returns the pause that probably belongs to an unseen GC that ended before `before`. Prefers the first
+/// pause that ended before this time and whose cause fits the GC (`major`: a GC of the whole heap). Otherwise chooses
+/// the first pause that ended before this time, or else the first pause.
 fn take_earlier(pauses: &mut Vec<Pause>, before: Instant, major: bool) -> Option<Pause> {
     let place = |fits: &dyn Fn(&Pause) -> bool| {
         let mut all = pauses.iter();
@@ -499,8 +503,8 @@ impl Beans {
         has("G1 Young Generation") && !has(G1_CONCURRENT)
     }
 
-    /// Adds to `self.paused` the pause time since the last call, in milliseconds. Reads it from the beans that count
-    /// the pauses of concurrent cycles.
+    /// Reads the pause time since the last call from the beans that count the pauses of concurrent cycles. Adds this
+    /// time to `self.paused`, in milliseconds.
     fn pause_time(&mut self, env: &Env<'_>) -> Result<()> {
         for collector in &mut self.collectors {
             if collector.name.ends_with("Pauses") {
@@ -512,8 +516,9 @@ impl Beans {
         Ok(())
     }
 
-    /// Returns the number of GCs that were not seen, and the last GC of a bean, if it is new. Returns `None` for a bean
-    /// that counts the pauses of concurrent cycles, because a pause is not a GC of its own.
+    /// If a bean has counted GCs since the last call, returns the last of these GCs and the number of those before it.
+    /// Otherwise returns `None`. Also returns `None` for a bean that counts the pauses of concurrent cycles, because a
+    /// pause is not a GC of its own.
     fn take_last_gc(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
         let collector = &mut self.collectors[at];
         if collector.name.ends_with("Pauses") {
@@ -555,7 +560,7 @@ impl Beans {
         Ok(Some((missed, last)))
     }
 
-    /// Returns the used bytes of all heap pools.
+    /// Returns the used bytes of all heap pools. `name` is the method of `GcInfo` that returns the usage of the pools.
     fn sum(&self, env: &Env<'_>, info: Ref<'_>, name: &CStr) -> Result<u64> {
         let map = env.call_non_null::<Any>(info, (name, c"()Ljava/util/Map;"), &[])?;
         let get = (c"get", c"(Ljava/lang/Object;)Ljava/lang/Object;");

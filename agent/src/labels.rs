@@ -1,8 +1,9 @@
-//! Labels of threads, such as `tenant=acme`. The library heapdiff-labels sets them, and each sample has the labels of its
-//! thread.
+//! Labels of threads, such as `tenant=acme`. A program sets labels with the library heapdiff-labels. Each sample has
+//! the labels of its thread.
 //!
-//! Each set of labels has an id. Only the thread itself reads and writes the id of its set, so the table of threads needs
-//! no lock. The table is part of the process rather than of one attach, because scopes of labels outlive a detach.
+//! Each set of labels has an id. Only the thread itself reads and writes the id of its set, so the table of threads
+//! needs no lock. The table belongs to the process and not to one attach, because a scope of labels may continue after
+//! a detach.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
@@ -26,7 +27,7 @@ const BITS: u32 = 18;
 const PROBES: usize = 16;
 const SLOTS: usize = (1 << BITS) + PROBES;
 
-/// The labels of all threads.
+/// The labels of all threads of this process.
 pub(crate) static LABELS: Labels = Labels::new();
 
 pub(crate) struct Labels {
@@ -103,7 +104,8 @@ impl Labels {
         probed.find(|slot| slot.thread.load(Relaxed) == thread)
     }
 
-    /// Returns the id of a thread's set of labels, or 0 if the thread has no labels. Called on this thread.
+    /// Returns the id of a thread's set of labels, or 0 if the thread has no labels. Only the thread itself may call
+    /// this.
     pub(crate) fn get(&self, thread: u64) -> u32 {
         if self.are_unused() {
             return 0;
@@ -111,7 +113,8 @@ impl Labels {
         self.slot(thread).map_or(0, |slot| slot.set.load(Relaxed))
     }
 
-    /// Sets the labels of a thread. `set` is the id of the set. Called on this thread.
+    /// Sets the labels of a thread. `set` is the id of the set of labels, or 0 for no labels. Only the thread itself
+    /// may call this.
     pub(crate) fn set(&self, thread: u64, set: u32) {
         match (self.slot(thread), set) {
             (None, 0) => {}
@@ -138,7 +141,8 @@ impl Labels {
     }
 
     /// Returns the id of the set that has the labels of the set `outer` and those in `more`. A label in `more` replaces
-    /// the label with the same key. Returns `outer` if there is no room for another set.
+    /// the label with the same key. If the result would have more than [`MOST`] labels, some labels are left out.
+    /// Returns `outer` if there is no room for another set.
     pub(crate) fn add(&self, outer: u32, more: &str) -> u32 {
         // No message is printed while the lock is held, because standard error may block.
         let (id, missing) = self.sets().add(outer, more);
@@ -152,12 +156,12 @@ impl Labels {
         self.sets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the labels of a set, as [`pairs`] reads them.
+    /// Returns the labels of a set, in the format that [`pairs`] reads.
     pub(crate) fn labels(&self, set: u32) -> Option<Arc<str>> {
         self.sets().labels(set).cloned()
     }
 
-    /// Prints why labels are missing, unless this reason was printed before.
+    /// Prints the reason why labels are missing, unless the agent has printed this reason before.
     pub(crate) fn warn(&self, missing: Missing) {
         let bit = missing as u8;
         if self.printed.fetch_or(bit, Relaxed) & bit == 0 {
@@ -213,7 +217,7 @@ fn merge(before: &str, more: &str) -> (String, bool) {
     (labels.join(&SEPARATOR.to_string()), is_complete)
 }
 
-/// Replaces control characters by spaces, and truncates a string to at most `most` bytes.
+/// Truncates a string to at most `most` bytes, and replaces control characters by spaces.
 fn clean(text: &str, most: usize) -> String {
     let text = truncate(text, most).chars();
     text.map(|c| if c.is_control() { ' ' } else { c }).collect()

@@ -1,9 +1,10 @@
-//! The accounts of sites for the trace. An account contains the amounts allocated and collected since the last tick,
-//! and the live amounts.
+//! The accounts of sites for the trace. An account contains estimates of the objects and bytes that a site has
+//! allocated since the last tick, of those that were collected since then, and of those that are live.
 //!
 //! Here a site is a stack together with the class allocated there. Threads that allocate record samples here, and the
-//! agent's thread records which samples were collected. The trace's thread closes the accounts for each tick. Locks are
-//! held for a few additions, never across a call into the JVM.
+//! agent's thread records which samples were collected. At each tick, the trace's thread reads the accounts and resets
+//! the allocated and collected objects and bytes to 0 ("closes" the accounts). A lock is held only for a few additions,
+//! never during a call into the JVM.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -159,9 +160,9 @@ impl Ledger {
     }
 
     /// Records a sample of an object of `size` bytes. A generation is the number of times that the sampling interval
-    /// was doubled. It determines the weight of a sample. `taken` is the generation when the sample was taken, for the
-    /// allocated sum. `followed` is the generation with which the sample is tracked, for the live sum. It is `None` if
-    /// the sample is not tracked.
+    /// was doubled, and determines the weight of a sample. With `taken`, the generation when the sample was taken, the
+    /// sample is added to the allocated objects and bytes. With `followed`, the generation with which the sample is
+    /// tracked, it is added to the live objects and bytes. `followed` is `None` if the sample is not tracked.
     pub(crate) fn allocated(
         &self,
         (class, stack): (u32, u32),
@@ -205,13 +206,13 @@ impl Ledger {
         Ok(booking.unwrap_or_default())
     }
 
-    /// Counts a sample for which no account was left, and the bytes that it represents.
+    /// Counts a sample that got no account because the ledger was full, and the bytes that the sample represents.
     pub(crate) fn refuse(&self, bytes: u64) {
         self.refused.fetch_add(1, Relaxed);
         self.refused_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns the number of samples that got no account because the ledger was full, and the bytes that they
+    /// Returns the number of samples that got no account because the ledger was full, and the bytes that these samples
     /// represent.
     pub(crate) fn unaccounted(&self) -> (u64, u64) {
         let bytes = self.refused_bytes.load(Relaxed);
@@ -242,7 +243,7 @@ impl Ledger {
     /// Returns `None` if there are no such samples.
     pub(crate) fn newest_collected_ms(&self) -> Option<u64> {
         let ms = self.newest_collected_ms.swap(0, Relaxed);
-        // Sample times are 32-bit milliseconds and stop increasing after seven weeks.
+        // Sample times are 32-bit numbers of milliseconds, so they stop increasing after seven weeks.
         (1..u64::from(u32::MAX)).contains(&ms).then_some(ms)
     }
 
@@ -296,8 +297,8 @@ impl Ledger {
         }
     }
 
-    /// Puts back the amounts of closed accounts that could not be written to the trace. The next [`Self::close`]
-    /// returns them again.
+    /// Adds the data of closed accounts that could not be written to the trace to the open accounts again. The next
+    /// [`Self::close`] returns them again.
     pub(crate) fn reopen(
         &self,
         sites: &[Activity],
@@ -322,7 +323,7 @@ impl Ledger {
         self.newest_collected_ms.fetch_max(ms, Relaxed);
     }
 
-    /// Makes the next [`Self::close`] return all sites that have live samples, even those without changes.
+    /// Makes the next call of [`Self::close`] return all sites that have live samples, including unchanged sites.
     pub(crate) fn mark_live_dirty(&self) {
         for shard in &self.shards {
             let mut shard = lock(shard);

@@ -1,9 +1,9 @@
-//! A value that its owner lends to JVM callbacks on many threads. It is dropped once the owner has taken it back and
-//! all callbacks that use it have returned.
+//! A value that its owner lends to JVM callbacks on many threads. The value is dropped once the owner has taken it back
+//! and all callbacks that use it have returned.
 //!
-//! A callback that began before that may use the value as long as it needs, so no thread waits for callbacks. Threads
-//! are spread over several locks and counters: with a single one, callbacks would compete for its cache line at each
-//! sample.
+//! A callback that has borrowed the value may use it until the callback returns. The owner does not wait for callbacks.
+//! Threads are spread over several locks and counters: with a single one, callbacks would compete for its cache line at
+//! each sample.
 
 use std::array;
 use std::ops::Deref;
@@ -21,7 +21,7 @@ thread_local! {
     };
 }
 
-/// The owner of a value that other threads may borrow. It may also have no value.
+/// The owner of a value that other threads may borrow. The owner may be empty.
 pub(crate) struct Lent<T> {
     places: [Place<T>; PLACES],
 }
@@ -33,7 +33,7 @@ struct Place<T>(Mutex<Option<Arc<Share<T>>>>);
 /// A reference to the value, shared by the threads that use the same place. Its reference count counts their loans.
 struct Share<T>(Arc<T>);
 
-/// A value that is borrowed from [`Lent`]. It is dropped after all its loans.
+/// A value that is borrowed from [`Lent`]. The value lives at least as long as each of its loans.
 pub(crate) struct Loan<T>(Arc<Share<T>>);
 
 impl<T> Deref for Loan<T> {
@@ -51,7 +51,7 @@ impl<T> Place<T> {
 }
 
 impl<T> Lent<T> {
-    /// Creates an owner without a value.
+    /// Creates an empty owner.
     pub(crate) fn new() -> Self {
         Self {
             places: array::from_fn(|_| Place(Mutex::new(None))),
@@ -69,7 +69,7 @@ impl<T> Lent<T> {
         drop(before);
     }
 
-    /// Borrows the value, if there is one. A lock is held only while a counter is incremented.
+    /// Borrows the value, or returns `None` if the owner is empty. A lock is held only while a counter is incremented.
     pub(crate) fn borrow(&self) -> Option<Loan<T>> {
         // On a thread that is ending, the thread-local index is gone, so use place 0.
         let place = PLACE.try_with(|place| *place).unwrap_or(0);

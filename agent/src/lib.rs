@@ -1,8 +1,8 @@
 //! The native agent: samples allocations and stores their stacks in the Java heap, so that every dump contains them.
 //!
-//! For each sample that the JVM reports (`SampledObjectAlloc`, JEP 331), the agent creates one small Java object. It
-//! refers to the sampled object by a phantom reference and contains the id of the allocation site. `heapdiff_sites`
-//! documents the resulting content of a dump.
+//! For each sample that the JVM reports (`SampledObjectAlloc`, JEP 331), the agent creates one small Java object. This
+//! Java object is a phantom reference to the sampled object and contains the id of the allocation site. The crate
+//! `heapdiff_sites` documents the agent's data in a dump.
 //!
 //! | module | purpose |
 //! |---|---|
@@ -47,8 +47,8 @@
 //!   TLABs were.
 //! * Before JDK 25, the JVM samples objects outside of TLABs too rarely. In measurements, up to a quarter of the large
 //!   objects was missed (`Sampling::shortfall`, `docs/measurements.md`).
-//! * A sample has no room for its Java object if the thread's stack or the heap is nearly full. Such samples are
-//!   counted.
+//! * A sample is dropped if the thread's stack or the heap is too full for the sample's Java object. The agent counts
+//!   dropped samples.
 //!
 //! # What a sample costs
 //!
@@ -66,9 +66,9 @@
 //!
 //! * No panic leaves the agent.
 //! * No lock is held across a call into the JVM.
-//! * Every table has a limit, and whatever exceeds it is counted.
-//! * If a call into the JVM throws, it has failed. The agent finds the reason without looking up or creating anything
-//!   in the Java heap (`jvmti::calls`), because in a full heap that would throw, too.
+//! * Every table has a maximum size, and the agent counts the entries that a full table rejects.
+//! * If a call into the JVM throws, it has failed. To find the reason, the agent neither looks up classes nor creates
+//!   objects in the Java heap (`jvmti::calls`), because in a full heap this would throw, too.
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 /// The importance of a message, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
-    /// The agent did not do what the user requested.
+    /// The agent could not do what the user requested.
     Error,
     /// A result is incomplete, or the guard acts.
     Warn,

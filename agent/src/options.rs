@@ -72,7 +72,8 @@ pub struct Options {
     /// Mean number of bytes between tracked samples under generational ZGC. If it is `None`, the agent tracks as many
     /// samples as its limit per second allows.
     pub follow: Option<u64>,
-    /// Number of collected samples to keep in each of the two lists: the most recent ones, and a random selection.
+    /// Number of collected samples to keep in each of two lists. One list has the most recent collected samples, and
+    /// the other one has a random selection of all.
     pub garbage: usize,
     /// True if class definitions are recorded.
     pub classes: bool,
@@ -201,7 +202,7 @@ impl Filter {
     }
 
     /// Returns true if an object is sampled. `class` is the result for the object's class. `allocating` returns the
-    /// result for the class whose code allocates the object. It is called only if `class` does not decide.
+    /// result for the class whose code allocates the object. `allocating` is called only if `class` does not decide.
     pub fn passes(&self, class: Named, allocating: impl FnOnce() -> Named) -> bool {
         if class.excluded {
             return false;
@@ -248,19 +249,19 @@ pub enum OptionsError {
         /// The option's key.
         key: String,
     },
-    /// A key that requires a trace.
+    /// A key that requires a trace, given without a trace.
     #[error("option \"{key}\" needs trace=FILE")]
     NoTrace {
         /// The option's key.
         key: &'static str,
     },
-    /// A key that requires a guard.
+    /// A key that requires a guard, given without a guard.
     #[error("option \"{key}\" needs guard=90% or guard-container=90%")]
     NoGuard {
         /// The option's key.
         key: &'static str,
     },
-    /// A key that has an effect only if samples are stored in the heap.
+    /// A key that has an effect only if samples are stored in the heap, given with `embed=off`.
     #[error("option \"{key}\" needs embed=on")]
     Nowhere {
         /// The option's key.
@@ -462,7 +463,7 @@ fn sampling(
     })
 }
 
-/// Options that require `trace`.
+/// Values of the options that require `trace`.
 #[derive(Default)]
 struct Keeping {
     tick: Option<Duration>,
@@ -498,7 +499,7 @@ impl Keeping {
     }
 }
 
-/// Options of the guard as they are given.
+/// Values of the guard's options, before they are checked.
 #[derive(Default)]
 struct Guarding {
     heap: Option<u64>,

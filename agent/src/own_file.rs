@@ -8,7 +8,8 @@
 use std::fs::{self, File};
 use std::sync::OnceLock;
 
-/// Opens the file, unless it is already open. Without the file, later commands use the path of the library.
+/// Opens the agent's library file, unless it is already open. If the file cannot be opened, later commands use the path
+/// of the library.
 pub(crate) fn keep_open() {
     static FILE: OnceLock<Option<File>> = OnceLock::new();
     if cfg!(target_env = "musl") {

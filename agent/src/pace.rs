@@ -1,9 +1,9 @@
-//! Limits how many samples per second are tracked under generational ZGC. Each tracked sample prevents a page of the
-//! heap from being freed at once.
+//! Limits how many samples per second are tracked under generational ZGC. A young GC cannot free the page of a tracked
+//! sample at once, so each tracked sample costs time.
 //!
-//! So the cost depends on the number of samples per second, not on the bytes between samples, and a program that
-//! allocates slowly can have all its samples tracked. The module counts samples in time windows and requests that fewer
-//! are tracked if a window has too many.
+//! The cost depends on the number of tracked samples per second, not on the bytes between samples. So if a program
+//! allocates slowly, all its samples can be tracked. This module counts tracked samples in time windows. If a window
+//! has too many, it requests that fewer samples are tracked.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Pace {
         }
     }
 
-    /// Counts a sample that was taken at the time `now` since the start.
+    /// Counts a tracked sample. `now` is the time since the start of sampling.
     pub(crate) fn add(&self, now: Duration) {
         let here = (now.as_secs() / WINDOW.as_secs()) << 32;
         let add = |window: u64| {
@@ -51,7 +51,7 @@ impl Pace {
         let _ = self.window.fetch_update(Relaxed, Relaxed, add);
     }
 
-    /// True if fewer samples should be tracked.
+    /// True if the current time window has too many tracked samples.
     pub(crate) fn is_full(&self) -> bool {
         low(self.window.load(Relaxed)) >= self.most
     }

@@ -30,7 +30,7 @@ impl Pause {
         self.end.saturating_duration_since(self.start)
     }
 
-    /// Returns the cause in the JVM's words; empty if the JVM has no counters.
+    /// Returns the cause as the JVM describes it. The string is empty if the JVM has no performance counters.
     pub(crate) fn cause(&self) -> String {
         text(&self.cause)
     }
@@ -77,9 +77,8 @@ struct State {
 
 /// The pauses that the trace's thread has not taken yet.
 ///
-/// The lock is held for a few instructions, also by the GC's thread at a safepoint. Other threads hold it only in
-/// native code, and a safepoint does not stop threads in native code. So the GC never waits for a thread that is
-/// stopped.
+/// The GC's thread holds the lock at a safepoint, for a few instructions. Other threads hold the lock only in native
+/// code, and a safepoint does not stop threads in native code. So the GC never waits for a stopped thread.
 pub(crate) struct Pauses {
     state: Mutex<State>,
     pub(crate) causes: OnceLock<Causes>,
@@ -117,7 +116,8 @@ impl Pauses {
         state.done.push_back(Pause { start, end, cause });
     }
 
-    /// Returns and removes the pauses, with the number of those that were dropped.
+    /// Removes and returns the stored pauses. Also returns the number of pauses that were dropped since the last call
+    /// because [`MOST`] pauses were stored.
     pub(crate) fn take(&self) -> (Vec<Pause>, u64) {
         let mut state = self.state();
         let missed = std::mem::take(&mut state.missed);

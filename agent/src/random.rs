@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A random number generator. It is fast, and good enough to spread samples.
+/// A fast random number generator (splitmix64) for the choice of samples. It is not cryptographically secure.
 #[derive(Debug)]
 pub(crate) struct Random(AtomicU64);
 

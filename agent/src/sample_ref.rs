@@ -49,7 +49,8 @@ pub(crate) struct RefClass {
     reaper: Reaper,
 }
 
-/// The class, and how it finds collected objects. Set when the class is defined, which is possible only once.
+/// The class, and the way in which the agent finds collected objects. Set when the class is defined, which is possible
+/// only once.
 static DEFINED: OnceLock<(Global<Class>, Reaper)> = OnceLock::new();
 
 /// A method's id.
@@ -147,8 +148,9 @@ impl RefClass {
         Ok(refs)
     }
 
-    /// Defines the class. Returns it, and how it finds collected objects. An earlier call may have defined the class
-    /// although it threw for lack of memory. Then this call gets a `LinkageError` and uses the existing class.
+    /// Defines the class. Returns the class, and the way in which the agent finds collected objects. An earlier call
+    /// may have defined the class although it threw for lack of memory. Then this call gets a `LinkageError` and uses
+    /// the existing class.
     fn defined(env: &Env<'_>, reaper: Reaper) -> Result<(Global<Class>, Reaper)> {
         let name = text(heapdiff_sites::CLASS_INTERNAL)?;
         let bytes = java::sample_ref(reaper == Reaper::Queue);

@@ -1,5 +1,4 @@
-//! Handles sampled allocations and class definitions. It runs on the thread that allocates the object or defines the
-//! class.
+//! Handles sampled allocations and class definitions, on the thread that allocates the object or defines the class.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use crate::unproven::Unproven;
 
 /// Maximum number of recorded class definitions.
 pub(crate) const MAX_CLASSES: usize = 1 << 17;
-/// Number of samples after which a thread's name is read again.
+/// Number of samples for which the cached name of a thread is used before the name is read again.
 const NAME_USES: u32 = 32;
 
 thread_local! {
@@ -51,7 +50,8 @@ pub(crate) struct Sampler {
     /// sample that shows its class.
     pub(crate) site_types: Option<Totals<1>>,
     pub(crate) strategy: ActiveStrategy,
-    /// Limit of tracked samples, under generational ZGC only. All samples are counted.
+    /// Limit for tracked samples. `None` unless the number of tracked samples is limited, under generational ZGC. All
+    /// samples are counted, with or without this limit.
     pub(crate) unproven: Option<Unproven>,
     /// Accounts for the trace; `None` without a trace.
     pub(crate) ledger: Option<Ledger>,
@@ -75,9 +75,9 @@ impl Sampler {
         u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX)
     }
 
-    /// Handles an allocation that the JVM sampled. `object` is `None` for a value object: it has no identity, so it
-    /// cannot be tracked, and only the totals count it. Returns false if the agent's thread is needed, because the table is
-    /// nearly full.
+    /// Handles an allocation that the JVM sampled. `object` is `None` for a value object, which has no identity. So it
+    /// cannot be tracked, and only the totals count it. Returns false if the agent's thread must free slots or track
+    /// fewer samples.
     pub(crate) fn sampled(
         &self,
         env: &Env<'_>,
@@ -91,7 +91,8 @@ impl Sampler {
         // is handled.
         if env.is_throwing() {
             if let Some(totals) = &self.class_totals {
-                // Count the allocation under an unknown class, because the class cannot be read now.
+                // Count the allocation for the type 0, which means an unknown class, because the class cannot be read
+                // now.
                 totals.add(0, [1, bytes]);
             }
             self.count_dropped(counters, Counter::DroppedPending, self.sampling(), bytes);
@@ -132,7 +133,7 @@ impl Sampler {
             if self.unproven.is_none() {
                 return false;
             }
-            // No slot is free, so from here on treat the sample like one that is not tracked.
+            // The sample cannot be tracked, so from here on treat it like a sample that was not selected for tracking.
         }
         let slot = slot.flatten();
         let site = self.stacks.site(env, counters);
@@ -180,8 +181,8 @@ impl Sampler {
             && !self.unproven.as_ref().is_some_and(is_crowded)
     }
 
-    /// Stores a sample in its slot. Returns false if the heap is full. The parameters are: the thread and the object;
-    /// the slot; and the sample's uid, its size in bytes, and the ids of its class and stack.
+    /// Stores a sample in its slot. Returns false if the heap or the thread's stack is full. The last parameter
+    /// contains the sample's uid, its size in bytes, and the ids of its class and site.
     fn follow(
         &self,
         env: &Env<'_>,
@@ -218,7 +219,8 @@ impl Sampler {
         true
     }
 
-    /// Reserves a slot for a sample of `bytes` bytes, if there is room.
+    /// Reserves a slot for a sample of an object of `bytes` bytes. Returns `None` if no slot is free, or if the limit
+    /// for tracked samples ([`Unproven`]) is reached.
     fn place(&self, bytes: u64) -> Option<u32> {
         let Some(unproven) = &self.unproven else {
             return self.samples.take();
@@ -282,7 +284,8 @@ impl Sampler {
             })
     }
 
-    /// Counts a dropped sample. `chosen` is the interval or rate with which the sample was taken.
+    /// Counts a dropped sample, and the bytes that it represents. `chosen` is the interval or rate with which the
+    /// sample was taken.
     fn count_dropped(&self, counters: &Counters, counter: Counter, chosen: Sampling, bytes: u64) {
         counters.count(counter);
         counters.add(Counter::DroppedBytes, self.represented_bytes(chosen, bytes));
@@ -339,8 +342,8 @@ impl Sampler {
 
     /// Returns the next uid.
     ///
-    /// If all samples are tracked, skips the uids that the current interval or rate would discard after downsampling.
-    /// So the next downsampling keeps each returned uid with the same probability (see `Sampling::would_take`). If only
+    /// If all samples are tracked, skips uids for which the current interval or rate would not have taken a sample. So
+    /// the next downsampling keeps each returned uid with the same probability (see `Sampling::would_take`). If only
     /// some samples are tracked, skips no uid, because the uid decides later whether its sample is tracked.
     fn uid(&self, bytes: u64) -> u64 {
         let sampling = self.strategy.sampling();

@@ -1,5 +1,5 @@
-//! The agent's own records of what each slot of the sample table contains. The agent can read them without calling the
-//! JVM.
+//! A copy of each slot's content in the tables of samples and class definitions. The agent can read this copy without
+//! calling the JVM.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ use crate::ledger::Booking;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlotRecord {
     pub(crate) slot: u32,
-    /// Unique id of a sample, never reused. For a class definition, the id of the class's name.
+    /// Unique id of a sample, never reused. For a class definition, the id of the class's type.
     pub(crate) uid: u64,
     pub(crate) size: u64,
     /// The account in the ledger to which the sample is booked.
@@ -26,7 +26,7 @@ pub(crate) struct SlotRecord {
 }
 
 impl SlotRecord {
-    /// Converts the record to a sample of the trace, with this class and stack.
+    /// Converts the record to a sample of the trace. `class` and `stack` are the ids of the sample's class and stack.
     pub(crate) fn sample(&self, (class, stack): (u32, u32)) -> Sample {
         Sample {
             uid: self.uid,
@@ -82,7 +82,8 @@ impl AtomicRecord {
             thread: self.thread.load(Acquire),
             time: self.time.load(Acquire),
         };
-        // No uid is used twice. So if the uid is unchanged, all values belong to it.
+        // No two samples have the same uid, and records of class definitions contain no other values. So if the uid is
+        // unchanged, all values belong to it.
         (uid != 0 && self.uid() == uid).then_some(record)
     }
 }
@@ -134,7 +135,7 @@ impl SlotRecords {
         self.get(slot)?.read(slot)
     }
 
-    /// Returns the uid of a slot's content, or 0 if it is empty.
+    /// Returns the uid of a slot's content, or 0 if the slot is empty.
     pub(crate) fn uid(&self, slot: u32) -> u64 {
         self.get(slot).map_or(0, AtomicRecord::uid)
     }
@@ -223,8 +224,8 @@ mod weak_memory {
         }
     }
 
-    /// A reader gets the values of one sample only, while the slot is emptied and used again. The booking of a sample
-    /// may change.
+    /// While a slot is emptied and used again, a reader gets values of only one sample. The booking of this sample may
+    /// change meanwhile.
     #[test]
     fn a_read_never_mixes_two_samples() {
         loom::model(|| {

@@ -22,19 +22,21 @@ use crate::options::{Filter, Named};
 /// must be small.
 const SHALLOW: usize = 64;
 const SHARDS: usize = 16;
-/// Maximum number of entries in the cache of stacks. Each cache here is emptied when it reaches its maximum.
+/// Maximum number of entries in each of the [`SHARDS`] caches of stacks. Each cache in this module is emptied when it
+/// is full.
 const MOST_STACKS: usize = 8192;
 const MOST_METHODS: usize = 16_384;
 const MOST_SIGNATURES: usize = 16_384;
-/// Maximum number of versions stored for classes of one name. Several loaders may define classes of the same name.
+/// Maximum number of class versions ([`Version`]) stored for one class name. Several loaders may define classes of the
+/// same name.
 const MOST_VERSIONS: usize = 64;
 /// Maximum number of thread names. Further names have the id 0.
 const MOST_THREADS: u64 = 16_384;
-/// Maximum number of bytes of all thread names with labels. Samples of further names have no labels.
+/// Maximum total size in bytes of all thread names with labels. Further names are stored without labels.
 const MOST_LABELLED: u64 = 8 << 20;
 
-/// The class whose code allocates is first searched in this number of frames. More frames are read only if it is not
-/// among them.
+/// Number of innermost frames that are read first to find the class whose code allocates. More frames are read only if
+/// these frames are all JDK frames.
 const FEW: usize = 8;
 
 struct Method {
@@ -61,7 +63,8 @@ impl Lines {
     }
 }
 
-/// The site of a cached stack. It is valid until a class is redefined whose lines are in the stack.
+/// The site of a cached stack. It is valid until one of the classes in `versions`, whose line numbers the site
+/// contains, is redefined.
 struct Known {
     site: u32,
     versions: Box<[Arc<Version>]>,
@@ -75,7 +78,7 @@ pub(crate) struct Type {
     pub(crate) hidden: bool,
 }
 
-/// All names and sites.
+/// Looks up and stores the sites, types and thread names of samples.
 pub(crate) struct Stacks {
     jvmti: Jvmti,
     depth: usize,
@@ -83,7 +86,8 @@ pub(crate) struct Stacks {
     filter: Filter,
     virtual_threads: VirtualThreads,
     interner: Mutex<Interner>,
-    /// Sites that are in the heap, by the 128-bit hash of the raw stack.
+    /// Cached sites, by the 128-bit hash of the raw stack. Each site is in the heap, or it is 0 because the table of
+    /// sites was full.
     stacks: [Mutex<FxHashMap<u128, Known>>; SHARDS],
     methods: Mutex<FxHashMap<usize, Arc<Method>>>,
     redefinitions: Redefinitions,
@@ -93,7 +97,7 @@ pub(crate) struct Stacks {
     types: Mutex<FxHashMap<String, Type>>,
     /// Number of thread names.
     threads: Mutex<u64>,
-    /// Number of bytes of thread names with labels.
+    /// Total size in bytes of the thread names with labels.
     labelled: Mutex<u64>,
     blobs: Blobs,
 }
@@ -127,8 +131,8 @@ impl Stacks {
         }
     }
 
-    /// Returns the site of the current thread's stack. Before this function returns, the site is in the heap. Returns 0
-    /// if the thread has no stack, or if there is no room for the site in the table or in the heap.
+    /// Returns the site of the current thread's stack, after the site was written to the heap. Returns 0 if the thread
+    /// has no stack, or if there is no room for the site in the table or in the heap.
     pub(crate) fn site(&self, env: &Env<'_>, counters: &Counters) -> u32 {
         // Read one frame more than requested, to see whether the stack is deeper.
         let mut shallow = [RawFrame::EMPTY; SHALLOW + 1];
@@ -161,9 +165,9 @@ impl Stacks {
             return site;
         }
         let methods: Vec<_> = stack.frames().map(|f| self.current(env, f)).collect();
-        // If a class was redefined after the stack was read, the lines of its new version may have been read for a
-        // frame that runs old bytecode. In that case the JVM has changed the method id of this frame. So read the stack
-        // again.
+        // Read the stack again, because a class may have been redefined after the first reading. Then a frame that runs
+        // old bytecode may have got lines of the new bytecode. The second reading shows this: the JVM has changed the
+        // method id of such a frame.
         let mut again = vec![RawFrame::EMPTY; stack.raw().len()];
         let now = self.jvmti.stack(env, &mut again);
         let now = now.as_ref().map_or(&[][..], Stack::raw);
@@ -185,8 +189,8 @@ impl Stacks {
 
     /// Returns the site of a stack that is not in the cache. The caller has read `stack`, then looked up its line
     /// numbers, and then read the same stack again as `later`. If a frame differs between `stack` and `later`, its
-    /// class may have been redefined meanwhile, so it gets no line number. Returns 0 if the table of sites is full, and
-    /// `None` if the heap is full.
+    /// class may have been redefined meanwhile, so the frame gets no line number. Returns 0 if the table of sites is
+    /// full, and `None` if the heap is full.
     fn new_site(
         &self,
         env: &Env<'_>,
@@ -360,9 +364,8 @@ impl Stacks {
         self.filter.passes(class.named, || self.allocating(env))
     }
 
-    /// Returns the filter's result for the class whose code allocates. This is the class of the first frame that is not
-    /// a JDK frame. If all frames are JDK frames, it is the class of the first frame. Usually it is among the first few
-    /// frames.
+    /// Returns the filter's result for the class whose code allocates. This is the class of the innermost frame that is
+    /// not a JDK frame. If the innermost [`SHALLOW`] frames are all JDK frames, it is the class of the innermost frame.
     fn allocating(&self, env: &Env<'_>) -> Named {
         let mut buffer = [RawFrame::EMPTY; SHALLOW];
         let mut first = None;
@@ -408,7 +411,8 @@ impl Stacks {
         lock(&self.interner).text_of(id).cloned()
     }
 
-    /// Returns the id of a thread's name, or 0 if it has none. The name is in the heap when this returns.
+    /// Returns the id of a thread's name, after the name was written to the heap. Returns 0 if the thread has no name,
+    /// or if there is no room for another name.
     pub(crate) fn thread(
         &self,
         env: &Env<'_>,
@@ -430,8 +434,8 @@ impl Stacks {
         })
     }
 
-    /// Returns the id of a thread's name with labels. `name` is the id of the name alone; it is returned if there is no
-    /// room for another string.
+    /// Returns the id of a thread's name with labels. `name` is the id of the name without labels. If there is no room
+    /// for the name with labels, returns `name`.
     pub(crate) fn labelled(
         &self,
         env: &Env<'_>,
@@ -455,8 +459,8 @@ impl Stacks {
         }
     }
 
-    /// Returns the id of a name, which is in the heap when this returns. Returns 0 if the heap is full, and `None` if
-    /// there are too many names. A new name adds `size` to `sum`, which is at most `most`.
+    /// Returns the id of a name, after the name was written to the heap. Returns 0 if the heap is full. A new name adds
+    /// `size` to `sum`. If `sum` would exceed `most`, returns `None`.
     fn name(
         &self,
         env: &Env<'_>,
@@ -514,8 +518,8 @@ fn versions_of(methods: &[Option<Arc<Method>>]) -> Box<[Arc<Version>]> {
 /// Hashes a stack to 128 bits with two independent multiplicative hashes.
 ///
 /// With 128 bits, a collision among a hundred thousand cached stacks is about as likely as a hardware error. The two
-/// hashes do not depend on each other, so the CPU computes them in parallel. Each step is invertible. So two stacks
-/// that differ in one frame never have the same value in either half.
+/// hashes do not depend on each other, so the CPU computes them in parallel. Each step is invertible. So if two stacks
+/// differ in only one frame, both halves of their hashes differ.
 fn hash(frames: &[RawFrame], cut: bool) -> u128 {
     let (mut a, mut b) = (0x243f_6a88_85a3_08d3_u64, u64::from(cut));
     for frame in frames {
@@ -533,7 +537,8 @@ fn hash(frames: &[RawFrame], cut: bool) -> u128 {
 mod tests {
     use super::*;
 
-    /// Tests methods with close and with distant ids, the first and last bytecodes, and native methods, in every order.
+    /// Tests all orders of frames: of methods with close and with distant ids, at the first and the last bytecode
+    /// index, and of native methods.
     #[test]
     fn different_stacks_have_different_hashes() {
         let methods = [

@@ -8,7 +8,7 @@ use heapdiff_sites::{Sampling, Strategy, TOTALS_CHUNK};
 use crate::intern::MAX_TYPES;
 use crate::random::Random;
 
-/// The sampling strategy, with the interval and the rate that are used now.
+/// The sampling strategy, with its current interval and rate.
 pub(crate) struct ActiveStrategy {
     strategy: Strategy,
     interval: AtomicU64,
@@ -16,9 +16,10 @@ pub(crate) struct ActiveStrategy {
     /// The rate at which samples are taken. The rate at which they are tracked (`rate`) may be lower.
     taking: AtomicU64,
     random: Random,
-    /// Number of allocations so far.
+    /// Number of allocations so far that the JVM has sampled. Only the strategy `count` uses it.
     position: AtomicU64,
-    /// The number of the next allocation to take, or the time of the next sample, depending on the strategy.
+    /// With the strategy `count`, the number of the next allocation to take. With the strategy `time`, the time of the
+    /// next sample in nanoseconds.
     next: AtomicU64,
     next_of_class: Box<[OnceLock<Box<[AtomicU64]>>]>,
 }
@@ -100,11 +101,12 @@ impl ActiveStrategy {
         self.reaches_next(&next[place], position, rate, false)
     }
 
-    /// True if `position` has reached `next`. If so, `next` is moved forward by a random distance.
+    /// Returns true if `position` has reached `next`. If so, increases `next` by a random distance, whose mean is
+    /// `rate`.
     ///
-    /// If `from_here` is false, the new `next` is the old `next` plus the distance. Then the mean distance is the rate,
-    /// whatever the positions are. If `from_here` is true, the new `next` is `position` plus the distance. Then samples
-    /// that were missed are not made up for.
+    /// If `from_here` is false, the new `next` is the old `next` plus the distance. Then the mean distance between
+    /// samples is `rate`, even if positions are skipped. If `from_here` is true, the new `next` is `position` plus the
+    /// distance. Then no additional samples are taken for a time without allocations.
     fn reaches_next(&self, next: &AtomicU64, position: u64, rate: u64, from_here: bool) -> bool {
         let mut at = next.load(Relaxed);
         while position >= at {

@@ -11,11 +11,11 @@ use crate::jvmti::calls::{Env, JniError, Objects, Ref, Result};
 use crate::ledger::Booking;
 use crate::slots::{SlotRecord, SlotRecords};
 
-/// A table with a fixed capacity. Its chunks are created as it fills.
+/// A table with a fixed capacity. A chunk of it is created before the slots in this chunk are needed.
 pub(crate) struct Table {
     chunks: ObjectChunks,
     capacity: u32,
-    /// The first slot that was never used.
+    /// Lowest number of a slot that was never used.
     fresh: AtomicU32,
     /// Number of slots in use.
     live: AtomicU32,
@@ -55,7 +55,7 @@ impl Table {
         Some(slot)
     }
 
-    /// Frees slots. The caller has already removed their references from the heap.
+    /// Frees slots. The caller must have removed the references from these slots before.
     pub(crate) fn free_slots(&self, slots: &[u32]) {
         for &slot in slots {
             self.records.clear(slot);
@@ -117,14 +117,14 @@ impl Table {
         array.get().put(env, place, Some(object)).is_ok()
     }
 
-    /// Clears a slot.
+    /// Removes the reference from a slot. Returns true on success.
     pub(crate) fn clear(&self, env: &Env<'_>, slot: u32) -> bool {
         self.place(slot)
             .is_some_and(|(chunk, place)| chunk.put(env, place, None).is_ok())
     }
 
-    /// Removes a reference from its slot, and also clears the reference itself. Under generational ZGC, a reference in
-    /// the old generation would otherwise keep its object alive until the reference itself is collected.
+    /// Removes a reference from its slot, and calls `clear` for the reference itself. Under generational ZGC, a
+    /// reference in the old generation would otherwise keep its object alive until the reference itself is collected.
     pub(crate) fn clear_reference(&self, env: &Env<'_>, slot: u32) -> bool {
         let Some((chunk, place)) = self.place(slot) else {
             return false;
@@ -143,14 +143,15 @@ impl Table {
         true
     }
 
-    /// Clears all slots. Nothing may be stored in the table any more.
+    /// Clears all slots. The caller must make sure that nothing is stored in the table afterwards.
     pub(crate) fn clear_all(&self, env: &Env<'_>) {
         for record in self.records() {
             self.clear(env, record.slot);
         }
     }
 
-    /// Clears all slots and their references. Nothing may be stored in the table any more.
+    /// Clears all slots and the references in them. The caller must make sure that nothing is stored in the table
+    /// afterwards.
     pub(crate) fn clear_all_references(&self, env: &Env<'_>) {
         for record in self.records() {
             self.clear_reference(env, record.slot);
@@ -172,7 +173,7 @@ impl Table {
         })
     }
 
-    /// True if less than one eighth of the slots is free.
+    /// True if at most one eighth of the slots is free.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.live.load(Relaxed) >= self.capacity - self.capacity / 8
     }

@@ -1,4 +1,5 @@
-//! Counters with a copy in the Java heap. Each id (of a site or class, for example) has its own counters.
+//! Counters for ids, such as ids of sites or classes. The Java heap contains a copy of the counters, so that dumps
+//! contain them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,7 +12,7 @@ use crate::jvmti::calls::{Env, Result};
 
 type Chunk = Box<[AtomicU64]>;
 
-/// A group of `N` counters for each id below a limit.
+/// `N` counters for each id. The maximum number of ids is fixed.
 pub(crate) struct Totals<const N: usize> {
     chunks: Box<[OnceLock<Chunk>]>,
     dirty: Box<[Changed]>,
@@ -88,7 +89,7 @@ impl<const N: usize> Totals<N> {
         changes
     }
 
-    /// Undoes the update of `before`, so that the next call of [`Self::take_increases`] returns these changes again.
+    /// Undoes an update of `before` by [`Self::take_increases`], so that the next call returns these increases again.
     pub(crate) fn restore_increases(
         before: &mut Seen,
         changes: impl IntoIterator<Item = (u32, [u64; N])>,

@@ -1,7 +1,7 @@
 //! The trace's thread. It writes the accounts of the [`crate::ledger::Ledger`] to the trace, one tick after another.
 //!
 //! For each tick the thread reads the JVM's statistics, closes the accounts and writes them. No other thread ever waits
-//! for the disk. If the disk is full, the data is put back into the accounts and becomes part of a later, longer tick.
+//! for the disk. If the disk is full, the data is added to the accounts again, and a later, longer tick contains it.
 //! Any other error of the file ends the trace with one message, and the agent continues without a trace.
 
 use std::path::Path;
@@ -54,11 +54,11 @@ pub(crate) struct Tracing<'a> {
     pub(crate) started_ms: i64,
     /// True if the agent was loaded at the JVM's start.
     pub(crate) at_startup: bool,
-    /// Set when the thread has ended.
+    /// Set when the trace has ended.
     pub(crate) done: &'a AtomicBool,
-    /// Set by a request to write a tick at once, and cleared when it is written.
+    /// Set by a request to write a tick at once. Cleared when this tick is written.
     pub(crate) tick_now: &'a AtomicBool,
-    /// Told about each major GC.
+    /// The guard, which gets the heap size in use after each major GC.
     pub(crate) guard: Option<&'a Guard>,
 }
 
@@ -146,7 +146,7 @@ fn without_beans(why: &JniError) -> String {
 }
 
 impl Tracing<'_> {
-    /// Runs until the JVM ends or the trace fails.
+    /// Runs until the agent is stopped, the JVM ends, or the trace fails.
     pub(crate) fn run(&self, env: &Env<'_>) {
         if let Err(why) = self.record(env) {
             let rest = if self.wakeup.is_stopping() {
@@ -230,8 +230,8 @@ impl Tracing<'_> {
         }
     }
 
-    /// Handles the result of an attempt to write. Prints its message if there is one. Returns how long to wait before
-    /// the next attempt.
+    /// Handles the result of an attempt to write a tick. Prints a message if the user must know about the result.
+    /// Returns how long to wait before the next attempt.
     fn handle_written(
         &self,
         tries: &mut Tries,
@@ -245,7 +245,7 @@ impl Tracing<'_> {
         Ok(next.pause)
     }
 
-    /// Writes a tick. If that fails, puts its data back for the next tick.
+    /// Writes a tick. If this fails, restores the tick's data, so that the next tick contains it.
     fn write(
         &self,
         writer: &mut Writer,
@@ -349,7 +349,7 @@ impl Tracing<'_> {
         waiting.unsaid.unseen += std::mem::take(&mut stats.unseen);
     }
 
-    /// Returns a tick with all changes since `before`, and updates `before`.
+    /// Returns a tick with all changes since the last tick (`before`), and updates `before`.
     fn tick(&self, state: State, waiting: &mut Waiting, before: &mut Before) -> NewTick {
         let figures = state.figures;
         let get = |counter| self.counters.get(counter);

@@ -9,7 +9,8 @@ use heapdiff_units::Span;
 
 /// Maximum time for which another process may lock the file. After that, the trace ends.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// First pause after the disk was full. With each further failed attempt, the pause is doubled.
+/// Pause after the first attempt that found the disk full. Each further failed attempt doubles the pause, up to
+/// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(180);
 
@@ -82,8 +83,8 @@ impl Tries {
                 self.free_since = now;
                 let goes_on = self.was_disk_full();
                 self.full_since.get_or_insert(now);
-                // If the disk is full again soon after it had space, the trace itself may have filled that space. So
-                // the pauses between attempts to write stay long.
+                // If the disk is full again less than [`LONGEST_PAUSE`] after it had space, the trace itself may have
+                // filled that space. So the pauses between attempts to write stay long.
                 let room_since = self.room_since;
                 let soon = |at| now.saturating_duration_since(at) < LONGEST_PAUSE;
                 self.pause = if goes_on || room_since.is_some_and(soon) {
@@ -113,7 +114,7 @@ mod tests {
         start + Duration::from_secs(seconds)
     }
 
-    /// Another connection really locks the file; only the clock is simulated.
+    /// Another database connection locks the file; the clock is simulated.
     #[test]
     fn a_file_that_stays_locked_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
@@ -136,7 +137,8 @@ mod tests {
         tried(tick(2000), 2).unwrap();
         let busy = || Ok(Written::Busy);
         tried(busy(), 30).unwrap();
-        // The file was unlocked for a moment, so the time for which others may lock it starts again.
+        // The file was unlocked for a moment, so the maximum time for which another process may lock the file starts
+        // again.
         lock("ROLLBACK");
         tried(tick(30_500), 31).unwrap();
         lock("BEGIN IMMEDIATE");

@@ -1,16 +1,17 @@
 //! Limits how many samples are tracked until their object is collected, under generational ZGC.
 //!
 //! **The problem.** A young GC of generational ZGC treats an object with a weak or phantom reference as live, until a
-//! major GC finds it dead in the old generation. A page (2 MB) without live objects is free at once, but a page with
-//! one sampled object must be evacuated. With an interval of 512 KiB, nearly every page contains a sample.
+//! major GC finds it dead in the old generation. The GC frees a page (2 MB) without live objects at once, but it must
+//! evacuate a page that contains a sampled object. With an interval of 512 KiB, nearly every page contains a sample.
 //!
-//! **The solution.** All samples are counted with their stacks, but only a few are tracked: a few per second
-//! ([`Pace`]), or as many as the option `follow` requests ([`initial_tracking`]). The interval between tracked samples
-//! is doubled when too many samples are tracked, or when the unproven samples take more than a small part of the heap.
+//! **The solution.** All samples are counted with their stacks, but only some of them are tracked: at most eight per
+//! second ([`Pace`]), or as many as the option `follow` requests ([`initial_tracking`]). The interval between tracked
+//! samples is doubled when too many samples are tracked, or when the unproven samples take more than half of their
+//! limit ([`PART`]).
 //!
 //! A sample is *unproven* until a GC finds that it, or a younger sample, is dead. If a GC has found a younger sample
-//! dead and this sample not, this sample is live: it has survived at least as many GCs as the younger sample. So it was
-//! in the old generation, too, when that GC searched the old generation for dead objects.
+//! dead but not this sample, then this sample is live: it has survived at least as many GCs as the younger sample, so
+//! it was in the old generation, too, when that GC searched the old generation for dead objects.
 
 use std::fs;
 use std::path::Path;
@@ -25,8 +26,8 @@ use crate::pace::Pace;
 /// A sample is unproven until a GC shows that its object is live or dead. All unproven samples together may take at
 /// most 1 / `PART` of the maximum heap size.
 const PART: u64 = 200;
-/// Bytes counted for each sample in addition to its object: for the sample's reference, and for objects to which a
-/// small object refers.
+/// Number of bytes that each sample counts for in addition to the size of its object. They stand for the sample's
+/// reference, and for other objects to which the sampled object refers.
 const BESIDE: u64 = 160;
 /// One sample counts for at most 1 / `LARGE` of the limit. Otherwise a few large live objects would use up the limit.
 const LARGE: u64 = 8;
@@ -40,9 +41,9 @@ pub(crate) struct Unproven {
     /// Maximum total size of the unproven samples, in bytes.
     most: u64,
     bytes: AtomicU64,
-    /// Uid of the newest sample that was found dead.
+    /// Uid of the newest sample that was found dead; 0 if there is none.
     tried: AtomicU64,
-    /// Maximum number of samples tracked per second. `None` if an option sets the number of tracked samples instead.
+    /// Limits the number of samples tracked per time window. `None` if the option `follow` is set.
     pace: Option<Pace>,
 }
 
@@ -98,8 +99,8 @@ pub(crate) fn is_to_follow_few(options: &Options) -> bool {
 /// Returns how samples are selected for tracking at the start. The first result is the number of times that the
 /// sampling interval is doubled for this. The second is the sampling strategy with the doubled interval.
 ///
-/// By default every sample is tracked at first, so the result is 0 and the unchanged interval. With `follow=BYTES` and
-/// the strategy `bytes`, the interval is doubled until it is at least that many bytes.
+/// By default every sample is tracked at first, so the function returns 0 and the unchanged strategy. With
+/// `follow=BYTES` and the strategy `bytes`, the interval is doubled until it is at least that many bytes.
 pub(crate) fn initial_tracking(options: &Options) -> (u64, Sampling) {
     let (mut times, mut sampling) = (0, options.sampling);
     let interval = options.follow.unwrap_or(0);
@@ -123,7 +124,8 @@ fn has_thread(tasks: &Path, name: &str) -> bool {
 }
 
 impl Unproven {
-    /// Creates the limit for a heap of at most `largest_heap` bytes. `pace` limits the samples per second.
+    /// Creates the limit for a heap of at most `largest_heap` bytes. `pace` limits the number of samples tracked per
+    /// time window.
     pub(crate) fn new(largest_heap: u64, pace: Option<Pace>) -> Self {
         Self {
             most: (largest_heap / PART).max(64 * BESIDE),
@@ -133,8 +135,8 @@ impl Unproven {
         }
     }
 
-    /// Counts a sample of `size` bytes that is to be tracked. Returns false if the limit leaves no room for it. `now`
-    /// returns the time since the start and is called only if needed.
+    /// Counts a sample of an object of `size` bytes that is to be tracked. Returns false, and counts nothing, if the
+    /// sample would exceed the limit. `now` returns the time since the start and is called only if needed.
     pub(crate) fn add(&self, size: u64, now: impl FnOnce() -> Duration) -> bool {
         let more = self.counted_bytes(size);
         let add = |bytes: u64| {
@@ -175,8 +177,8 @@ impl Unproven {
         self.bytes.store(bytes, Relaxed);
     }
 
-    /// True if fewer samples should be tracked, because half of the limit is reached or too many samples were added
-    /// recently.
+    /// True if fewer samples should be tracked, because the unproven samples exceed half of the limit or the current
+    /// time window has too many tracked samples.
     pub(crate) fn should_track_fewer(&self) -> bool {
         self.bytes.load(Relaxed) > self.most / 2 || self.pace.as_ref().is_some_and(Pace::is_full)
     }

@@ -10,7 +10,8 @@ use crate::jvmti::{Jvmti, Monitor};
 /// The name that all monitors (locks) of the agent have in the JVM.
 pub(crate) const NAME: &CStr = c"heapdiff agent";
 
-/// Wakes one of the agent's threads and requests its stop. Uses a raw monitor, which GC callbacks may use, too.
+/// Wakes a thread of the agent, or requests that it stops. Uses a raw monitor, because GC callbacks may use raw
+/// monitors.
 pub(crate) struct Wakeup {
     jvmti: Jvmti,
     monitor: Monitor,
@@ -48,7 +49,7 @@ impl Wakeup {
         self.jvmti.notify(self.monitor, || ());
     }
 
-    /// Waits until `done` returns true, but at most `most`. The thread that changes the condition calls
+    /// Waits until `done` returns true, but at most `most`. A thread that changes the result of `done` must call
     /// [`Self::notify`].
     pub(crate) fn wait_until(&self, done: impl Fn() -> bool, most: Duration) {
         let end = Instant::now() + most;

@@ -1,10 +1,10 @@
 //! Reads class files. They contain the flags of fields, such as `final`, which a dump lacks.
 //!
-//! A class path names folders, jars, `.jmod` files, a JDK's `lib/modules`, or a JDK. Only requested classes are read,
-//! each once, from the first place that has it.
+//! A class path names folders, jars, `.jmod` files, a JDK's `lib/modules`, or a JDK. Only requested classes are read.
+//! If several places contain a class, the first place is used.
 //!
-//! The files are untrusted. No class name leads out of its folder, sizes in the files are checked, and a malformed file
-//! is an error that names the file.
+//! The files are untrusted. A class name cannot lead out of its folder, sizes in the files are checked, and a malformed
+//! file causes an error that names the file.
 
 mod coroutine;
 mod image;
@@ -28,7 +28,8 @@ use image::Image;
 const LARGEST_CLASS: u64 = 16 << 20;
 /// Maximum size in bytes of a jar within a jar, which is unpacked into memory.
 const LARGEST_JAR: u64 = 512 << 20;
-/// Folders inside a jar or a module file that contain class files. In a plain jar, this is the top folder.
+/// Folders inside a jar or a module file that contain class files. The empty string means the top folder, as in a plain
+/// jar.
 const FOLDERS: [&str; 4] = ["", "BOOT-INF/classes/", "WEB-INF/classes/", "classes/"];
 /// Folders inside the jar of an application that contain other jars.
 const LIBRARIES: [&str; 2] = ["BOOT-INF/lib/", "WEB-INF/lib/"];
@@ -57,7 +58,7 @@ enum ClassSource {
     Image(PathBuf, Image),
 }
 
-/// A jar or a `.jmod` file, with the position of each class among its entries.
+/// A jar or a `.jmod` file, with the index of the entry of each class.
 struct Archive {
     zip: Box<dyn Entries>,
     classes: HashMap<String, usize>,
@@ -81,7 +82,7 @@ impl<R: Read + Seek> Entries for ZipArchive<R> {
     }
 }
 
-/// Reads everything. Returns an error if there are more than `most` bytes.
+/// Reads to the end of the input. Returns an error if there are more than `most` bytes.
 fn read_limited(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most + 1).read_to_end(&mut bytes)?;
@@ -140,8 +141,8 @@ impl Classpath {
         self.read(class, declared)
     }
 
-    /// Returns the suspension points of a Kotlin function. `class` is the class of its continuation. `None` if the class
-    /// is not found, or is no such class.
+    /// Returns the suspension points of a Kotlin function. `class` is the class of its continuation. Returns `None` if
+    /// the class is not found or is not the class of a continuation.
     pub(crate) fn suspend_function(&mut self, class: &str) -> Result<Option<SuspendFunction>> {
         let read = |bytes: &[u8]| SuspendFunction::read(bytes).map_err(|e| not_a_class(&e));
         Ok(self.read(class, read)?.flatten())
@@ -262,7 +263,7 @@ fn not_a_class(error: &noak::error::DecodeError) -> String {
     format!("not a class file: {error}")
 }
 
-/// Returns the type that a field descriptor stands for.
+/// Returns the type of a field with this descriptor.
 fn kind(descriptor: &[u8]) -> Kind {
     match descriptor.first() {
         Some(b'Z') => Kind::Boolean,

@@ -170,7 +170,8 @@ fn is_trace(path: &Path) -> bool {
     heapdiff_trace::is_trace(path).unwrap_or(false)
 }
 
-/// Quotes an argument for a shell, in double quotes if these are enough.
+/// Quotes an argument for a shell: in double quotes, or in single quotes if the argument contains a character with a
+/// meaning in double quotes.
 pub(crate) fn quoted(text: &str) -> String {
     if text.contains(['"', '$', '`', '\\', '!']) {
         format!("'{}'", text.replace('\'', "'\\''"))
@@ -191,7 +192,8 @@ pub(crate) fn system_message(error: &std::io::Error) -> String {
     }
 }
 
-/// Returns the Unix text of a common error of Windows, so that reports and messages are the same on every system.
+/// On Windows, returns the text that Unix has for a common error, so that reports and messages are the same on every
+/// system.
 fn common_message(error: &std::io::Error) -> Option<&'static str> {
     error.raw_os_error().filter(|_| cfg!(windows))?;
     Some(match error.kind() {

@@ -82,7 +82,8 @@ impl<'a> Classes<'a> {
     }
 }
 
-/// Returns a warning if the focus pattern matches no frame of these stacks.
+/// Returns a warning if the suspects and `allocated` have no stacks, or if the focus pattern matches none of their
+/// frames.
 pub(crate) fn focus<'a>(
     focus: &Regex,
     suspects: impl IntoIterator<Item = &'a Suspect>,

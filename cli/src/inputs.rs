@@ -32,7 +32,7 @@ fn end(error: &hprof::Error) {
     let _state = interrupt::remove_unfinished();
     let mut out = io::stderr();
     if out.is_terminal() {
-        // If standard error is closed, there is no other place for the message.
+        // Ignore errors: if standard error is closed, there is no other place for the message.
         let _ = write!(out, "\r\x1b[K");
     }
     messages::error(&Failure::changed(error));

@@ -32,7 +32,8 @@ static STATE: Mutex<State> = Mutex::new(State {
 });
 
 fn state() -> MutexGuard<'static, State> {
-    // A panic in another thread cannot leave the state inconsistent, because each change is a single step.
+    // Ignore a panic in another thread. It cannot leave the state inconsistent, because each change of the state is a
+    // single step.
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -81,8 +82,8 @@ fn ignored_signals() -> u64 {
 #[cfg(not(unix))]
 const CONTROL_C_EXIT: i32 = 0xC000_013A_u32.cast_signed();
 
-/// Installs the handler. Ctrl-C ends a wait. Without a wait it removes unfinished files and ends the run. So do
-/// Ctrl-Break, the end of the session and a console window that closes.
+/// Installs the handler. Ctrl-C ends a wait. Without a wait, Ctrl-C removes unfinished files and ends the run.
+/// Ctrl-Break, the end of the session and a console window that closes have the same effect.
 #[cfg(not(unix))]
 pub(crate) fn handle() {
     // If the handler cannot be installed, Ctrl-C ends the process at once, which is the default action.
@@ -122,7 +123,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Calls `make` to create a file or folder. From then on an interrupt removes it.
+    /// Calls `make` to create a file or folder. After this call, an interrupt removes the file or folder.
     pub(crate) fn new<T>(make: impl FnOnce() -> io::Result<(PathBuf, T)>) -> io::Result<(Self, T)> {
         let mut state = state();
         let (path, made) = make()?;
@@ -131,7 +132,7 @@ impl Unfinished {
     }
 
     /// Gives the file its final name by calling `rename`. If `rename` fails, the file is removed. An interrupt during
-    /// this call has an effect only after it.
+    /// this call takes effect after the call.
     pub(crate) fn finish<T>(self, rename: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let mut state = state();
         let renamed = rename(&self.path)?;
@@ -159,8 +160,8 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Something outside of this process that must not outlive the run, such as a recording in a JVM. At most one exists.
-/// Dropping this value undoes it, and so does an interrupt.
+/// An effect outside of this process that must not outlive the run, such as a recording in a JVM. At most one such
+/// value exists. Dropping this value undoes the effect, and so does an interrupt.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(crate) struct Undo(());

@@ -1,4 +1,5 @@
-//! A task and its settings. Both come from a command line or another source, and are already checked.
+//! A task and its settings, which are already checked. They come from a command line or, for example, from a tool call
+//! of an AI assistant.
 
 mod output;
 
@@ -91,7 +92,7 @@ fn check_format(format: Format, formats: Formats) -> Result<()> {
     Err(Failure::usage(message).with_hint(hint))
 }
 
-/// Dumps that stay open between tasks, with their paths.
+/// Dumps that stay open between tasks: their paths and snapshots.
 #[derive(Clone, Default)]
 pub(crate) struct OpenDumps(pub(crate) Arc<Vec<(PathBuf, Arc<Snapshot>)>>);
 

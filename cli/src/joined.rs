@@ -40,11 +40,12 @@ fn failure(path: &Path, error: &EvidenceError) -> Failure {
     }
 }
 
-/// Joins recordings with dumps, oldest first. `last` is the last dump, if it is open. Returns `None` if there are no
-/// recordings. If the dumps are of several JVMs, the recordings are matched with the last dump alone.
+/// Joins recordings with dumps. `summaries` are the summaries of the dumps, oldest first. `last` is the last dump, if
+/// it is open. Returns `None` if there are no recordings. If the dumps are of several JVMs, `recordings` are matched
+/// with the last dump alone.
 ///
-/// A recording in a summary is joined if the summary is of the JVM of the last dump. Otherwise it causes a warning.
-/// Fails if another recording is of another JVM.
+/// A recording that is saved in a summary is joined only if the summary is of the same JVM as the last dump. Otherwise,
+/// a warning is printed. If one of `recordings` is not of this JVM, returns an error.
 pub(crate) fn join(
     recordings: Recordings,
     summaries: &[Summary],
@@ -57,7 +58,7 @@ pub(crate) fn join(
         0
     };
     let mut matched = matched(recordings, &summaries[skipped..], last)?;
-    // Several summaries can have the same recording, so the last one decides.
+    // Several summaries can contain the same recording. Only the last of these summaries is used.
     for (at, summary) in summaries.iter().enumerate().rev() {
         for saved in &summary.recordings {
             if summaries[at + 1..]
@@ -76,7 +77,8 @@ pub(crate) fn join(
             let evidence = Evidence::from_saved(&saved.evidence);
             let found = evidence.zip(Fit::from_saved(&saved.matched));
             let (evidence, fit) = found.ok_or_else(|| damaged_failure(summary, saved))?;
-            // The recording on the command line has all samples.
+            // If the same recording was given on the command line, the saved copy is not needed: the recording on the
+            // command line has all samples.
             let digest = evidence.digest();
             if matched.iter().any(|(_, other, _)| other.digest() == digest) {
                 continue;
@@ -114,7 +116,7 @@ fn damaged_failure(summary: &Summary, saved: &SavedRecording) -> Failure {
     .with_hint("write a new summary: heapdiff summarize DUMP --recording FILE -o OUT.heap")
 }
 
-/// Saves recordings in the summary of a dump. Fails if a recording is of another JVM.
+/// Saves recordings in the summary of a dump. Returns an error if a recording is not of the dump's JVM.
 pub(crate) fn save(recordings: Recordings, summary: &mut Summary, dump: &Snapshot) -> Result<()> {
     let matched = matched(recordings, std::slice::from_ref(summary), Some(dump))?;
     for (path, evidence, fit) in &matched {
@@ -138,7 +140,7 @@ pub(crate) fn save(recordings: Recordings, summary: &mut Summary, dump: &Snapsho
     Ok(())
 }
 
-/// Matches recordings with the dumps of one JVM.
+/// Matches recordings with the dumps of one JVM. Returns an error if a recording is not of this JVM.
 fn matched(
     recordings: Recordings,
     summaries: &[Summary],

@@ -3,9 +3,9 @@
 //! A file is removed only if all of these are true:
 //!
 //! - It has a name that heapdiff gives to such files.
-//! - Nobody has written to it for a while.
+//! - Nobody has written to it for [`STILL`].
 //! - No run holds a lock on it.
-//! - No process has it open, as far as we may inspect processes.
+//! - No process has it open. (Processes that heapdiff cannot inspect are ignored.)
 
 use std::fs::{self, Metadata};
 use std::path::Path;
@@ -16,24 +16,24 @@ use crate::interrupt::UNFINISHED;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{remove_leftovers, sweep_copies};
 
-/// Files that were modified within this time may still be in use.
+/// Files that were modified within this time count as still in use.
 const STILL: Duration = Duration::from_secs(60);
-/// Lengths of the random part of names: in the names of temporary files, and in the names of dumps.
+/// Lengths of the random part of a name: in names of temporary files, and in names of dumps.
 const RANDOM: [usize; 2] = [6, 16];
 
-/// The name of a copied agent library consists of these two parts and a random part between them.
+/// Beginning and end of the name of a copied agent library. A random part is between them.
 #[cfg(target_os = "linux")]
 pub(crate) const COPY: [&str; 2] = ["libheapdiff_agent-", "-copy.so"];
 
-/// True if a killed run left the file unfinished. The result is false for a file in use: the run that writes it holds a
-/// lock on it, or a JVM that writes a dump has it open.
+/// True if a killed run left the file behind before it was finished. Returns false for a file in use: a run that writes
+/// a file holds a lock on it, and a JVM that writes a dump has it open.
 pub(crate) fn is_leftover(path: &Path, extensions: &[&str]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     is_unfinished(&name, extensions) && is_abandoned(path)
 }
 
-/// True if heapdiff gives such names to unfinished files. Some JVMs write a dump in several parts, whose names end with
-/// a number.
+/// True if `name` is a name that heapdiff gives to unfinished files. Some JVMs write a dump in several parts, whose
+/// names end with a number.
 fn is_unfinished(name: &str, extensions: &[&str]) -> bool {
     let Some(rest) = name.strip_prefix(UNFINISHED) else {
         return false;
@@ -48,7 +48,7 @@ fn is_unfinished(name: &str, extensions: &[&str]) -> bool {
         && (end.is_empty() || is_part || extensions.contains(&end))
 }
 
-/// True if nobody has written to a file for a while and nobody has locked it.
+/// True if nobody has written to a file for [`STILL`] and nobody has locked it.
 #[cfg(not(target_os = "linux"))]
 fn is_abandoned(path: &Path) -> bool {
     let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
@@ -60,7 +60,7 @@ fn is_abandoned(path: &Path) -> bool {
     linux::is_abandoned(rustix::fs::CWD, path)
 }
 
-/// Returns the metadata of an open file if nobody has written to it for a while and nobody has locked it.
+/// Returns the metadata of an open file if nobody has written to it for [`STILL`] and nobody has locked it.
 fn abandoned_metadata(file: &fs::File) -> Option<Metadata> {
     let meta = file.metadata().ok()?;
     (meta.is_file() && is_old(&meta, STILL) && file.try_lock().is_ok()).then_some(meta)
@@ -94,11 +94,11 @@ mod linux {
         .union(OFlags::NOCTTY)
         .union(OFlags::CLOEXEC);
     const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
-    /// An empty folder may belong to a JVM that has not started to write yet. So it is removed only after a longer
-    /// time.
+    /// An empty folder is removed only if it has not changed for this time, which is longer than [`STILL`]. It may
+    /// belong to a JVM that has not started to write yet.
     const EMPTY: Duration = Duration::from_secs(60 * 60);
 
-    /// True if nobody has written to a file for a while, and nobody has locked or opened it.
+    /// True if nobody has written to a file for [`STILL`], and nobody has locked or opened it.
     pub(super) fn is_abandoned(folder: impl AsFd, name: impl Arg + Copy) -> bool {
         let is_file = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
@@ -110,14 +110,15 @@ mod linux {
         deserted.is_some_and(|meta| !is_open(&meta))
     }
 
-    /// Opens a file, and returns its metadata if nobody uses it any more. The check uses the open file, because a pipe
-    /// or a link may have replaced the file after its name was checked. If it is a pipe, opening it does not block.
+    /// Opens a file, and returns its metadata if nobody has written to it for [`STILL`] and nobody has locked it. The
+    /// check uses the open file, because a pipe or a link may have replaced the file after its name was checked.
+    /// Opening a pipe does not block.
     pub(super) fn open_abandoned(folder: impl AsFd, name: impl Arg) -> Option<Metadata> {
         let file = openat(folder, name, FILE, Mode::empty()).ok()?;
         abandoned_metadata(&File::from(file))
     }
 
-    /// True if a process has the file open, as far as we may inspect processes.
+    /// True if a process has the file open. Processes that we cannot inspect are ignored.
     fn is_open(meta: &Metadata) -> bool {
         let wanted = (meta.dev(), meta.ino());
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -137,8 +138,8 @@ mod linux {
         })
     }
 
-    /// Removes the dumps that killed runs left in a folder. Also removes folders that belong to the acting user and
-    /// contain only such dumps. Files that cannot be removed stay.
+    /// Removes the dumps that killed runs left in a folder. Also removes folders that contain only such dumps and
+    /// belong to the user with whose rights this function runs. If a file cannot be removed, it stays.
     pub(crate) fn remove_leftovers(folder: &Path) {
         let Ok(folder) = open(folder, FOLDER, Mode::empty()) else {
             return;
@@ -162,8 +163,8 @@ mod linux {
         }
     }
 
-    /// Removes copies of the agent library that killed runs left in a folder. A copy with a lock belongs to a run that
-    /// has not ended, so it stays. A JVM that has loaded a copy does not need its name any more.
+    /// Removes copies of the agent library that killed runs left in a folder. If a copy is locked, its run has not
+    /// ended, so the copy stays. After a JVM has loaded a copy, it no longer needs the copy's name.
     pub(crate) fn sweep_copies(folder: &Path) {
         let Ok(folder) = open(folder, FOLDER, Mode::empty()) else {
             return;
@@ -214,8 +215,8 @@ mod linux {
         found.err() == Some(rustix::io::Errno::NOENT)
     }
 
-    /// Deletes the dumps of a killed run in a folder. Returns `None`, and deletes nothing, if the folder belongs to
-    /// another user, may be in use, or contains other files.
+    /// Deletes the dumps that a killed run left in the folder `name`. Deletes nothing and returns `None` if the folder
+    /// belongs to another user, may be in use, or contains other files.
     fn delete_dumps(folder: impl AsFd, name: &CStr) -> Option<()> {
         let opened = openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).ok()?;
         let opened = File::from(opened);

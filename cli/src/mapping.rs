@@ -15,8 +15,8 @@ use crate::failure::{Failure, Result, system_message};
 /// Maximum number of bytes of a mapping file.
 const MOST: u64 = 2 << 30;
 
-/// Reads all files into one mapping. Different files may be for different parts of a program. Returns `None` if there
-/// are no files.
+/// Reads all files into one mapping. Each file may contain the names of a different part of the program. Returns `None`
+/// if there are no files.
 pub(crate) fn read(files: &[PathBuf]) -> Result<Option<Arc<dyn NameMapping>>> {
     if files.is_empty() {
         return Ok(None);

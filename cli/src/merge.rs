@@ -21,7 +21,8 @@ pub(crate) enum Merged {
 }
 
 impl Merged {
-    /// Returns the name of this kind in reports. Stacks are called "site", as in reports of older versions.
+    /// Returns the name of this unit in reports. The name of [`Self::Stack`] is `site`, as in reports of older
+    /// versions.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Frame => "frame",
@@ -49,7 +50,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Returns the number of the group to which a site belongs, among the groups of the site's class; `None` if the
+    /// Returns the number of a site's group. It is unique among the groups of the site's class. Returns `None` if the
     /// site does not match the focus.
     pub(crate) fn of(&mut self, site: &Site) -> Option<i64> {
         match (self.by, self.focus) {

@@ -23,7 +23,7 @@ pub(crate) fn error(failure: &Failure) {
     let stderr = io::stderr();
     let style = When::Auto.style(&stderr);
     let mut out = stderr.lock();
-    // If standard error is closed, there is no other place for the message.
+    // Ignore errors: if standard error is closed, there is no other place for the message.
     let _ = writeln!(out, "{} {failure}", style.red("heapdiff:"));
     if let Some(hint) = &failure.hint {
         let _ = writeln!(out, "          {hint}");

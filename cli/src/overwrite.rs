@@ -18,7 +18,7 @@ use crate::job::folder_of;
 const DUMP: &[u8] = b"JAVA PROFILE ";
 /// Maximum number of gzip layers around a dump.
 const LAYERS: usize = 4;
-/// Maximum number of links that are followed from a name to its file. Linux has the same limit.
+/// Maximum number of links that are followed from a path to its file. Linux has the same limit.
 const LINKS: usize = 40;
 /// Suffixes of files that belong to another file: the SQLite files of a trace, and the index and summary of a dump. The
 /// segments of a dump (`.p0`) are handled separately.
@@ -36,7 +36,7 @@ const ENDINGS: [&str; 9] = [
 /// Extensions of the files that heapdiff reads in a folder of classes.
 const CLASSES: [&str; 3] = ["class", "jar", "jmod"];
 
-/// The inputs of this process, and when its outputs may replace heap dumps, recordings and traces.
+/// The inputs of this process, and the rule for replacing existing heap dumps, recordings and traces.
 #[derive(Debug, Default)]
 pub(crate) struct Rule {
     /// The files and folders to read.
@@ -49,15 +49,15 @@ pub(crate) struct Rule {
 pub(crate) enum Replaces {
     #[default]
     Never,
-    /// Heap dumps, JFR recordings and traces are replaced only with `--force`. The command has this option, but the
-    /// user has not given it.
+    /// The command has the option `--force`, but the user has not given it. So no such file is replaced.
     WithForce,
     Always,
 }
 
 static RULE: OnceLock<Rule> = OnceLock::new();
 
-/// Sets the rule that decides whether an output of this process may replace an existing file. Called once.
+/// Sets the rule that decides whether an output of this process may replace an existing file. Must be called at most
+/// once.
 pub(crate) fn set(rule: Rule) {
     let _ = RULE.set(rule);
 }
@@ -134,7 +134,7 @@ fn rule() -> &'static Rule {
 
 impl Rule {
     /// Returns the reason why `output` must not be written; `None` if it may be written. Links in `output` are already
-    /// resolved. `whole` is the file that `output` is a part of, such as the dump of a segment.
+    /// resolved. `whole` is the file to which `output` belongs, such as the dump of a segment.
     fn refusal(&self, output: &Path, whole: Option<&Path>) -> Option<Refusal> {
         if is_special(output) {
             return None;
@@ -208,8 +208,8 @@ pub(crate) fn is_dump(path: &Path) -> io::Result<bool> {
     Ok(start == DUMP)
 }
 
-/// Returns the path with all links resolved. The file need not exist: a link may lead to a place where the file will be
-/// created.
+/// Returns the path with all links resolved. The file need not exist, because a link can lead to a path at which a file
+/// is only created later.
 fn target(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS {
@@ -244,7 +244,7 @@ fn owning_file(path: &Path) -> Option<PathBuf> {
     (!name.is_empty() && whole.is_file()).then_some(whole)
 }
 
-/// True if a file is in a folder of classes and has a name that heapdiff would read in this folder.
+/// True if a file is in a folder of classes, and its name is one of those that heapdiff reads in such a folder.
 fn is_class_in(folder: &Path, file: &Path) -> bool {
     let is_class = CLASSES.iter().any(|e| file.extension() == Some(e.as_ref()));
     let is_image = file.ends_with("lib/modules");

@@ -46,14 +46,14 @@ pub(crate) struct Meter {
     quiet: bool,
     done: AtomicU64,
     phase: Mutex<Option<Phase>>,
-    /// If there is no bar, the time at which the last repeated line was printed.
+    /// The time at which the last line of a repeated message was printed. Used only if there is no bar.
     printed: Mutex<Option<Instant>>,
-    /// The receiver of the progress, if another part of the program requested it, and the name of the dump for progress
+    /// The part of the program that requested the progress, if there is one, and the name of the dump in its progress
     /// messages.
     watch: Option<(Arc<Watch>, String)>,
 }
 
-/// The remaining time is shown only after 1/20 of all classes, because earlier estimates would be too uncertain.
+/// The remaining time is shown only when 1/20 of all classes is done, because earlier estimates would be too uncertain.
 const FORESEEN: u64 = 20;
 /// The minimum time between two printed progress lines, if there is no bar.
 const LINES: Duration = Duration::from_secs(5);
@@ -182,7 +182,7 @@ impl Meter {
                 let rate = Size((last.total as f64 / seconds.max(1e-3)) as u64);
                 line += &format!(", {} at {rate}/s", Size(last.total));
             }
-            // If standard error is closed, there is no other place for the message.
+            // Ignore errors: if standard error is closed, there is no other place for the message.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
         *phase = next;

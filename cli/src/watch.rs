@@ -21,7 +21,7 @@ pub(crate) struct Step {
     pub(crate) told: String,
 }
 
-/// A follower of a job.
+/// A follower of a job: another part of the program, which receives the progress of the job and can cancel it.
 pub(crate) struct Watch {
     cancelled: AtomicBool,
     told: Mutex<Told>,
@@ -69,7 +69,8 @@ impl Watch {
         self.send_progress(&mut told, done, || format!("{what}: {name}"));
     }
 
-    /// Reports that `done` of the `total` units of work in a phase are done.
+    /// Reports that `done` of the `total` units of work in a phase are done. Sends no message if `total` is zero, or if
+    /// the last message was sent within [`PAUSE`].
     pub(crate) fn report_done(&self, what: &str, name: &str, (done, total): (u64, u64)) {
         let Ok(mut told) = self.told.try_lock() else {
             return;

@@ -140,10 +140,12 @@ pub(crate) fn replace(
 /// The kind of a file that heapdiff writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A file that can be made again. It has the permissions that any new file gets.
+    /// A file that can be made again. It has the permissions that any new file gets, or those of the file that it
+    /// replaces.
     Report,
-    /// A heap dump with all contents, like the dumps of a JVM: only its owner can read it. Its content is on the disk
-    /// before it gets its name, because users may delete the original dump.
+    /// A heap dump with all contents. Like a dump of a JVM, it can be read only by its owner, unless it replaces a
+    /// file: then it has the permissions of that file. Its content is on the disk before it gets its name, because
+    /// users may delete the original dump.
     Dump,
 }
 
@@ -185,7 +187,7 @@ pub(crate) fn replace_file(
 fn create_temporary(path: &Path, kind: Kind) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(UNFINISHED);
-    // A temporary file can be read by its owner only, unless this is changed.
+    // By default, only its owner can read a temporary file. A report gets the permissions of any new file.
     #[cfg(unix)]
     if kind == Kind::Report {
         use std::os::unix::fs::PermissionsExt;

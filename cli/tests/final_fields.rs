@@ -1,5 +1,5 @@
 //! Compares `sizeof --skip-final` and `--skip-transient` with sizes that a program measures by reflection. The program
-//! measures its own objects without following these fields. On every JDK of this machine, both sizes must be equal to the byte.
+//! measures its own objects without following these fields. On every JDK of this machine, both sizes must be equal.
 
 use std::path::Path;
 use std::process::Command;

@@ -10,11 +10,11 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 /// Name of the agent's thread.
 pub(crate) const THREAD: &str = "heapdiff agent";
-/// Maximum number of references from an object in a static field of the agent to an array of the agent. The longest
-/// path has three: array of chunks -> chunk -> object that watches a collection -> its array of counts.
+/// Number of references to follow from the objects in the agent's static fields. The longest path has three: array of
+/// chunks -> chunk -> object that watches a collection -> its array of counts.
 const DEEP: usize = 3;
-/// Maximum number of dominators to visit above one of the agent's objects. A small number is enough, because these
-/// objects are close to the GC roots.
+/// Maximum number of dominators of an agent object to visit. 64 is enough, because these objects are close to the GC
+/// roots.
 const DEPTH: usize = 64;
 
 /// Returns the class whose static fields lead to all of the agent's objects. Returns `None` if the dump was taken
@@ -33,7 +33,7 @@ pub fn is_agent_class(class: &hprof::records::Class) -> bool {
     class.loader.is_null() && [CLASS, LABELS_CLASS].contains(&&*class.name)
 }
 
-/// The agent's objects in a dump: its class, its samples, the tables of the samples, and the agent's thread.
+/// The agent's objects in a dump: its classes, the samples and arrays that its static fields lead to, and its thread.
 #[derive(Clone, Debug, Default)]
 pub struct AgentObjects {
     objects: Vec<ObjectIndex>,
@@ -45,7 +45,7 @@ impl AgentObjects {
     /// Finds the objects in the dump that belong to the agent.
     ///
     /// Cost: nothing in a dump without the agent. Otherwise, checks the class of each object and reads the agent's
-    /// tables from the file. The result has one bit for each object of the dump.
+    /// arrays from the file. The result has one bit for each object of the dump.
     #[must_use]
     pub fn find(snapshot: &Snapshot) -> Self {
         let Some(class) = agent_class(snapshot) else {
@@ -53,7 +53,7 @@ impl AgentObjects {
         };
         let known = snapshot.static_value(class, statics::FORMAT);
         if known.and_then(Value::integer) != Some(i64::from(FORMAT)) {
-            // The dump was written by an agent with another version of the format. This version cannot read its tables.
+            // The dump was written by an agent with another version of the format. This program cannot read its arrays.
             return Self::new(snapshot, snapshot.instances(&[class]));
         }
         let mut objects: BTreeSet<ObjectIndex> = snapshot.instances(&[class]).into_iter().collect();
@@ -136,7 +136,7 @@ impl AgentObjects {
     /// Subtracts the agent's objects from a class histogram.
     ///
     /// The retained size of a class includes each object that an instance of the class dominates. The bytes of an agent
-    /// object are therefore subtracted from every class on its way to the root.
+    /// object are therefore also subtracted from the classes of its dominators.
     pub fn subtract_from(&self, snapshot: &Snapshot, totals: &mut [ClassTotal]) {
         let tree = snapshot.tree();
         let class = |object| snapshot.class_of(object).or_else(|| snapshot.class_class());
@@ -193,8 +193,8 @@ fn targets(content: &Content<'_>) -> Vec<ObjectIndex> {
     }
 }
 
-/// True if the object's class is one of the classes from which the agent's tables are built. Samples are not included:
-/// they have a class of their own.
+/// True if the object can be part of the structure that holds the agent's samples: an array, a reference queue with its
+/// lock, or an object that counts collection usage. False for samples: they have a class of their own.
 fn is_table_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     const PARTS: [&str; 8] = [
         heapdiff_sites::usage::CLASS,
@@ -212,7 +212,8 @@ fn is_table_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
             .is_some_and(|c| PARTS.contains(&&*c.name))
 }
 
-/// Returns the agent's thread object, its name, and the further objects that newer JDKs store for each thread.
+/// Returns the agent's thread object, its name string with the string's array, and the object in its field `holder`,
+/// which newer JDKs have.
 fn thread(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let roots = snapshot.tree().roots();
     let threads: Vec<ObjectIndex> = roots

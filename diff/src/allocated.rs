@@ -17,7 +17,8 @@ use crate::samples::{Allocations, Sample, Samples, SiteId};
 use crate::summary::Summary;
 use crate::trie::{StepId, Trie};
 
-/// Maximum number of lines in the result. All further lines are merged into one line, so that the sums stay the same.
+/// Maximum number of lines to keep. The lines that changed least are merged into one more line, so that the sums stay
+/// the same.
 const LINES: usize = 1 << 18;
 
 /// Live bytes and objects by allocating stack and class. For a single dump, each line has one figure. For several
@@ -131,8 +132,8 @@ fn interval(samples: &Samples) -> u64 {
     samples.agent().map_or(0, |a| a.sampling.interval)
 }
 
-/// The content of a suspect: its trie nodes in the last dump and in the first. All trie nodes below these also belong
-/// to the content.
+/// The content of a suspect: its trie nodes in the last dump and in the first. The descendants of these trie nodes also
+/// belong to the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     pub(crate) last: Vec<StepId>,
@@ -250,8 +251,8 @@ impl Allocated {
 }
 
 /// Returns the objects of a dump that belong to the content of no suspect, by class and size class. Only classes that
-/// have samples in this dump or in the other dump are counted. The result is the objects of the whole heap minus those
-/// in the content, because the trie has no nodes for small branches.
+/// have samples in this dump or in the other dump are counted. The trie has no nodes for small branches. The result is
+/// therefore computed as the objects of the whole heap minus those in the content.
 fn outside_suspects(
     dump: &Summary,
     places: &Places<'_>,
@@ -366,7 +367,7 @@ impl AllocatedBuilder {
         line.or_insert_with(|| Figures::new(self.dumps))
     }
 
-    /// Adds the objects of a stack at a place in the heap, in two dumps.
+    /// Adds the figures of one stack and class at one place of the heap, for the first dump and the last.
     fn add_level(&mut self, level: &Level<'_>) {
         let figures = self.line(level.frames.iter().copied(), level.class);
         for dump in 0..2 {
@@ -412,7 +413,7 @@ impl Allocated {
         self.lines = lines;
     }
 
-    /// Keeps the lines of the table that changed by the most bytes, and merges the others into one line.
+    /// Keeps the `most` lines whose bytes changed the most, and merges the other lines into one line at the end.
     fn merge_after_top(&mut self, most: usize, dumps: usize) {
         if self.lines.len() <= most {
             return;

@@ -24,7 +24,7 @@ use crate::through::through;
 
 /// A leak is moved before larger suspects only if it has at least 1/10 of the growth of all suspects.
 const LEADING_PART: i64 = 10;
-/// An application container can be part of another one. This is the maximum number of such levels that are recognized.
+/// Maximum number of levels of nested application containers that are recognized.
 const CONTAINERS: usize = 3;
 
 /// The filter of a report: the classes to include, and the maximum number of suspects.
@@ -198,14 +198,14 @@ impl<'a> Comparison<'a> {
         classes
     }
 
-    /// Returns the suspects, the content of each, and how many bytes of the growth of the reachable heap all of them
-    /// explain.
+    /// Returns the suspects, the content of each suspect, and the number of bytes of heap growth that the suspects
+    /// explain together.
     fn suspects(&self, filter: &Filter<'_>, usages: &Usages) -> (Vec<Suspect>, Vec<Content>, u64) {
         let (last, summaries) = (self.last, self.summaries);
         let Some(mut aligned) = Aligned::new(summaries).filter(|_| summaries.len() > 1) else {
             return (Vec::new(), Vec::new(), 0);
         };
-        // The verdicts change the order of suspects, so more candidates are judged than are reported.
+        // The verdicts change the order of suspects, so twice as many candidates are judged as are reported.
         let looked_into = filter.suspects.saturating_mul(2);
         let candidates = find_with_containers(last, &mut aligned, looked_into, Aligned::candidates);
         let told = judge_candidates(last, summaries, filter, &aligned, candidates, looked_into);
@@ -245,8 +245,8 @@ impl<'a> Comparison<'a> {
         (suspects, contents, aligned.explained_growth(&explaining))
     }
 
-    /// Adds to the suspects the stacks that allocated their growth. Returns how many of the first dump's samples have
-    /// survived.
+    /// Adds to the suspect the stacks that allocated its growth. Returns the survival of the first dump's samples, if
+    /// it is known.
     fn attribute(&self, suspect: &mut Suspect, content: &Content) -> Option<Survival> {
         let [first, .., last] = self.summaries else {
             return None;
@@ -272,7 +272,8 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// If most of the growth is memory outside of the heap, moves the stacks that allocated direct buffers to the front.
+/// Moves the stacks that allocated direct buffers to the front. Used if the suspect grew more outside of the heap than
+/// inside.
 fn move_buffer_stacks_first(stacks: &mut [Stack]) {
     stacks.sort_by_key(|stack| !stack.class.starts_with("java.nio.Direct"));
 }
@@ -298,8 +299,8 @@ pub(crate) fn find_with_containers<'a>(
     candidates
 }
 
-/// Returns the candidates to judge, each with a suspect that has no verdict yet. Candidates whose paths end at the same
-/// field are merged, because everything below a holder is its content.
+/// Returns the candidates to judge, each with a suspect that has no verdict yet. Candidates with the same path to the
+/// same holding field are merged, because all objects that a holder dominates are its content.
 pub(crate) fn judge_candidates(
     last: Last<'_>,
     summaries: &[Summary],

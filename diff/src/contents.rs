@@ -110,11 +110,12 @@ fn encodings(text: &str) -> Vec<Vec<u8>> {
     all
 }
 
-/// Finds the strings that contain the pattern, and the `byte[]` and `char[]` that contain it and belong to no string. The
-/// strings come first, in the order of the dump. The agent's objects are left out. A pattern of bytes matches only
-/// `byte[]`, and the strings to which they belong.
+/// Finds the strings that contain the pattern, and the `byte[]` and `char[]` that contain it and belong to no string.
+/// The result is sorted by index. The agent's objects are left out. A pattern of bytes matches only `byte[]`, and the
+/// strings to which they belong.
 ///
-/// Cost: reads all arrays of these types, and the strings and other referrers of those that match.
+/// Cost: reads all arrays of these types. Also searches the referrers of the arrays that match, and reads the strings
+/// among them.
 #[must_use]
 pub fn find_contents(
     snapshot: &Snapshot,
@@ -171,7 +172,7 @@ fn with_strings(
         }
     }
     let (Kinds::Text(text, _) | Kinds::Regex(text, _)) = &pattern.kind else {
-        // The array matches, whatever its string means.
+        // For a pattern of bytes, a match in the array is enough. The text of the string is not tested.
         matches.append(&mut strings);
         return matches;
     };
@@ -186,7 +187,7 @@ fn with_strings(
 
 /// The first match in an array.
 enum Found {
-    /// The bytes of the match.
+    /// The range of bytes that match.
     Raw(Range<usize>),
     /// The index of the match, and the text around it.
     Decoded(u64, String),
@@ -194,8 +195,8 @@ enum Found {
 
 impl ContentPattern {
     /// Returns the index of the first match in an object that matches, and the content around the match. The index
-    /// counts characters in strings and `char[]`, and bytes in `byte[]`. A pattern of bytes has its content in
-    /// hexadecimal.
+    /// counts characters in strings and `char[]`, and bytes in `byte[]`. If the pattern is one of bytes, the index
+    /// always counts bytes, and the content is hexadecimal.
     #[must_use]
     pub fn first_match(&self, snapshot: &Snapshot, object: ObjectIndex) -> Option<(u64, String)> {
         if let Some(string) = snapshot.string(object, usize::MAX)
@@ -243,8 +244,8 @@ impl ContentPattern {
             let shown = &bytes[found.start..bytes.len().min(found.start + BYTES)];
             return shown.iter().map(|byte| format!("{byte:02x}")).collect();
         }
-        // A character takes at most two bytes in UTF-16. The number of bytes before the match is even, so that the units
-        // are those of the match.
+        // A character takes at most two bytes in UTF-16. The excerpt begins an even number of bytes before the match,
+        // so that its UTF-16 units are aligned with those of the match.
         let before = found.start.min(2 * BEFORE) / 2 * 2;
         let end = bytes.len().min(found.start + 2 * AFTER);
         let shown = &bytes[found.start - before..end];
@@ -298,11 +299,12 @@ fn excerpt(text: &str, found: Range<usize>) -> (u64, String) {
     (before.chars().count() as u64, excerpt)
 }
 
-/// Returns the field that holds each object: the last field of an application class on the shortest path. If the path
-/// has no such field, its last field. `None` for unreachable objects and those that GC roots hold.
+/// Returns, for each object, the field that holds it: the last field of an application class on the shortest path. If
+/// the path has no such field, returns its last field. `None` for unreachable objects and for objects that GC roots
+/// hold directly.
 ///
 /// # Errors
-/// If there is not enough memory.
+/// Returns an error if memory runs out.
 pub fn holding_fields(
     snapshot: &Snapshot,
     objects: &[ObjectIndex],

@@ -35,8 +35,8 @@ pub fn diff(bytes: &[u8]) {
     contents(before);
 }
 
-/// Checks that the unreachable objects add up, that a smallest set of references is small, and that each string that
-/// matches has the text.
+/// Checks that unreachable objects add up, that searches for disjoint paths and references stay within their limits,
+/// and that each object that a content search finds has a match.
 fn contents(bytes: &[u8]) {
     let source = Source::from_bytes(bytes.to_vec());
     let Ok(snapshot) = Snapshot::of(source, &Options::default(), &Silent) else {
@@ -75,13 +75,13 @@ fn contents(bytes: &[u8]) {
             for &object in objects.iter().take(9) {
                 assert!(pattern.first_match(&snapshot, object).is_some());
             }
-            // Without enough memory, there are no fields.
+            // The fields are not checked: if memory runs out, there are none.
             let _ = holding_fields(&snapshot, &objects, &Silent);
         }
     }
 }
 
-/// Checks that each reachable byte has one owner or one group of owners.
+/// Checks that the bytes of all owners and groups of owners add up to the reachable bytes.
 fn owners(bytes: &[u8]) {
     let source = Source::from_bytes(bytes.to_vec());
     let Ok(snapshot) = Snapshot::of(source, &Options::default(), &Silent) else {
@@ -106,7 +106,7 @@ fn owners(bytes: &[u8]) {
     }
 }
 
-/// Version of the summary file format.
+/// Version of the format of cached summaries.
 pub const KEPT_VERSION: u32 = crate::summary::kept::VERSION;
 
 /// Version of the format of summary files that replace a dump.
@@ -118,7 +118,7 @@ pub fn file_content(summary: &Summary, snapshot: &Snapshot) -> Vec<u8> {
     summary.encoded_with_facts(snapshot)
 }
 
-/// Returns the content of a summary file.
+/// Returns the content of a cached summary.
 #[must_use]
 pub fn content(summary: &Summary, snapshot: &Snapshot) -> Vec<u8> {
     summary.encoded(snapshot.object_count())
@@ -153,7 +153,8 @@ pub fn decode_mutated_summaries(bytes: &[u8]) {
         (random >> 33) as usize % below.max(1)
     };
     for round in 0..CHANGES {
-        // Half of the copies are changed after the content that cached summaries also have.
+        // A quarter of the copies are changed only in the facts, which follow the content that cached summaries also
+        // have.
         let (mut changed, unchanged) = match round % 4 {
             0 | 1 => (content.clone(), 0),
             2 => (with_facts.clone(), 0),

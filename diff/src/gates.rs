@@ -5,8 +5,8 @@ use heapdiff_model::diff::{Report, Suspect};
 /// Limits on growth. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Limit on growth, in bytes. The gate fails if the heap, or the retained size of a suspect, grows by at least
-    /// this. Direct buffers are included.
+    /// Limit on growth, in bytes. The gate fails if the heap, or the retained size of a suspect, grows by at least this
+    /// number. For a suspect, the memory of direct buffers is included.
     pub growth: Option<u64>,
     /// If true, the gate fails for any suspect with the verdict `leak` or `growth`.
     pub suspect: bool,
@@ -58,9 +58,9 @@ impl Gates {
         self.growth.is_some_and(too_much) || self.suspect && suspect.verdict.is_leak_or_growth()
     }
 
-    /// Returns the first of these that grew by at least [`Gates::growth`]: the heap, the suspects of the report, and
-    /// the suspects of `more`, which are not in the report. The growth of the `known` suspects is subtracted from the
-    /// growth of the heap.
+    /// Checks the heap first, then the suspects of the report, and then the suspects of `more`, which are not in the
+    /// report. Returns the first of them that grew by at least [`Gates::growth`]. The growth of the `known` suspects is
+    /// subtracted from the growth of the heap.
     #[must_use]
     pub fn growth_over_gate<'a>(
         &self,

@@ -18,14 +18,14 @@ use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_trend::{Course, Trend};
 
-/// Minimum number of allocation samples that the agent took. With fewer samples, periods with almost no allocation
+/// Minimum number of samples that the agent must have taken. With fewer samples, periods with almost no allocation
 /// cannot be recognized.
 const ENOUGH_FOR_WORK: u64 = 1_000;
 
 /// Suffix of the label of the reference from a class to its resolved constants.
 const RESOLVED: &str = ".<resolved_references>";
 
-/// Interpolates between the figures `from` and `to`. The result is at the fraction `part / all` of the distance.
+/// Interpolates between two figures. Returns `from` if `part` is 0, and `to` if `part` equals `all`.
 fn interpolate(from: u64, to: u64, part: u64, all: u64) -> u64 {
     let (part, all) = (u128::from(part), u128::from(all).max(1));
     let rest = all.saturating_sub(part);
@@ -97,7 +97,8 @@ impl<'a> Aligned<'a> {
         self.kind_of(names.text(name), names.kind(name))
     }
 
-    /// Same as [`Self::kind`], for any label.
+    /// Returns the kind of any label, given its text and its own kind. Fields of application containers are treated as
+    /// JDK fields.
     pub(crate) fn kind_of(&self, text: &str, kind: LabelKind) -> LabelKind {
         let declaring = text.rsplit_once('.').map(|(class, _)| class);
         match kind {
@@ -271,8 +272,9 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns how many instances of a class an earlier dump has outside of the aligned trie nodes. The number of
-    /// instances that are in no trie node of the last dump is subtracted.
+    /// Returns an estimate of the number of instances of a class that an earlier dump has in trie nodes that are not
+    /// aligned. For this estimate, each dump is assumed to have as many instances outside of its trie as the last dump
+    /// has.
     fn unaligned_instances(&self, class: &str, dump: usize) -> u64 {
         let of_class = |trie: &Trie, is_counted: &dyn Fn(StepId) -> bool| -> u64 {
             let steps = (1..trie.len() as u32).map(StepId);
@@ -300,8 +302,8 @@ impl<'a> Aligned<'a> {
         let is_missing = |i: usize| {
             !by_class.contains(&i) && all.iter().all(|s| self.same[s.0 as usize][i].is_none())
         };
-        // True if a dump has about as many instances as the nearest known dumps before and after it. Then only the
-        // paths to the instances changed. `None` if there is no known dump before or after it.
+        // True if a dump has at least half as many instances as the nearest known dump before or after it, whichever
+        // has fewer. Then only the paths to the instances changed. `None` if there is no known dump before or after it.
         let are_there = |i: usize| {
             let known = |&j: &usize| !is_missing(j);
             let before = (0..i).rev().find(known)?;
@@ -331,8 +333,8 @@ impl<'a> Aligned<'a> {
         candidate.trend = self.trend_of(&candidate.series).trend;
     }
 
-    /// Returns the trend of figures, one for each dump, over the time between the dumps. If the work that the program
-    /// did in this time is known, it counts, too.
+    /// Returns the trend of figures, one for each dump, over the time between the dumps. If the bytes that the program
+    /// allocated in this time are known, they also influence the trend.
     pub(crate) fn trend_of(&self, figures: &[u64]) -> Course {
         let times = self.summaries.iter().map(|s| s.info.taken_ms);
         let timed = times.zip(figures.iter().copied());
@@ -349,7 +351,7 @@ impl<'a> Aligned<'a> {
     }
 
     /// Returns the number of bytes that the program had allocated at each dump, since the agent's start. Returns `None`
-    /// if there are too few samples, or if the dumps are not all of one JVM.
+    /// if there are fewer than [`ENOUGH_FOR_WORK`] samples, or if the dumps are not all of one JVM.
     fn work(&self) -> Option<Vec<u64>> {
         let of_dumps = self.summaries.iter().map(|s| s.allocated.as_ref());
         let of_dumps = of_dumps.collect::<Option<Vec<_>>>()?;
@@ -403,8 +405,8 @@ impl<'a> Aligned<'a> {
             .collect()
     }
 
-    /// Returns, for each dump, the memory outside of the heap owned by direct buffers in these trie nodes and below
-    /// them.
+    /// Returns, for each dump, the memory outside of the heap that direct buffers in these trie nodes and their
+    /// descendants own.
     fn off_heap(&self, steps: &[StepId]) -> Vec<OffHeap> {
         let in_dump = |i: usize| {
             let (stats, trie) = (&self.summaries[i].stats, self.tries[i]);
@@ -414,7 +416,8 @@ impl<'a> Aligned<'a> {
             }
             let row = |s: &StepId| self.same[s.0 as usize][i];
             let inside: BTreeSet<StepId> = steps.iter().filter_map(row).collect();
-            // If a trie node was too small to be stored in a dump, its buffers are counted at the trie node above it.
+            // If a trie node was too small to be stored in a dump, count the buffers at its nearest ancestor in this
+            // dump.
             let pooled: BTreeSet<StepId> = steps
                 .iter()
                 .filter(|s| row(s).is_none())
@@ -613,8 +616,8 @@ impl<'a> Aligned<'a> {
     }
 
     /// Limits the retained bytes of a candidate to the retained bytes of the fields that hold it. Without the limit,
-    /// bytes could be counted several times: if nodes of a structure hold further nodes, the content of the lower nodes
-    /// is part of the retained bytes of each node above.
+    /// bytes could be counted several times: if nodes of a structure hold further nodes, the content of a node is part
+    /// of the retained bytes of each of its ancestors.
     fn limit_to_fields(&self, candidate: &mut Candidate, fields: &BTreeSet<StepId>) {
         let trie = self.last();
         let above = |s: StepId| trie.above(trie[s].parent).any(|a| fields.contains(&a));

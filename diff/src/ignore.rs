@@ -194,7 +194,8 @@ pub fn pattern(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// A rule for frames fits stacks of a recording only if their probability is at least this, in thousandths.
+/// Minimum probability, in thousandths, that the objects were allocated through a frame that a rule matches. Applies to
+/// suspects whose stacks are from a recording.
 const SURE: u64 = 750;
 
 impl IgnoreRule {

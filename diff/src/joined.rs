@@ -20,18 +20,18 @@ const MEMBERS: usize = 4096;
 const LEVELS: usize = 2;
 /// Maximum number of objects to visit below the objects of one suspect.
 const VISITS: usize = 1 << 17;
-/// The frames of a virtual thread that waits. The thread itself allocates them when it waits, not the code that started
-/// the thread.
+/// Class of the objects with the frames of a parked virtual thread. They are left out: the thread itself allocates them
+/// when it parks, not the code that started the thread.
 const STACK_CHUNK: &str = "jdk.internal.vm.StackChunk";
 /// Maximum number of lines of a suspect's content.
 const LINES: usize = 512;
-/// If a class has more lengths than this, they are merged.
+/// If the arrays of a class have more different lengths than this, the lengths are merged into ranges.
 const LENGTHS: usize = 32;
-/// If more than one in this many arrays has a length that no other array has, the lengths are merged. In this case the
-/// arrays that were not read probably have further lengths (the estimate of Good and Turing).
+/// If more than one in this many arrays has a length that no other array has, the lengths are merged into ranges. In
+/// this case the arrays that were not read probably have further lengths (the estimate of Good and Turing).
 const SINGLES: u64 = 50;
 
-/// Objects of one class that a suspect's objects dominate, or these objects themselves.
+/// Objects of one class in the content of a suspect: the suspect's objects, or objects that they dominate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentLine {
     /// Name of the class.
@@ -87,14 +87,15 @@ pub(crate) fn join(
 }
 
 /// Returns the suspect's objects and the objects that they dominate, at most [`LEVELS`] levels down, by class and array
-/// length. If each object is in an entry of a collection, also returns the other content of the entries. The figures of
-/// some objects are extrapolated to all objects of the suspect.
+/// length. If entries of a JDK collection hold the suspect's objects, also returns the other content of the entries.
+/// Figures that were read from some objects are extrapolated to all objects of the suspect.
 ///
 /// Cost: at most [`VISITS`] objects of the dominator tree, in memory.
 pub(crate) fn content(context: &SuspectContext<'_>, snapshot: &Snapshot) -> Vec<ContentLine> {
     let trie = context.trie();
     let named = context.candidate.named;
-    // An entry of a collection can hold a key that the suspect's object also refers to. Only the entry dominates it.
+    // An entry of a collection can hold a key that the suspect's object also refers to. Only the entry dominates such a
+    // key, so the search begins at the entries.
     let entry = trie[named].parent;
     let class = context.class(entry);
     let is_entry = entry != StepId::ROOT

@@ -30,7 +30,7 @@ struct Entry {
     classes: Vec<String>,
     /// Name of the jar without its version, or `jdk`.
     library: String,
-    /// The first version that leaks; missing if all versions before the fix do.
+    /// The first version that leaks. Missing if all versions before the fix leak.
     #[serde(default)]
     since: Option<String>,
     /// The first version without the leak, for each line of versions. Empty if the behaviour is intended.
@@ -40,7 +40,7 @@ struct Entry {
     cause: String,
     /// The fix in one sentence, without its full stop.
     fix: String,
-    /// Address of the leak in the tracker.
+    /// URL of the leak in the tracker.
     link: String,
 }
 
@@ -55,8 +55,8 @@ fn parse(text: &str) -> Result<List, toml::de::Error> {
 
 static LIST: LazyLock<List> = LazyLock::new(|| parse(TEXT).unwrap_or_default());
 
-/// Adds the known leak to each suspect that matches one, and its fix. A leak does not match if the dump shows that the
-/// library has a version without it.
+/// Adds to each suspect the known leak that it matches, and the fix of this leak. A leak is not added if the dump shows
+/// that the library has a version without it.
 ///
 /// Cost: a few comparisons for each pair of suspect and known leak. Objects are read only if a suspect matches.
 pub(crate) fn add_known_leaks(snapshot: Option<&Snapshot>, suspects: &mut [Suspect]) {
@@ -90,8 +90,8 @@ impl Entry {
                 && suspect.path.iter().chain([&suspect.holder]).any(is_held)
     }
 
-    /// True if a version of the library leaks. A version has the fix if it is at least one of the versions in `fixed_in`
-    /// and belongs to the same line (`17.0`), or if it is at least the newest of them.
+    /// True if a version of the library leaks. A version has the fix if it is at least one of the versions in
+    /// `fixed_in` and belongs to the same line (`17.0`), or if it is at least the newest of them.
     fn leaks_in(&self, version: &str) -> bool {
         let version = numbers(version);
         let is_older = |since: &String| version.cmp(&numbers(since)) == Ordering::Less;
@@ -119,8 +119,9 @@ fn numbers(version: &str) -> Vec<u64> {
     numbers.collect()
 }
 
-/// Returns the version of the library from which the class of the field comes, if the dump contains it. If several class
-/// loaders have the library in different versions, the version is that of nearly all objects of the class `accumulating`.
+/// Returns the version of the library from which the class of the field comes, if the dump contains it. If several
+/// class loaders have the library in different versions, at least 9/10 of the objects of the class `accumulating` must
+/// be of one version, which is returned.
 fn version(snapshot: &Snapshot, entry: &Entry, accumulating: &str) -> Option<String> {
     if entry.library == JDK {
         return snapshot.system_properties([JDK_VERSION])[0].take();

@@ -38,7 +38,7 @@ pub(crate) enum LabelKind {
 /// The text and kind of a label, independent of a dump.
 pub(crate) type Label = (String, LabelKind);
 
-/// The kinds of labels. The index of a kind is its number in the file.
+/// The kinds of labels. The index of a kind is its number in summary files.
 pub(crate) const KINDS: [LabelKind; 8] = [
     LabelKind::ApplicationField,
     LabelKind::RuntimeField,

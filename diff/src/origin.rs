@@ -37,8 +37,8 @@ pub(crate) struct Origin {
 /// The difference between the origins of two dumps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Apart {
-    /// Two programs. `common` is the number of classes that are in both dumps, `of` the number of classes in the dump
-    /// with fewer.
+    /// Two programs. `common` is the number of classes that are in both dumps. `of` is the number of classes in the
+    /// dump that has fewer classes.
     Programs { common: usize, of: usize },
     /// The dumps are of two JVMs. The text is the property in which they differ.
     Jvms(String),
@@ -107,7 +107,8 @@ impl Origin {
         }
     }
 
-    /// True if the JVM is known, and an earlier dump is of the same one. The version alone is enough, as for recordings.
+    /// True if the random number, the agent or the version of the JVM is known and equal in both dumps, and nothing
+    /// else differs. The version alone is enough, because recordings have only the version.
     pub(crate) fn is_of_jvm_of(&self, earlier: &Self) -> bool {
         let are_equal = (self.salt.is_some() && self.salt == earlier.salt)
             || (self.agent.is_some() && self.agent == earlier.agent)
@@ -116,7 +117,7 @@ impl Origin {
     }
 }
 
-/// Returns the random seed that the JDK's immutable collections choose when a JVM starts.
+/// Returns the random number that the JDK's immutable collections choose when a JVM starts.
 fn immutable_collection_salt(snapshot: &Snapshot) -> Option<i64> {
     let class = "java.util.ImmutableCollections";
     let class = *snapshot.classes().by_name(class).first()?;

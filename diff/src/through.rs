@@ -24,7 +24,7 @@ struct Passing<'a> {
 }
 
 /// Returns the innermost application frame through which at least two thirds of the stacks' bytes were allocated.
-/// Returns `None` if there is no such frame, or if there are so few stacks that the report lists them all.
+/// Returns `None` if there is no such frame, or if there are at most three stacks, which the report lists in full.
 #[must_use]
 pub fn through(stacks: &[Stack]) -> Option<Through> {
     if stacks.len() <= FEW {

@@ -6,7 +6,7 @@ use hprof::{ObjectIndex, Snapshot};
 /// Maximum number of characters of a name that is read from the heap.
 pub(crate) const NAME: usize = 200;
 
-/// Returns the object in a field, for each object.
+/// Returns, for each object, the object in one of its fields.
 pub(crate) fn objects(
     snapshot: &Snapshot,
     from: &[ObjectIndex],
@@ -16,7 +16,7 @@ pub(crate) fn objects(
     values.map(|value| value?[0]?.object()).collect()
 }
 
-/// Returns the text of a string field, cut after [`NAME`] characters, for each object.
+/// Returns, for each object, the text in one of its string fields, truncated to [`NAME`] characters.
 pub(crate) fn strings(
     snapshot: &Snapshot,
     from: &[ObjectIndex],

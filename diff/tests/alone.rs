@@ -87,7 +87,8 @@ fn many_in_one_field_are_one_suspect() {
 
 #[test]
 fn the_most_numerous_objects_are_named() {
-    // There are a few tenants with many events each, so the report names the events.
+    // If there are few tenants with many events each, the report names the events. If there are many tenants, it names
+    // the tenants.
     let told = |tenants: usize, events: usize| {
         let mut app = App::new();
         let event = app.class("com.acme.Event", &["body"], &[]);
@@ -394,8 +395,8 @@ fn a_small_heap_has_no_large_holder() {
     assert!(!report.classes.is_empty());
 }
 
-/// Adds a thread that holds a list in a local variable of a method. The frames `above` are of methods that this method
-/// called.
+/// Adds a thread that holds a list in a local variable of the method `Job.run`. `above` are the frames of the methods
+/// that this method called.
 fn thread(app: &mut App, above: &[(&str, &str)]) {
     let job = app.class("com.acme.Job", &[], &[]);
     let mut frames: Vec<Frame> = Vec::new();

@@ -78,7 +78,7 @@ struct Found {
     held: u32,
     /// Sum of the widths of all intervals that use counts.
     width: u64,
-    /// Sum of the widths of the same intervals without the use of counts.
+    /// Sum of the widths that the same intervals have without the use of counts.
     without: u64,
 }
 

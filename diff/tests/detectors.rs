@@ -484,8 +484,8 @@ fn loaders_of_former_deployments_are_reported() {
     assert!(!s.reasons.iter().any(|r| r.contains("loaders")));
 }
 
-/// Returns a heap in which an application field holds a JDK table. The table is an array whose elements are of this
-/// class.
+/// Returns a heap in which an application field holds a JDK table. The table is an array whose element type is the
+/// class `element`.
 fn kept_in_arrays_of(element: &str, count: usize) -> Vec<u8> {
     held(|heap, loader| {
         let view = class(heap, "com.acme.View", &[("columns", OBJECT)]);

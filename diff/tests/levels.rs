@@ -243,8 +243,8 @@ fn the_path_of_most_objects_is_named() {
     );
 }
 
-/// Returns a heap of a theatre. The program has its own class for tables, and one class with such tables in several
-/// fields. The table in the last field grows.
+/// Returns a heap of a theatre. The application has its own class for tables. Each field of the theatre holds such a
+/// table. The table in the last field grows.
 fn theatre(fields: &'static [&'static str], bookings: usize, nodes: bool) -> App {
     let mut app = App::new();
     let booking = app.class("com.acme.Booking", &["body"], &[]);

@@ -217,7 +217,7 @@ fn without_tracked_samples_the_class_has_the_right_stack() {
     }
 }
 
-/// Starts `Orders` with an agent that samples every allocation. It processes 2,000 orders.
+/// Starts `Orders` with an agent that samples every allocation. `Orders` processes 2,000 orders.
 fn orders(jdk: &Jdk, flags: &[String]) -> Target {
     let classes = jdk.compile(&programs::agent("Orders.java")).unwrap();
     let launch = Launch::class(jdk, classes, "Orders").flags(flags);

@@ -136,7 +136,8 @@ fn cleaning_actions_that_pile_up() {
     );
 }
 
-/// Returns a heap with buffers in a list. Each buffer has a cleaner. The JDK has its own list of the cleaners.
+/// Returns a heap with buffers, each with a cleaner. If `is_list_of_jdk_alone` is true, only the JDK's list of cleaners
+/// holds the buffers. Otherwise, an application field also holds them.
 fn buffers_with_cleaners(count: usize, is_list_of_jdk_alone: bool) -> App {
     let mut app = App::new();
     let buffer = app.class("java.nio.DirectByteBuffer", &["cleaner", "att"], &[]);
@@ -204,7 +205,8 @@ fn a_cleaner_is_blamed_only_if_nothing_else_holds_the_object() {
     assert_eq!(blamed(&leaked), 1, "{leaked:#?}");
 }
 
-/// Returns a heap with tasks. A field of this class holds them, and each task has this state.
+/// Returns a function that builds a heap with tasks. An object of the class `queue` holds the tasks, and each task has
+/// the state `state`.
 fn tasks(queue: &'static str, state: i32) -> impl Fn(usize) -> App {
     move |count| {
         let mut app = App::new();

@@ -41,7 +41,7 @@ pub enum Error {
     NoSuchDump {
         /// The number of the requested dump, from 1.
         asked: usize,
-        /// The number of dumps.
+        /// The number of dumps in the file.
         held: usize,
     },
     /// The file was changed or truncated while it was read.
@@ -49,7 +49,7 @@ pub enum Error {
     Changed {
         /// The file.
         path: PathBuf,
-        /// Its size when it was opened.
+        /// The file's size when it was opened.
         before: u64,
         /// The file's size when its change was found.
         now: u64,
@@ -59,7 +59,7 @@ pub enum Error {
     Limit {
         /// The word for the counted items, such as `objects` or `references`.
         what: &'static str,
-        /// Their number.
+        /// The number of counted items.
         count: u64,
         /// The maximum number.
         limit: u64,
@@ -78,7 +78,7 @@ pub enum Error {
     /// The dump has no object at this address.
     #[error("this dump has no object at {0}")]
     NoSuchObject(crate::ids::ObjectId),
-    /// No object has this number.
+    /// The dump has no object with this number.
     #[error("this dump has no object with number {}", .0.0)]
     NoSuchNumber(crate::ids::ObjectIndex),
 }

@@ -26,13 +26,13 @@ pub enum Flaw {
     LaterDump { at: usize, own: usize },
 
     // Flaws of segments beside the dump:
-    /// The segments beside the dump were read. `count` is their number in words, for example `2 unmerged segments`.
+    /// The segments beside the dump were read. `count` describes their number, for example `2 unmerged segments`.
     ReadSegments {
         base: String,
         count: String,
         names: String,
     },
-    /// Segments were not read. `reason` says why.
+    /// Segments were not read. `reason` is the reason.
     UnreadSegments {
         count: String,
         names: String,
@@ -479,7 +479,7 @@ fn repaired_dump(repaired: &Repaired, f: &mut fmt::Formatter<'_>) -> fmt::Result
     Ok(())
 }
 
-/// Returns what a repaired dump lacks, in words.
+/// Returns descriptions of the parts that a repaired dump lacks.
 pub(crate) fn missing_parts(repaired: &Repaired) -> Vec<String> {
     let mut missing = Vec::new();
     if repaired.lacks_end {

@@ -170,7 +170,7 @@ pub fn repair(bytes: &[u8]) {
         panic!("a dump cannot be read");
     };
     // A file can have several heaps. A repair leaves out a heap without any complete record, so the numbers of the
-    // others change.
+    // following heaps change.
     let mut texts = damaged.warnings().iter().map(ToString::to_string);
     let is_one = !texts.any(|text| text.contains("the file contains another"));
     assert!(

@@ -21,7 +21,7 @@
 //!
 //! # Layers
 //!
-//! Each layer is a module with an example, and can be used without the layers above it:
+//! Each layer is a module with an example. It can be used without the layers that are built on it:
 //!
 //! | module | result | input |
 //! |---|---|---|

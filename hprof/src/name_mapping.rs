@@ -12,8 +12,8 @@ pub trait NameMapping: std::fmt::Debug + Send + Sync {
     /// Java source, or `Object` for all references. Several fields with different types may have one name.
     fn field(&self, class: &str, field: &str, kind: &str) -> Option<&str>;
 
-    /// Returns the original frames of a frame, the innermost first. There are several if methods were inlined. Returns
-    /// `None` if the mapping does not have the class.
+    /// Returns the original frames of a frame, the innermost first. The result has several frames if methods were
+    /// inlined. Returns `None` if the mapping does not have the class.
     ///
     /// If the frame has no line, or a line that the mapping does not have, several methods may have its name. Then the
     /// result is one frame with the names of all these methods: `add|remove`.
@@ -25,6 +25,6 @@ pub trait NameMapping: std::fmt::Debug + Send + Sync {
     /// True if any name that was looked up is in the mapping.
     fn fits(&self) -> bool;
 
-    /// Records that a name was found.
+    /// Records that a name that was looked up is in the mapping.
     fn set_used(&self);
 }

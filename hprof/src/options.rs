@@ -14,7 +14,7 @@ pub enum Refs {
     /// soft paths reach. Weak and phantom references never retain their referents.
     #[default]
     Soft,
-    /// All reference objects, like ordinary fields.
+    /// All reference objects retain their referents, like ordinary fields.
     All,
 }
 
@@ -25,7 +25,7 @@ pub struct Options {
     /// The reference objects that retain their referents.
     pub refs: Refs,
     /// True if [`Snapshot::holders`](crate::Snapshot::holders) will be called. Its result is then recorded while the
-    /// references are in memory, which takes two bytes for each object and saves a second pass over the file.
+    /// references are in memory. This takes two bytes for each object, and saves a second pass over the file.
     pub holders: bool,
     /// The index of the dump, if a file has several dumps. 0 is the first.
     pub dump: usize,

@@ -1,4 +1,4 @@
-//! The progress of the work.
+//! Reports the progress of an analysis.
 
 use crate::error::{Error, Result};
 

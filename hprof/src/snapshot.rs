@@ -1,4 +1,4 @@
-//! An analysed dump: the pipeline from the file to retained sizes, and the questions that can be asked afterwards.
+//! An analysed dump: the pipeline from the file to retained sizes, and queries on the result.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -90,7 +90,7 @@ impl Dump {
     }
 }
 
-/// Returns the warning about objects that are part of other objects.
+/// Returns the warning about flattened values, which are objects that are stored inside other objects.
 fn flattened_values(stats: &Stats) -> Option<Warning> {
     let values = stats.flattened();
     let classes = stats.classes.iter().filter(|c| c.flattened > 0).count();
@@ -162,8 +162,8 @@ pub(crate) struct Derived {
     pub(crate) histogram: OnceLock<Vec<ClassTotal>>,
 }
 
-/// The shapes of a [`Snapshot`]'s objects. A shape encodes an object's class and, for arrays, the length. This view has
-/// the shapes as slices, so that a loop over objects looks up the location of the slices only once.
+/// The shapes of a [`Snapshot`]'s objects. A shape encodes an object's class and, for arrays, the length. In this view,
+/// the shapes are slices. So a loop over objects looks up the location of the slices only once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShapesView<'a> {
     snapshot: &'a Snapshot,
@@ -327,8 +327,9 @@ impl Analysed {
 }
 
 impl Analysed {
-    /// Returns the hidden classes that no path reaches, if the class loader of at least one of them is reachable. The
-    /// JVM has not unloaded these classes, because they are in the dump. So their class loaders keep them alive.
+    /// Returns the hidden classes that no path reaches, if the class loader of at least one of these classes is
+    /// reachable. The JVM has not unloaded these classes, because they are in the dump. So their class loaders keep
+    /// them alive.
     fn held_by_loaders_alone(&self, plan: &Plan) -> Vec<u32> {
         let is_reached =
             |object: u32| object != NONE && self.tree.node(ObjectIndex(object)).is_some();
@@ -353,11 +354,11 @@ impl Snapshot {
     /// sizes.
     ///
     /// Memory: about 25 bytes for each object. Time: a few passes over the file, on all threads of the current rayon
-    /// pool, and one single-threaded search. The time doubles if a class may be kept alive only by objects that have no
-    /// other reference than the one to the class.
+    /// pool, and one single-threaded search. The time doubles if the dump has to be read again. This is necessary if
+    /// objects that refer only to their class might keep the class alive.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, if it is not a heap dump, or if there is not enough memory for its
+    /// Returns an error if the file cannot be read or is not a heap dump, or if there is not enough memory for its
     /// objects. If the dump is damaged, there are [`Snapshot::warnings`] instead.
     pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self> {
         Self::of(Source::open_nth(path, options.dump)?, options, progress)
@@ -520,7 +521,8 @@ impl Snapshot {
         self.options.refs
     }
 
-    /// Returns the source of the names of classes, fields and methods; `None` if they are from the dump.
+    /// Returns the mapping that gave classes, fields and methods their original names; `None` if the names are those in
+    /// the dump.
     #[must_use]
     pub fn mapping(&self) -> Option<&Arc<dyn NameMapping>> {
         self.options.mapping.as_ref()

@@ -33,8 +33,8 @@ fn said(line: &str) -> Said {
     }
 }
 
-/// Returns values as `String.valueOf` prints them: strings, boxed values, enum constants and records with a name. All
-/// objects are read in one batch.
+/// Returns values as `String.valueOf` prints them. The values are strings, boxed values, enum constants, and records
+/// with a name. All objects are read in one batch.
 fn shown(snapshot: &Snapshot, values: &[Value]) -> Vec<String> {
     let objects: Vec<ObjectIndex> = values.iter().filter_map(|v| v.object()).collect();
     let texts = snapshot.strings(&objects, 1000);

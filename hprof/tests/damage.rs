@@ -113,7 +113,7 @@ fn within_limits(bytes: &[u8], what: &dyn std::fmt::Display) {
     let (peak, cpu) = (Peak::start(), Cpu::start());
     let outcome = analyse(bytes).map(|(snapshot, _)| snapshot.object_count());
     let took = cpu.took();
-    // The limit allows the memory for two analyses, each of its own copy of the dump.
+    // The limit allows the memory for two analyses, because each analysis has its own copy of the dump.
     let allowed = (64 << 20) + 64 * bytes.len() as u64;
     assert!(
         peak.bytes() <= allowed,
@@ -295,7 +295,7 @@ fn large_numbers_in_every_place_do_no_harm() {
     let mut rng = Rng::new(37);
     for bytes in variety() {
         for at in 0..bytes.len() {
-            // Changes each of the first 64 bytes, and some of the later bytes.
+            // Change each of the first 65 bytes, and about every eighth of the later bytes.
             if at > 64 && rng.below(8) != 0 {
                 continue;
             }

@@ -35,7 +35,8 @@ fn skipping() -> DeepOptions {
     options
 }
 
-/// Adds a class with a static field `cache` that holds an array of instances of the box class. Returns the boxes.
+/// Adds a class of boxes, and a class with a static field `cache` that holds an array with one box. Returns this box,
+/// and a second box that is not in the array.
 fn cached(heap: &mut HeapBuilder, name: &str, cache: &str) -> (Obj, Obj) {
     let object = heap.boot().object;
     let class = heap.add_class(name, Some(object), &[("value", FieldType::Int)], &[]);

@@ -1,6 +1,6 @@
-//! Compares shallow and deep sizes with those that a program measures of its own objects, by Instrumentation and a walk
-//! over their fields. Runs on every JDK found, in several JVM modes with different object layouts. The sizes must be
-//! equal to the byte.
+//! Compares shallow and deep sizes with the sizes that a program measures for its own objects. The program uses
+//! Instrumentation and a walk over the fields of objects. Runs on every JDK found, in several JVM modes with different
+//! object layouts. The sizes must be equal to the byte.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -21,7 +21,8 @@ struct Built {
     sized: Vec<(Obj, u64)>,
 }
 
-/// Adds an instance or array, followed by the bytes by which it is larger than an object without value classes.
+/// Adds a gap of `more` bytes after an object: the bytes by which the object is larger than in a JVM without value
+/// classes.
 fn sized(heap: &mut HeapBuilder, object: Obj, more: u64) -> (Obj, u64) {
     heap.add_gap(more);
     (object, heap.shallow_size(object) + more)
@@ -132,7 +133,7 @@ fn flattened_values_are_part_of_their_containers() {
 fn low_addresses_are_not_flattened_values() {
     let usual = built();
     let (expected, _) = open(usual.heap.try_build().unwrap().bytes);
-    // Ids of all objects that are multiples of eight are addresses, even if they are low.
+    // If all low ids are multiples of eight, they are addresses and not ids of flattened values.
     let mut built = built();
     for (i, &value) in (1_u64..).zip(&built.flattened) {
         built.heap.set_address(value, i * 8);

@@ -14,7 +14,7 @@ use testdata::writer::{
     Obj, Options as Written, Place, Ref, Root, StringForm, Value, Version, tag,
 };
 
-/// A heap in which everything is reachable except the objects named as garbage.
+/// A heap in which everything is reachable except the objects in `garbage`.
 struct Zoo {
     heap: HeapBuilder,
     node: ClassId,

@@ -1,4 +1,4 @@
-//! Tests object sizes if unreachable objects lie between the others. ZGC does not move or remove the unreachable
+//! Tests object sizes if unreachable objects lie between the reachable ones. ZGC does not remove the unreachable
 //! objects, but its dumps do not contain them.
 
 #![allow(clippy::unwrap_used)]

@@ -144,7 +144,7 @@ fn fields_and_elements_hold_objects() {
         let of_class = opened.class(statics);
         opened.assert_held(statics, first, Hold::Static(of_class, 1));
         opened.assert_held(statics, second, Hold::Static(of_class, 2));
-        // Nothing holds a root.
+        // No object holds a root.
         let holders = opened.snapshot.holders().unwrap();
         let of_root = opened.snapshot.hold_of(&holders, opened.number(one));
         assert_eq!(of_root, Hold::Shared);

@@ -89,7 +89,7 @@ fn an_instance_retains_its_hidden_class() {
         Some(rule)
     );
     assert_ne!(dominator(rule), Some(loader));
-    // Only its loader leads to the third class. So the loader also keeps alive the object in the class's static field.
+    // Only the loader leads to the third class. So the loader also keeps alive the object in the class's static field.
     assert_eq!(dominator(strong), Some(loader));
     assert!(tree.node(nested).is_some());
 

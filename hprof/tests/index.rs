@@ -139,7 +139,7 @@ fn indexed(dump: &Path, options: &Options) -> (Snapshot, PathBuf) {
     (snapshot, index)
 }
 
-/// Checks that a dump and its index give the same answers. Tests each choice of reference objects that retain their
+/// Checks that a dump and its index give the same answers, for each choice of reference objects that retain their
 /// referents.
 #[track_caller]
 fn same(what: &str, dump: &Path) {
@@ -359,7 +359,7 @@ fn an_index_of_something_else_is_refused() {
         late, 4,
         "both sections of who refers to what, at either end"
     );
-    // A page that was never written to the disk.
+    // A page of zeros, as if the page had not been written to the disk.
     let lost = changed(&|b| b[4096..8192].fill(0));
     assert!(matches!(lost, Some(IndexFault::Damaged(_))));
     fs::write(&index, &whole).unwrap();

@@ -1,5 +1,5 @@
-//! Uses each layer of the library (records, graph, dominator tree) without the layers above it, and compares the result
-//! with the result of the whole analysis.
+//! Uses each layer of the library (records, graph, dominator tree) without the layers that are built on it. Compares
+//! the result with the result of the whole analysis.
 
 #![allow(clippy::unwrap_used)]
 

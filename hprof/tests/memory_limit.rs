@@ -27,8 +27,8 @@ fn figures(dump: &Path, max_memory: Option<u64>) -> Figures {
     (retained, snapshot.histogram())
 }
 
-/// Returns a dump of one object that holds 1,500 arrays. Each of them has 1,000 references to the same few arrays. Only
-/// these few arrays have more than one referrer.
+/// Returns a dump of one object that leads to 1,500 arrays. Each of them has 1,000 references to the same 20 arrays.
+/// Only these 20 arrays, and the byte array to which they refer, have more than one referrer.
 fn sharing(held_by: fn(&mut HeapBuilder, Obj) -> Obj) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -115,8 +115,8 @@ fn long_lists_take_no_call_stack() {
     let mut bytes = Vec::new();
     linked::list(NODES, &mut bytes).unwrap();
     let (taken, snapshot) = allocated(&bytes);
-    // While the nodes are laid out, the position of each takes eight bytes. If each node also stayed on a stack, it
-    // would take 24 bytes more.
+    // While the nodes are put in preorder, the position of each takes eight bytes. If each node also stayed on a stack,
+    // it would take 24 bytes more.
     assert!(taken < 2 << 20, "{taken} bytes were allocated");
     assert!(reachable(&snapshot) as u64 > NODES);
 }

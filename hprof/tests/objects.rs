@@ -619,7 +619,7 @@ fn threads_of_newer_jvms_have_other_fields_and_may_be_virtual() {
 }
 
 /// An outer map holds a service, and the service holds an inner map of the same class with five items. Each line of the
-/// merged paths leads to all five items. The lines of the outer map are separate from the lines of the inner map.
+/// merged paths leads to all five items. The outer map and the inner map have separate lines.
 #[test]
 fn a_map_in_a_map_has_its_own_lines() {
     let mut heap = HeapBuilder::new(writer::Options::default());

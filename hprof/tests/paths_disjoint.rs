@@ -1,4 +1,4 @@
-//! Tests paths without a common reference, and the smallest set of references that holds an object.
+//! Tests paths that share no reference, and the smallest set of references that holds an object.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,13 +12,13 @@ use testdata::writer::{
 
 const FIELDS: usize = 3;
 
-/// Objects with three fields each. Some are held by GC roots, some by static fields.
+/// Objects with three fields each. GC roots hold some of the objects, and static fields hold some.
 struct Heap {
     snapshot: Snapshot,
     objects: Vec<ObjectIndex>,
     /// The references between objects, as indices of `objects`, once for each field.
     edges: Vec<(usize, usize)>,
-    /// The objects that static fields hold. Each is one more reference.
+    /// The objects that static fields hold. Each of these static fields counts as one more reference.
     statics: Vec<usize>,
     roots: BTreeSet<usize>,
 }
@@ -95,7 +95,7 @@ impl Heap {
         self.edges.len() + self.statics.len()
     }
 
-    /// True if an object is reachable without some references.
+    /// True if an object is reachable when the references in `removed` are removed.
     fn reaches(&self, target: usize, removed: &[usize]) -> bool {
         let statics = self.statics.iter().zip(self.edges.len()..);
         let statics = statics.filter(|(_, number)| !removed.contains(number));
@@ -133,7 +133,7 @@ impl Heap {
         triples.any(|triple| frees(&triple)).then_some(3)
     }
 
-    /// Returns the number of the reference.
+    /// Returns the number of a reference, counted as in [`Heap::references`].
     fn number(&self, from: ObjectIndex, via: Via) -> usize {
         match via {
             Via::Static(_, field) => self.edges.len() + usize::from(field),

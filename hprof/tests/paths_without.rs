@@ -74,7 +74,7 @@ fn a_path_avoids_the_ignored_fields() {
     ]);
     let by_root = |field: &str| Some(vec![format!("app.Holder.{field}")]);
     assert_eq!(heap.path(&[]), by_root("one"));
-    // Another field of the same object refers to the target.
+    // Without the field `one`, another field of the same object leads to the target.
     assert_eq!(heap.path(&[one]), by_root("two"));
     assert_eq!(heap.path(&[all]), by_root("one"));
     assert_eq!(heap.path(&[all, two]), by_root("one"));

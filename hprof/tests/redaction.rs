@@ -260,8 +260,7 @@ fn equal_strings_stay_equal() {
 #[test]
 fn data_that_cannot_be_parsed_is_not_copied() {
     let dump = planted(writer::Options::default());
-    // If the dump is cut or a byte is changed anywhere, the secret must not be in any place where a reader would look
-    // for it.
+    // Cut the dump or change a byte anywhere. The secret must not be in any place where a reader would look for it.
     let mut lost = 0;
     let mut of_cut = String::new();
     for at in (40..dump.len()).step_by(37) {

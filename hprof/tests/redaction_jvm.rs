@@ -1,5 +1,5 @@
-//! Tests hashes of contents that the JDK keeps. For every JDK found, a program passes secrets to the JDK's classes that
-//! keep hashes, and no number in the redacted dump may be one of these hashes.
+//! Tests hashes of contents that the JDK keeps. On every JDK found, a program passes secrets to the JDK's classes that
+//! keep hashes. The redacted dump must not contain these hashes.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -15,7 +15,7 @@ const SECRETS: usize = 100;
 /// Number of objects that are read in one batch.
 const BATCH: usize = 1 << 14;
 
-/// Returns the numbers that JDK tables may store for a hash, because some tables mix its bits first.
+/// Returns the numbers that JDK tables may store for a hash. (Some tables mix the bits of a hash before they store it.)
 fn derived(hash: i64) -> [u32; 6] {
     let hash = hash as u32;
     let spread = hash ^ hash >> 16;

@@ -130,7 +130,8 @@ fn check(damaged: &[u8]) -> Option<Whole> {
     Some(whole)
 }
 
-/// Checks that each record ends where the next one begins, that the heap is contiguous, and that it ends.
+/// Checks that each record ends where the next one begins, and that the heap segments are contiguous. Also checks that
+/// the last record ends the heap.
 #[track_caller]
 fn assert_strict(bytes: &[u8]) {
     let mut at = bytes.iter().position(|&b| b == 0).unwrap() + 13;

@@ -1,5 +1,5 @@
 //! Tests dumps of JVMs that died while they merged segments. The dump and its segments are read as one dump, or a
-//! warning gives the reason why not.
+//! warning reports why the segments were not read.
 
 #![allow(clippy::unwrap_used)]
 
@@ -80,7 +80,7 @@ impl Parts {
         base
     }
 
-    /// Returns a folder with a base and the remaining segments.
+    /// Creates a folder with the given base and the segments that have these numbers.
     fn left(&self, base: Vec<u8>, segments: &[usize]) -> Folder {
         let folder = Folder::new(&base);
         for &n in segments {

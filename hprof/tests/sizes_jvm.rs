@@ -209,7 +209,7 @@ fn class_bytes_equal_those_of_the_jvm() {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "no JDK found");
     let folder = tempfile::tempdir().unwrap();
-    // One JVM of each version at a time.
+    // Run one JVM of each version at a time.
     let failures: Vec<String> = std::thread::scope(|scope| {
         let runs: Vec<_> = jdks
             .iter()

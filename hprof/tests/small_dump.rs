@@ -7,7 +7,7 @@ use std::path::Path;
 
 use testdata::writer::{Elements, FieldType, Frame, HeapBuilder, Options, Ref, Root, Value};
 
-/// Returns a dump of a shop that keeps all its orders, and a thread that serves one.
+/// Returns a dump of a shop that keeps all its orders, and of a thread that serves an order.
 fn shop() -> Vec<u8> {
     let mut heap = HeapBuilder::new(Options::default());
     let boot = heap.boot();

@@ -171,7 +171,8 @@ fn threads_of_jhsdb_have_their_frames() {
     assert_eq!(methods(&of_jhsdb(&threads, 4)), [""; 5]);
 }
 
-/// The hprof agent writes a heap for each SIGQUIT and one at the end. Each shows the heap at a later time.
+/// The hprof agent writes a heap for each SIGQUIT and one at the end. Each of these heaps is from a later time than the
+/// previous one.
 #[test]
 fn several_heaps_under_one_header_are_read_by_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -362,7 +363,8 @@ fn class_ids_beside_instances_are_no_addresses() {
 
 #[test]
 fn an_array_inside_of_a_loader_does_not_bound_the_loader() {
-    // ART writes an array with the classes of each loader. Its ID is the address of the loader plus 4.
+    // For each loader, ART writes an array with the loader's classes. The ID of the array is the address of the loader
+    // plus 4.
     let mut heap = HeapBuilder::new(Written::android());
     let boot = heap.boot();
     let fields = [("name", FieldType::Object), ("id", FieldType::Long)];
@@ -403,8 +405,8 @@ fn a_truncated_array_has_its_bounds() {
     heap.set_address(after, next);
     let whole = heap.build();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut-array.hprof");
-    // The record of the array precedes the end record. Its elements are a hole in the sparse file, so they take no
-    // space on the disk.
+    // The record of the array precedes the end record. The elements of the array are a hole in the sparse file, so they
+    // take no space on the disk.
     let (before, end) = whole.split_at(whole.len() - 9);
     let mut file = fs::File::create(&path).unwrap();
     let mut header = vec![0x1c, 0, 0, 0, 0];

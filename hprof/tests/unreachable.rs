@@ -1,4 +1,4 @@
-//! Tests what would hold unreachable objects, against a search of each object.
+//! Compares the entries and retained sizes of unreachable objects with the results of simple searches.
 
 #![allow(clippy::unwrap_used)]
 
@@ -82,7 +82,7 @@ impl Heap {
     }
 }
 
-/// Returns what is reachable from some objects without one of them.
+/// Returns the objects that are reachable from the objects in `from` without passing through the object `without`.
 fn reach(edges: &[(usize, usize)], from: Vec<usize>, without: Option<usize>) -> BTreeSet<usize> {
     let (mut stack, mut seen) = (from, BTreeSet::new());
     while let Some(at) = stack.pop() {

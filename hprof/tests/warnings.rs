@@ -31,12 +31,12 @@ fn small(options: Written) -> Small {
     Small { heap, nodes }
 }
 
-/// Returns the same heap with the options of a JVM.
+/// Returns the heap of [`small`] with the default options of the writer.
 fn usual() -> Small {
     small(Written::default())
 }
 
-/// Checks that a dump raises exactly these warnings. Each warning is given by a part of its text.
+/// Checks that a dump raises exactly these warnings. `parts` has a part of the text of each warning.
 fn only(bytes: Vec<u8>, parts: &[&str]) {
     let snapshot = Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap();
     let warnings: Vec<String> = snapshot

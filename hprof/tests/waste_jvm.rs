@@ -1,5 +1,6 @@
-//! Compares wasted memory with what a program measures of its own objects. The program uses Instrumentation, and tries
-//! how short the tables of JDK collections can be. Runs on every JDK found. The figures must be equal to the byte.
+//! Compares wasted memory with the figures that a program measures for its own objects. The program uses
+//! Instrumentation, and tries how short the tables of JDK collections can be. Runs on every JDK found. The figures must
+//! be equal to the byte.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

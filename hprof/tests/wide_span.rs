@@ -37,8 +37,8 @@ impl Progress for Read {
 /// Retained bytes of each object, and the histogram.
 type Figures = (Vec<Option<u64>>, Vec<ClassTotal>);
 
-/// Analyzes a heap whose upper half is `gap` bytes above the rest. Returns the retained bytes and the histogram, the
-/// number of passes over the file, and the peak of memory.
+/// Analyzes a heap in which the addresses of the second half of the objects are increased by `gap`. Returns the
+/// retained bytes and the histogram, the number of passes over the file, and the peak of memory.
 fn analysed(
     path: &Path,
     gap: u64,

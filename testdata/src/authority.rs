@@ -38,7 +38,7 @@ impl Authority {
         &self.pem
     }
 
-    /// Returns the TLS configuration of a server with this name.
+    /// Returns the TLS configuration of a server with this host name.
     ///
     /// # Panics
     /// Panics if the name is invalid.

@@ -1,4 +1,4 @@
-//! Control groups that limit memory, like those of containers.
+//! Creates control groups that limit memory, like those of containers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Creates a control group with this memory limit below the control group of this process. If the kernel does not
-    /// allow this, prints a message and returns `None`.
+    /// Creates a control group with a memory limit of `bytes`, as a child of the control group of this process. If the
+    /// kernel does not allow this, prints a message and returns `None`.
     #[expect(clippy::print_stderr, reason = "what is left out is said")]
     pub fn of(bytes: u64) -> Option<Self> {
         let made = made(bytes);
@@ -25,16 +25,16 @@ impl Group {
         made
     }
 
-    /// Returns the first words of a command line, such as `sh -c ...`. The command after them runs in the control
-    /// group.
+    /// Returns the first words of a command line, such as `sh -c ...`. The command that is appended to them runs in the
+    /// control group.
     pub fn entrance(&self) -> [String; 3] {
         let procs = self.folder.join("cgroup.procs");
         let join = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());
         ["sh", "-c", &join].map(str::to_owned)
     }
 
-    /// Sets the memory limit to `bytes` more than the used memory. File pages that nobody uses are not included in the
-    /// used memory, because the kernel reclaims them first.
+    /// Sets the memory limit so that the group can use `bytes` more memory. Inactive file pages do not count as used
+    /// memory, because the kernel reclaims them first.
     pub fn leave(&self, bytes: u64) {
         let [limit, used] = self.names.map(|name| self.folder.join(name));
         let used = fs::read_to_string(used).expect("a figure");
@@ -57,7 +57,7 @@ impl Group {
     /// Kills all processes of the group with SIGKILL.
     pub fn kill(&self) {
         let ids = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
-        // A process may have ended meanwhile.
+        // Ignore errors, because a process may have ended meanwhile.
         let _ = Command::new("kill").arg("-9").args(ids.lines()).status();
     }
 

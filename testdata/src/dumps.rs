@@ -8,7 +8,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The major version of the JDK that writes the stored dumps. If this version is not installed, a later one is used.
+/// The major version of the JDK that writes the stored dumps. If this version is not installed, the latest installed
+/// JDK is used.
 pub const PREFERRED_MAJOR: u32 = 17;
 
 /// Writes `before.hprof.gz` and `after.hprof.gz` to this folder, replaces existing files, and returns their paths.
@@ -21,8 +22,8 @@ pub fn regenerate_dumps(out_dir: &Path) -> Result<Vec<PathBuf>, JvmError> {
     make_dumps(out_dir, 9)
 }
 
-/// Does the same as [`regenerate_dumps`] with another compression level. Compression at level 9 takes seconds. Level 1
-/// is faster.
+/// Writes the dumps as [`regenerate_dumps`] does, with another compression level. Compression at level 9 takes seconds.
+/// Level 1 is faster.
 pub fn make_dumps(out_dir: &Path, gzip: u8) -> Result<Vec<PathBuf>, JvmError> {
     let jdk = jdk()?;
     fs::create_dir_all(out_dir).map_err(|error| JvmError::file(out_dir, error))?;
@@ -91,7 +92,7 @@ fn jdk() -> Result<Jdk, JvmError> {
     }
 }
 
-/// Starts the program so that its heap contains nothing about this machine.
+/// Starts the program so that its heap contains no information about this machine.
 fn start_apart(scenario: &Scenario, jdk: &Jdk, home: &Path) -> Result<Target, JvmError> {
     let classes = jdk.compile(&scenario.source_path())?;
     start_clean(scenario.main_class, jdk, &classes, home, |launch| {

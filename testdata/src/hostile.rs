@@ -56,7 +56,7 @@ fn dump(options: Options) -> Vec<u8> {
     heap.build()
 }
 
-/// Returns small dumps, one of each kind.
+/// Returns small dumps of all kinds.
 #[must_use]
 pub fn corpus() -> Vec<Vec<u8>> {
     let segments = Framing::Segments { bytes: 200 };
@@ -103,18 +103,18 @@ pub fn corpus() -> Vec<Vec<u8>> {
     agent.add_to(&mut heap);
     corpus.push(heap.build());
     // Two dumps in one file. A target that reads one dump finds invalid bytes after the first dump. A target that
-    // compares dumps reads both.
+    // compares dumps reads the two dumps.
     corpus.push([&corpus[0][..], &corpus[1]].concat());
     corpus
 }
 
-/// Bytes that have a meaning in a dump: tags, types, extreme values.
+/// Byte values that have a meaning in a dump: tags, types, and minimum and maximum values.
 const TELLING: [u8; 20] = [
     0, 1, 2, 4, 5, 8, 10, 11, 0x0c, 0x1c, 0x20, 0x21, 0x22, 0x23, 0x2c, 0x7f, 0x80, 0xc3, 0xfe,
     0xff,
 ];
 
-/// Returns one of the dumps with a few changes.
+/// Returns one of the dumps with random changes.
 #[must_use]
 pub fn mutate(rng: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = corpus[rng.below(corpus.len())].clone();
@@ -171,7 +171,8 @@ pub fn run(targets: &[Target], seconds: u64) -> u64 {
     run_on(&corpus(), "seed", targets, seconds)
 }
 
-/// Does the same as [`run`] with another corpus. The files of the corpus are called `name-0`, `name-1` and so on.
+/// Runs the targets as [`run`] does, with another corpus. The files of the corpus are called `name-0`, `name-1` and so
+/// on.
 ///
 /// # Panics
 /// Panics as [`run`] does.

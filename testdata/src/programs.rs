@@ -73,18 +73,20 @@ pub fn agent(name: &str) -> PathBuf {
     java("agent").join(name)
 }
 
-/// The library heapdiff-labels, and the program `Labelled`, whose threads allocate objects with labels.
+/// Returns the sources of the library heapdiff-labels and of the program `Labelled`, whose threads allocate objects
+/// with labels.
 pub fn labelled() -> Vec<PathBuf> {
     with_label_library(agent("Labelled.java"))
 }
 
-/// The library heapdiff-labels, and the program `Booking`, a service that forgets bookings of one tenant. The program
-/// handles 1,000 requests for each line of its input.
+/// Returns the sources of the library heapdiff-labels and of the program `Booking`, a service that never removes the
+/// bookings of one tenant. The program handles 1,000 requests for each line of its input.
 pub fn booking() -> Vec<PathBuf> {
     with_label_library(java("labels").join("Booking.java"))
 }
 
-/// The library heapdiff-labels, and the program `ScopeCost`, which measures the CPU time of its scopes.
+/// Returns the sources of the library heapdiff-labels and of the program `ScopeCost`, which measures the CPU time of
+/// its scopes.
 pub fn scope_cost() -> Vec<PathBuf> {
     with_label_library(java("labels").join("ScopeCost.java"))
 }
@@ -146,13 +148,13 @@ pub fn forks() -> PathBuf {
     java("forks").join("Service.java")
 }
 
-/// Programs for the matrix of JDKs: main class `Jdks`, whose list grows with each line, and `Unloaded CLASSES`, which
-/// loads and drops classes.
+/// Returns the path of a program for the matrix of JDKs: main class `Jdks`, whose list grows with each line of input,
+/// or `Unloaded CLASSES`, which loads and unloads classes.
 pub fn jdks(name: &str) -> PathBuf {
     java("jdks").join(name)
 }
 
-/// A Java agent that allocates beside a program. Agent class `Beside`.
+/// A Java agent that lets another thread allocate while a program runs. Agent class `Beside`.
 pub fn beside() -> PathBuf {
     java("jfr").join("Beside.java")
 }

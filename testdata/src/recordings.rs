@@ -78,8 +78,8 @@ pub const JOINED: [&str; 4] = [
 ];
 
 /// Writes two dumps of `java/agent/Orders.java`, Flight Recorder's recording of this run, and async-profiler's
-/// recording of the same run. The dumps have only the objects of the leak, but the size of the original dumps.
-/// `profiler` is async-profiler's library.
+/// recording of the same run. The dumps contain only the objects of the leak, but the files have the size of the
+/// original dumps. `profiler` is the path of async-profiler's library.
 ///
 /// # Errors
 /// Returns an error if the JVM fails or a file cannot be written.
@@ -185,7 +185,7 @@ pub fn text(text: &str) -> Vec<u8> {
 pub struct Field {
     /// Name of the field.
     pub name: &'static str,
-    /// Name of its type.
+    /// Name of the field's type.
     pub of: &'static str,
     /// True if events contain the key of a constant instead of the value.
     pub pooled: bool,
@@ -216,7 +216,7 @@ pub const fn pooled(name: &'static str, of: &'static str) -> Field {
 /// The constants of a type, with their keys.
 type Pool = (&'static str, Vec<(i64, Vec<u8>)>);
 
-/// Builds one chunk.
+/// Builds one chunk of a flight recording.
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
     types: Vec<(&'static str, Vec<Field>)>,
@@ -273,7 +273,7 @@ impl Chunk {
         }
     }
 
-    /// Adds an event of a type. `bytes` are the encoded fields.
+    /// Adds an event of a type. `bytes` are the encoded values of its fields.
     pub fn event(&mut self, of: &str, bytes: &[&[u8]]) {
         let event = sized(self.number(of), &bytes.concat());
         self.events.extend(event);

@@ -1,4 +1,4 @@
-//! The agent's data in synthetic dumps.
+//! Writes the agent's data into synthetic dumps.
 
 use heapdiff_sites::{
     Batch, CHUNK, CLASS, Counter, FORMAT, MARK_SAMPLE, TOTALS_CHUNK, fields, statics,
@@ -9,7 +9,7 @@ use crate::writer::{ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Root, V
 /// A `heapdiff.SampleRef`.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampled {
-    /// The sampled object, which is the referent of the reference.
+    /// The referent of this `SampleRef`: the sampled object.
     pub referent: Ref,
     /// The kind of this `SampleRef`: 0 is an unfinished sample, 1 a sample, and 2 a class definition.
     pub mark: i32,
@@ -46,10 +46,10 @@ impl Sampled {
 /// ID of the string with the thread's name.
 const THREAD: i32 = 1;
 
-/// The agent's state.
+/// The agent's state in a synthetic dump.
 #[derive(Debug, Clone)]
 pub struct AgentHeap {
-    /// Static `format`.
+    /// Value of the static field `format`.
     pub format: i32,
     /// Process ID of the JVM.
     pub pid: i64,
@@ -137,7 +137,7 @@ impl AgentHeap {
         }
     }
 
-    /// Adds a sample and counts it.
+    /// Adds a sample, and adds it to the totals of its site.
     pub fn sample(&mut self, sample: Sampled) {
         if let Some(total) = self.totals.get_mut(sample.site as usize) {
             *total = (total.0 + 1, total.1 + sample.size);

@@ -76,7 +76,7 @@ pub struct Scenario {
     pub name: &'static str,
     /// A description of the leak. A failed test shows it.
     pub leak: &'static str,
-    /// The class with `main`. The source file has the same name.
+    /// The class with the method `main`. The source file has the name of this class.
     pub main_class: &'static str,
     /// The fields that a report may name as the holder, the best first.
     pub holders: &'static [&'static str],
@@ -93,7 +93,7 @@ pub struct Scenario {
     /// Number of dumps that a report needs to recognise the leak: usually 2. It is 3 if, between the first and the
     /// second dump, something harmless grows more than the leak.
     pub dumps: usize,
-    /// True if the program uses published libraries, which [`fetch_libraries`] fetches.
+    /// True if the program uses published libraries. [`fetch_libraries`] fetches them.
     pub libraries: bool,
     /// The first major version of the JDK that can run the program.
     pub since: u32,

@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// Maximum size of a request in bytes.
 const MOST: u64 = 64 << 20;
 
-/// The answer to one request.
+/// The server's behaviour for one request.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// An answer with a status, headers (`Name: value`) and a body.
@@ -78,7 +78,7 @@ impl StubServer {
     /// ([`Authority::server`](crate::authority::Authority::server)).
     ///
     /// # Panics
-    /// As [`start`](Self::start).
+    /// Panics as [`start`](Self::start) does.
     #[must_use]
     pub fn encrypted(script: Vec<Answer>, config: Arc<ServerConfig>) -> Self {
         Self::with(script, Some(config))
@@ -106,7 +106,7 @@ impl StubServer {
         self.address.port()
     }
 
-    /// Returns the address of the server, such as `http://127.0.0.1:4711`.
+    /// Returns the URL of the server, such as `http://127.0.0.1:4711`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
@@ -158,7 +158,7 @@ fn serve(
     received
 }
 
-/// Reads a request and answers it.
+/// Reads one request and sends the answer. Returns the request.
 fn one(stream: impl Read + Write, answer: Answer) -> Received {
     let mut reader = BufReader::new(stream);
     let request = request(&mut reader);

@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Default)]
 struct Class {
     superclass: u64,
-    /// The record after the id, as it is in the dump.
+    /// The class's record after its id, unchanged from the dump.
     record: Vec<u8>,
-    /// The name of each static field with a reference, and the offset of the reference from the start of `record`.
+    /// Static fields with a reference. Each has the ID of its name, and the offset of the reference from the start of
+    /// `record`.
     statics: Vec<(u64, usize)>,
-    /// Names of fields.
+    /// IDs of the names of the class's fields.
     names: Vec<u64>,
     /// Types of the instance fields.
     fields: Vec<u8>,
@@ -49,7 +50,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The header: a name that ends with a zero, the size of ids, and the time.
+/// Size of the dump's header in bytes: the format name with its final zero, the width of IDs, and the time.
 const HEADER: usize = 31;
 /// Width of ids. Only dumps of 64-bit JVMs are trimmed.
 const ID: usize = 8;
@@ -63,8 +64,8 @@ fn width(of: u8) -> usize {
     }
 }
 
-/// Returns a dump with only those objects that some static fields reach. `keep` has the class and the name of each
-/// field.
+/// Returns a dump with only those objects that the given static fields reach. Each entry of `keep` is the class and the
+/// name of a field.
 ///
 /// # Panics
 /// Panics if the dump is damaged.
@@ -196,7 +197,7 @@ fn heap<'a>(body: &'a [u8], dump: &mut Dump<'a>) {
                 let of = reader.number(1) as u8;
                 reader.take(count * width(of));
             }
-            // GC roots.
+            // The sub-records of GC roots, which are skipped.
             0x01 | 0x02 | 0x03 | 0x08 => drop(reader.take(8)),
             0x04 | 0x06 => drop(reader.take(4)),
             0x05 | 0x07 | 0xff => {}
@@ -271,7 +272,7 @@ fn write(
     for id in classes {
         let class = &dump.classes[id];
         let mut record = class.record.clone();
-        // The loader, signers, protection domain and reserved ids are not kept.
+        // Set the IDs of the loader, the signers, the protection domain and the two reserved fields to zero.
         record[21..21 + 5 * ID].fill(0);
         for &(_, at) in &class.statics {
             if !objects.contains(&id_at(&record, at)) {
@@ -283,7 +284,7 @@ fn write(
     for id in objects {
         heap.extend(dump.objects[id]);
     }
-    // The array of zeros, and the records around it.
+    // The size of everything in the reduced dump except the elements of the array of zeros.
     let own = out.len() + 9 + heap.len() + 18 + 9;
     let rest = bytes.len().checked_sub(own).expect("a smaller dump");
     let id = objects.last().copied().unwrap_or(0) + (1 << 24);

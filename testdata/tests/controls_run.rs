@@ -21,9 +21,8 @@ fn run(control: &Control, jdk: &Jdk) -> Result<Vec<Histogram>, JvmError> {
     Ok(histograms)
 }
 
-/// True if the number of instances grows from the second phase to the last, or if the heap grows by 2 % at most. No
-/// other class of the program accumulates objects. If the number of these instances stays constant, the size of the
-/// whole heap stays constant too.
+/// True if the control is meant to grow from the second phase to the last, or if its whole heap grew by at most 2 %. So
+/// a control whose counted instances do not grow must not accumulate other objects.
 fn is_level(control: &Control, half: &Histogram, last: &Histogram) -> bool {
     control.instances[3] > control.instances[1]
         || last.total_bytes() <= half.total_bytes() + half.total_bytes() / 50

@@ -22,7 +22,7 @@ fn run(scenario: &Scenario, jdk: &Jdk, mode: Mode) -> Result<Vec<Histogram>, Jvm
     Ok(histograms)
 }
 
-/// True if the heap grew by 2 % at most.
+/// True if the heap grew by at most 2 %.
 fn is_level(before: &Histogram, after: &Histogram) -> bool {
     after.total_bytes() <= before.total_bytes() + before.total_bytes() / 50
 }
@@ -66,7 +66,7 @@ fn check(name: &str) {
                     jdk.version()
                 );
                 match mode {
-                    // The growth may be smaller than expected by at most 1/100 of the expected step, because other code
+                    // The growth may be smaller than the expected step by at most 1/100 of the step, because other code
                     // also creates and drops strings and similar objects.
                     Mode::Leak => assert!(after + step / 100 >= before + step, "{told}"),
                     Mode::Fixed => {

@@ -1,8 +1,8 @@
 //! Checks that each sentence of a report is quoted in a test or a golden case.
 //!
 //! A sentence is a string literal with at least three words in the code that writes reports. Three consecutive words of
-//! it must occur in a string literal of a test, or in the output of a golden case. Placeholders such as `{name}` divide
-//! a sentence into parts. If all parts have fewer than three words, two consecutive words suffice.
+//! the sentence must occur in a string literal of a test, or in the output of a golden case. Placeholders such as
+//! `{name}` divide a sentence into parts. If all parts have fewer than three words, two consecutive words suffice.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
@@ -206,7 +206,7 @@ fn quoted() -> Vec<String> {
                 quoted.extend(literals(&code));
             }
             Some("rs") => quoted.extend(literals(parts(&code).1)),
-            // In documents, only blocks of commands and their output are tested.
+            // In documents, only the blocks of commands with their output are tested, so only these count.
             Some("md") => {
                 let blocks = code.split("```console\n").skip(1);
                 let blocks = blocks.filter_map(|block| Some(block.split_once("\n```")?.0));

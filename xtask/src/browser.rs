@@ -1,5 +1,5 @@
-//! Tests the HTML report, the flame graph pages, the pages of dumps and the live view in a real browser: the pages must need no network,
-//! and show the right data.
+//! Tests the pages in a real browser: the HTML report, the flame graph pages, the pages of dumps and the live view. The
+//! pages must need no network, and show the right data.
 
 mod devtools;
 mod dump;
@@ -22,7 +22,7 @@ use graph::Graph;
 use heapdiff_lab::run::{Products, root, run};
 use heapdiff_lab::tools;
 
-/// Maximum size of a page in bytes, for any amount of data.
+/// Maximum size of a page in bytes, however much data the page shows.
 const MOST_BYTES: u64 = 10_000_000;
 const MOST_TIME: Duration = Duration::from_secs(2);
 /// Number of times that a page is loaded to measure the loading time. The median is used.
@@ -56,7 +56,7 @@ impl Options {
     }
 }
 
-/// Tests reports, flame graphs, and the live view.
+/// Tests the pages that the options select.
 pub(crate) fn browser(options: &Options) -> Result<()> {
     let program = match &options.browser {
         Some(program) => program.clone(),
@@ -219,11 +219,12 @@ const FAINT: &str = "(() => { \
        check(node.textContent.trim().slice(0, 40), rgb(getComputedStyle(node).color), behind(node)); } \
      return faint; })()";
 
-/// The address schemes that a page may use without network.
+/// The URL schemes that a page may use without network.
 const ALONE: [&str; 4] = ["file:", "data:", "about:", "blob:"];
 
 impl Browser {
-    /// Ensures that the page threw no exception, logged no error, and requested nothing except from `addresses`.
+    /// Ensures that the page threw no exception, logged no error, and requested only URLs that begin with one of
+    /// `addresses`.
     fn no_fault(&mut self, addresses: &[&str]) -> Result<()> {
         for event in self.events()? {
             let params = &event["params"];
@@ -359,7 +360,7 @@ impl Page<'_> {
                  {SHOWN}.every((r) => [...r.querySelectorAll('[data-pill]')].some((l) => l.dataset.pill === {pill}.dataset.pill))"
             ))?;
         }
-        // A button and a search can exclude all suspects together.
+        // The last button and a search together can exclude all suspects.
         let last = format!("{PILLS}[{}]", pills - 1);
         self.browser
             .search("find-suspect", "no suspect has this name")?;
@@ -413,7 +414,7 @@ impl Page<'_> {
                 "does suspect {at} show `{claim}`? {told}, but expected {wanted}"
             );
         }
-        // The label of the chart describes its content as text.
+        // The accessible label of the chart describes its content as text.
         let wanted = format!("Boolean({suspect}.history)");
         let told = format!(
             "Boolean({row}.querySelector('.details svg')?.getAttribute('aria-label').startsWith('Live bytes over time: '))"
@@ -511,7 +512,7 @@ pub(crate) fn theme(browser: &mut Browser, graphs: usize) -> Result<()> {
         browser.wait(&format!("{BRIGHT} === {is_bright}"))?;
         graph::has_colours(browser, graphs).with_context(|| format!("after the button: {to}"))?;
     }
-    // The system prefers dark colours. Without the stored choice, the page follows the system again.
+    // The system prefers dark colours. After the stored choice is deleted, the page follows the system again.
     reloaded(browser, true)?;
     browser.eval("localStorage.clear()")?;
     reloaded(browser, false)
@@ -526,7 +527,7 @@ fn reloaded(browser: &mut Browser, is_bright: bool) -> Result<()> {
         browser.wait(
             "window.isOld === undefined && document.documentElement?.dataset.ready !== undefined",
         )?;
-        // A loaded page may have another process, which does not have the setting of the system yet.
+        // A loaded page may run in another process of the browser, which does not have the setting of the system yet.
         browser.prefer("dark")?;
         if browser.eval(BRIGHT)? == is_bright {
             return Ok(());
@@ -591,8 +592,8 @@ fn heap_page(browser: &mut Browser) -> Result<()> {
     browser.is_unharmed()
 }
 
-/// Checks what a page says about frames that stacks share: all stacks that grew share frames, but the stack that shrank
-/// does not have these frames.
+/// Checks what a page reports about frames that stacks share: all stacks that grew share frames, but the stack that
+/// shrank does not have these frames.
 fn deep_page(browser: &mut Browser) -> Result<()> {
     const SAID: &str = "document.querySelector('#flame-graph .said').textContent";
     for (mode, whose) in [

@@ -1,4 +1,4 @@
-//! What CI runs, in this order.
+//! The steps that CI runs, in the order in which it runs them.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -63,8 +63,8 @@ impl Step {
                     .env("RUSTDOCFLAGS", "-D warnings"),
             ),
             Self::Schemas => schemas::schemas(&schemas::Options { check: true }),
-            // Advisories are not checked. They need the advisory database, which is cloned from GitHub, and some
-            // machines that run this task cannot reach GitHub.
+            // Advisories are not checked. For them, cargo-deny clones the advisory database from GitHub, which some
+            // machines that run this task cannot reach.
             Self::Deny => {
                 run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))
             }
@@ -85,9 +85,10 @@ impl Step {
     }
 }
 
-/// The tests of the Java library wait most of the time, so they run beside the steps up to [`Step::Fuzz`].
+/// The step with the tests of the Java libraries. These tests wait most of the time, so the step runs in parallel with
+/// the steps before [`FIRST_MEASURED`].
 const BESIDE: Step = Step::Junit;
-/// The first step that measures time. Nothing runs beside it.
+/// The first step that measures time. No other step runs in parallel with it or with later steps.
 const FIRST_MEASURED: Step = Step::Bench;
 
 /// Runs everything that has to pass before a change is merged, and prints how long each step took.
@@ -116,7 +117,7 @@ pub(crate) fn ci(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A step that runs in its own process. Its output is printed when it ends.
+/// A step that runs in its own process, in parallel with other steps. Its output is printed when it ends.
 struct Beside {
     step: Step,
     child: Child,
@@ -156,12 +157,14 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // If another step failed, this step may still run. It is not killed, because its JVMs would stay.
+        // If another step failed, this step may still run. Wait for it instead of killing it, because its JVMs would
+        // continue to run.
         let _ = self.child.wait();
     }
 }
 
-/// Regenerates the dumps and the recordings in testdata. If `joined` is true, regenerates only those that are joined.
+/// Regenerates the dumps and the recordings in testdata. If `joined` is true, regenerates only the dumps and recordings
+/// that tests join.
 pub(crate) fn dumps(joined: bool) -> Result<()> {
     java::ensure_jdk()?;
     let folder = run::root().join("testdata");

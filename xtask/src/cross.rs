@@ -1,4 +1,4 @@
-//! Builds for other systems with cargo-zigbuild, whose linker has the symbols of old versions of glibc, of musl and of
+//! Builds for other systems with cargo-zigbuild. Its linker has the symbols of old versions of glibc, of musl and of
 //! Windows.
 
 mod pe;
@@ -84,8 +84,8 @@ impl Target {
         self.processor() == env::consts::ARCH && self.system() == env::consts::OS
     }
 
-    /// Returns the emulator of the target's processor, and the Debian package that has it; `None` if the target is not
-    /// Linux.
+    /// Returns the emulator for the target's processor, and the Debian package that contains it. Returns `None` if the
+    /// target is not Linux.
     pub(crate) const fn emulator(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::LinuxX86 => Some(("qemu-x86_64", "qemu-user")),
@@ -95,18 +95,19 @@ impl Target {
     }
 }
 
-/// Builds a checkout for other systems.
+/// Builds the program and the agent of a checkout for other systems.
 #[derive(Debug)]
 pub(crate) struct Builder {
     source: PathBuf,
     target_dir: PathBuf,
-    /// The folder of cargo-zigbuild, which is put before the search path; `None` if it is on the search path.
+    /// The folder of cargo-zigbuild, which is added at the start of `PATH`. `None` if cargo-zigbuild is already on the
+    /// `PATH`.
     plugin: Option<PathBuf>,
 }
 
 impl Builder {
-    /// Prepares builds of the checkout in `source`, as they are released. Installs cargo-zigbuild if it is not on the
-    /// search path.
+    /// Prepares builds of the checkout in `source` with the settings of a release. Installs cargo-zigbuild if it is not
+    /// on the `PATH`.
     pub(crate) fn for_release(source: &Path, target_dir: &Path) -> Result<Self> {
         let plugin = if tools::on_path("cargo-zigbuild").is_some() || cfg!(target_os = "macos") {
             None
@@ -185,15 +186,15 @@ impl Builder {
         Ok(command)
     }
 
-    /// Returns a command of the C compiler for a target, as zig calls it.
+    /// Returns a command that runs zig's C compiler for a target.
     pub(crate) fn c_compiler(&self, target: &str) -> Result<Command> {
         let mut command = self.zigbuild()?;
         command.args(["zig", "cc", "--", "-target", target]);
         Ok(command)
     }
 
-    /// Returns flags of rustc that replace the folders of this machine in messages and debug information, so that the
-    /// same source gives the same bytes. The last flag that fits a path is the one that rustc uses.
+    /// Returns flags of rustc that replace the folders of this machine in messages and debug information. So the same
+    /// source gives the same bytes on each machine. If several of these flags fit a path, rustc uses the last one.
     fn remapped(&self, sysroot: &Path) -> Result<Vec<String>> {
         let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
         let cargo_home = match cargo_home {
@@ -250,8 +251,8 @@ impl Builder {
         Ok(target_dir.join(triple).join("release").join(name))
     }
 
-    /// Returns the folder of builds with these flags. In a folder for all flags, each build would replace the files of
-    /// the build with other flags, and cargo would compile everything again each time.
+    /// Returns the target folder for builds with these flags. If builds with different flags shared a folder, each
+    /// build would replace the files of the other, and cargo would compile everything again each time.
     fn target_dir_for(&self, flags: &[&str]) -> PathBuf {
         if flags.is_empty() {
             self.target_dir.clone()
@@ -261,7 +262,7 @@ impl Builder {
     }
 }
 
-/// Returns flags of rustc for a library that a JVM loads. It must use the C library of the JVM.
+/// Returns flags of rustc for a library that a JVM loads. The library must use the C library of the JVM.
 fn library_flags(triple: &str) -> &'static [&'static str] {
     if triple.ends_with("-musl") {
         &["-Ctarget-feature=-crt-static"]

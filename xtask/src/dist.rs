@@ -126,9 +126,9 @@ pub(crate) struct Product {
 /// The agents in a program for Linux, as files.
 #[derive(Debug)]
 pub(crate) struct Agents {
-    /// For JVMs that are linked to glibc.
+    /// The agent for JVMs that are linked to glibc.
     pub(crate) glibc: PathBuf,
-    /// For JVMs that are linked to musl.
+    /// The agent for JVMs that are linked to musl.
     pub(crate) musl: PathBuf,
 }
 
@@ -157,13 +157,14 @@ impl Product {
         })
     }
 
-    /// Returns the agents in the program; an error on systems without an agent.
+    /// Returns the agents in the program, or an error on systems without an agent.
     pub(crate) fn agents(&self) -> Result<&Agents> {
         self.agents.as_ref().context("the agent runs on Linux only")
     }
 }
 
-/// Returns a program that this machine runs: one of the products, or one that is built for this machine.
+/// Returns a program that this machine can run: one of the products if possible, otherwise one that is built for this
+/// machine.
 fn runnable(builder: &Builder, products: &[Product], scratch: &Path) -> Result<PathBuf> {
     let native = products.iter().find(|product| product.target.is_native());
     if let Some(native) = native {
@@ -177,7 +178,7 @@ fn runnable(builder: &Builder, products: &[Product], scratch: &Path) -> Result<P
     Ok(run::Products::build()?.heapdiff())
 }
 
-/// Returns a script that runs a program with an emulator; `None` if this machine has no emulator for the target.
+/// Returns a script that runs a program with an emulator, or `None` if this machine has no emulator for the target.
 fn emulated(
     builder: &Builder,
     target: Target,
@@ -222,7 +223,7 @@ fn test(builder: &Builder, target: Target, archive: &Path) -> Result<()> {
     if !has_agent {
         return Ok(());
     }
-    // Tests the program alone, without the library beside it.
+    // Tests the program without the library beside it.
     let alone = scratch.path().join("heapdiff");
     fs::copy(&program, &alone)?;
     try_out(&alone, true)?;
@@ -285,7 +286,7 @@ fn check(targets: &[Target], folder: &Path) -> Result<()> {
     ]))?;
     for name in listed.split_terminator('\0') {
         let (from, to) = (run::root().join(name), source.join(name));
-        // A file that was deleted is still listed.
+        // git still lists a file that was deleted but not committed. Skip it.
         if from.is_file() {
             fs::create_dir_all(to.parent().context("a folder")?)?;
             fs::copy(&from, &to).with_context(|| from.display().to_string())?;

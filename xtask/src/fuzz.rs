@@ -136,15 +136,15 @@ fn libfuzzer(target: &str, seconds: u64) -> Result<Command> {
     let mut command = Command::new("cargo");
     command
         .args(["+nightly", "fuzz", "run", target])
-        // Name the corpus folder first, because libFuzzer writes new inputs to the first folder.
+        // Put the corpus folder first, because libFuzzer writes new inputs to the first folder.
         .arg(found)
         .args([SEEDS, "--"])
         .arg(format!("-max_total_time={seconds}"))
         .args(["-timeout=10", "-rss_limit_mb=1024"])
         .arg(format!("-max_len={LONGEST}"))
         .current_dir(run::root());
-    // The target `snapshot` reads half of its inputs with a memory limit, and so with temporary files. On a disk, these
-    // are twenty times slower than in memory.
+    // The target `snapshot` reads half of its inputs with a memory limit, which creates temporary files. On a disk,
+    // these are twenty times slower than in memory.
     let in_memory = Path::new("/dev/shm");
     if in_memory.is_dir() {
         command.env("TMPDIR", in_memory);

@@ -1,4 +1,4 @@
-//! The Java libraries: their tests, their examples, and long series of assertions.
+//! Tests the Java libraries: runs their tests, their examples, and long series of assertions.
 
 mod gradle;
 
@@ -94,7 +94,7 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
     )
 }
 
-/// A series of assertions.
+/// The settings of a series of assertions.
 struct Soak<'a> {
     /// Parameters of the series: the number of leak assertions, and the size of the live objects in megabytes.
     sizes: [u32; 2],

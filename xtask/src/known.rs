@@ -1,5 +1,6 @@
-//! Runs programs with libraries that have known leaks, before and after the fix, and checks that the report of the two
-//! dumps names the leak, and only this leak. The libraries come from the Maven repository.
+//! Tests libraries that have known leaks. Runs a program with the version before and the version after the fix. The
+//! report on the two dumps must name the leak only for the version before the fix. The libraries come from the Maven
+//! repository.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +16,7 @@ use crate::languages::fetch;
 struct Program {
     /// The main class.
     class: &'static str,
-    /// The id of the leak.
+    /// The id of the known leak pattern.
     id: &'static str,
     /// The library (group and artifact), and other libraries that the program needs (group, artifact and version).
     library: [&'static str; 2],
@@ -103,7 +104,7 @@ const PROGRAMS: [Program; 10] = [
     },
 ];
 
-/// Runs the programs whose class contains `only`, or all.
+/// Runs the programs whose class name contains `only`. If `only` is `None`, runs all programs.
 pub(crate) fn known(only: Option<&str>) -> Result<()> {
     let heapdiff = run::Products::build_test_profile()?.heapdiff();
     let folder = std::path::absolute(run::target_dir())?.join("known");

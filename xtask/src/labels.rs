@@ -1,4 +1,4 @@
-//! Measures the CPU time of a scope of the Java library heapdiff-labels, without and with the agent.
+//! Measures the CPU time of a scope of the Java library heapdiff-labels, with and without the agent.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,10 +10,10 @@ use testdata::programs;
 
 /// Number of measurements in each JVM.
 const ROUNDS: &str = "21";
-/// Number of JVMs of each kind. JVMs with and without the agent run in turn.
+/// Number of JVMs with the agent, and number of JVMs without it. They run alternately.
 const JVMS: usize = 3;
 
-/// Prints the nanoseconds of a scope with two labels on each JDK.
+/// Prints, for each JDK, the nanoseconds that a scope with two labels takes.
 pub(crate) fn labels(agent: Option<PathBuf>) -> Result<()> {
     let agent = match agent {
         Some(agent) => std::path::absolute(agent)?,

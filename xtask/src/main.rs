@@ -1,4 +1,5 @@
-//! The task runner. `cargo xtask ci` runs everything that CI runs. Its parts can also be run as single tasks.
+//! Runs the tasks of this repository. `cargo xtask ci` runs everything that CI runs. Its steps can also be run as
+//! single tasks.
 #![allow(clippy::print_stdout, reason = "the tasks print to the terminal")]
 
 mod browser;

@@ -1,5 +1,5 @@
-//! Reads our metrics with another implementation: the parsers of Prometheus's Python client, for OpenMetrics and for
-//! the older text format.
+//! Reads heapdiff's metrics with another implementation: the parsers of Prometheus's Python client, for OpenMetrics and
+//! for the older text format.
 
 use std::process::Command;
 

@@ -29,18 +29,18 @@ struct Package {
     repository: Option<String>,
     keywords: Vec<String>,
     categories: Vec<String>,
-    /// The registries to which the crate may be published. If the list is empty, it may not be published. If there is
-    /// no list, any registry is allowed.
+    /// The registries to which the crate may be published. If the list is empty, the crate must not be published. If
+    /// there is no list, any registry is allowed.
     publish: Option<Vec<String>>,
 }
 
-/// Packs every crate that may be published.
+/// Packs every crate that may be published, that is, whose `publish` list is not empty.
 pub(crate) fn package(options: &Options) -> Result<()> {
     let metadata =
         output(run::cargo().args(["metadata", "--no-deps", "--format-version", "1", "--locked"]))?;
     let metadata: Metadata = serde_json::from_str(&metadata).context("cargo metadata")?;
     let mut pack = run::cargo();
-    // The files in the folders of the crates are packed into the crates, even if they are not committed.
+    // Pack the files in the folders of the crates even if they are not committed.
     pack.args([
         "package",
         "--workspace",

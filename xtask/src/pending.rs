@@ -1,5 +1,6 @@
-//! Compares the groups of pending work with programs that know their own: Kotlin coroutines, Reactor subscriptions and
-//! Netty channels. The libraries and the Kotlin compiler come from the Maven repository.
+//! Compares the groups of pending work that heapdiff reports with the groups that the programs print: Kotlin
+//! coroutines, Reactor subscriptions and Netty channels. The libraries and the Kotlin compiler come from the Maven
+//! repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,14 +22,14 @@ const LIBRARIES: [[&str; 3]; 3] = [
     ["io.netty", "netty-transport", "4.1.121.Final"],
 ];
 
-/// Number of groups, and of lines of shapes, that were expected and found.
+/// Number of groups, and number of lines of their shapes. Each is a pair: expected, and found.
 #[derive(Default)]
 struct Score {
     groups: [usize; 2],
     lines: [usize; 2],
 }
 
-/// Runs each program `rounds` times with other numbers.
+/// Runs each program `rounds` times, each time with another seed.
 pub(crate) fn pending(rounds: u32) -> Result<()> {
     let heapdiff = run::Products::build_test_profile()?.heapdiff();
     let scratch = std::path::absolute(run::target_dir())?.join("pending");
@@ -109,7 +110,7 @@ fn report(heapdiff: &Path, dump: &Path, classes: &Path) -> Result<Value> {
     Ok(serde_json::from_slice(&done.stdout)?)
 }
 
-/// Looks for a group with the lines of the expectation, and compares the number of its members.
+/// Searches the report for a group with the expected lines, and compares the number of its members.
 fn compare(expected: &str, report: &Value, score: &mut Score) {
     let mut words = expected.split('\t');
     let kind = words.next().unwrap_or("");

@@ -17,7 +17,7 @@ use testdata::jvm::Jdk;
 /// Number of test programs that run at the same time.
 const PROGRAMS: usize = 2;
 
-/// A message of `cargo test --no-run`.
+/// A message of `cargo test --no-run` in JSON.
 #[derive(Deserialize)]
 struct Built {
     executable: Option<PathBuf>,
@@ -30,7 +30,7 @@ struct Profile {
     test: bool,
 }
 
-/// A test program, and the folder of its package.
+/// A test program, and the folder of its crate.
 struct Program {
     executable: PathBuf,
     folder: PathBuf,
@@ -49,7 +49,8 @@ impl Program {
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("JAVA_HOME", home)
-            // Most tests spend much of their time waiting for JVMs.
+            // Run one test per core in each test program, although two programs run at the same time. Most tests wait
+            // for JVMs most of the time.
             .env("RUST_TEST_THREADS", cores().to_string())
             // These fuzzing runs are short. `cargo xtask fuzz` has longer ones.
             .env("FUZZ_SECONDS", "1")
@@ -104,7 +105,7 @@ fn build() -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Runs the programs and prints their output. Returns the names of those that failed.
+/// Runs the programs and prints their output. Returns the names of the programs that failed.
 fn run_all(programs: &[Program], jdk: &Jdk) -> Vec<String> {
     let waiting = Mutex::new(programs.iter());
     let failed = Mutex::new(Vec::new());
@@ -116,7 +117,7 @@ fn run_all(programs: &[Program], jdk: &Jdk) -> Vec<String> {
                     let Some(program) = next else { break };
                     let start = Instant::now();
                     let result = program.run(jdk.home());
-                    // One program after the other prints its output.
+                    // Print the output of one program at a time.
                     let mut failed = locked(&failed);
                     println!("==> {}, {} s", program.name(), start.elapsed().as_secs());
                     let is_passed = match result {

@@ -1,5 +1,5 @@
-//! Tests an installed or unpacked program: it compares dumps, attaches to a JVM, and finds the agent's samples in a
-//! dump.
+//! Tests an installed or unpacked heapdiff program: it compares dumps, attaches to a JVM, and finds the agent's samples
+//! in a dump.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use testdata::jvm::Launch;
 
 use heapdiff_lab::{java, run};
 
-/// Compares the kept dumps.
+/// Compares the dumps that are stored in the repository.
 pub(crate) fn compare(program: &Path) -> Result<()> {
     let home = tempfile::tempdir()?;
     let dumps =
@@ -26,7 +26,8 @@ pub(crate) fn compare(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Attaches to a JVM with the agent of the program, starts another JVM with that agent, and finds the samples in dumps.
+/// Attaches to a JVM with the agent in the program, and starts another JVM with the same agent. Both dumps must contain
+/// data of the agent.
 pub(crate) fn attach(program: &Path) -> Result<()> {
     let home = tempfile::tempdir()?;
     let jdk = java::ensure_jdk()?;
@@ -40,7 +41,7 @@ pub(crate) fn attach(program: &Path) -> Result<()> {
     // interval. So there may be no samples.
     live_samples(program, home.path(), &pid)?;
 
-    // The second JVM is started with the same library.
+    // Start the second JVM with the agent library that the program has unpacked.
     let library = output(alone(program, home.path()).arg("agent"))?;
     let library = Path::new(library.trim_end());
     ensure!(
@@ -104,7 +105,7 @@ pub(crate) fn size(path: &Path) -> Result<u64> {
         .len())
 }
 
-/// Returns a command of the program, in an environment that does not name an agent.
+/// Returns a command that runs the program in an environment that does not name an agent.
 pub(crate) fn alone(program: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
     command

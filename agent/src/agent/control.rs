@@ -21,8 +21,8 @@ use crate::wakeup::NAME;
 pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
     let loaded = loadable(environment, options).and_then(|(environment, options)| {
         // Set the interval as early as possible: a thread draws the distance to its first sample when it is created,
-        // and does not draw again before that sample. So a thread created earlier would use the JVM's default interval
-        // for it.
+        // and does not draw again before that sample. So the first sample of a thread that was created earlier would
+        // follow the JVM's default interval.
         let monitors = arm_for(&environment, &options, true)?;
         // Two threads cannot run this code at the same time, because the JVM gives the capability to sample to only one
         // environment.
@@ -158,7 +158,7 @@ pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &
     started.unwrap_or_else(|code| code)
 }
 
-/// Creates the agent's objects in the Java heap. If this fails, prints a message: the text `so`, followed by the
+/// Creates the agent's objects in the Java heap. If this fails, prints a message that begins with `so` and contains the
 /// reason.
 fn ground<'local>(
     env: &Env<'local>,
@@ -188,7 +188,7 @@ fn state() -> i32 {
     attach::STATE + bits.map(|(_, bit)| bit).sum::<i32>()
 }
 
-/// Stops sampling. A dump taken afterwards looks as if there were no agent.
+/// Stops sampling. Readers of later dumps find no data of the agent.
 fn detach(env: &Env<'_>) -> i32 {
     match agent() {
         None => attach::DETACHED_BEFORE,

@@ -1,5 +1,6 @@
-//! Collected samples for dumps. Two arrays contain their Java objects. For each of the two arrays, a parallel array
-//! contains the times when the samples were found to be collected.
+//! Stores collected samples in the heap, so that dumps contain them. Two arrays contain the Java objects of the
+//! samples. For each of the two arrays, a parallel array contains the times when the samples were found to be
+//! collected.
 
 use std::sync::Arc;
 
@@ -65,8 +66,8 @@ impl CollectedRefs {
         })
     }
 
-    /// Adds the first `count` samples in the array `dead`. They were found to be collected at the time `now`. `seen` is
-    /// the number of samples that were found to be collected before them.
+    /// Adds the first `count` samples in the array `dead`. `now` is the time when these samples were found to be
+    /// collected. `seen` is the number of samples that were found to be collected before these.
     pub(crate) fn add(
         &self,
         env: &Env<'_>,
@@ -75,8 +76,8 @@ impl CollectedRefs {
         seen: u64,
         now: u32,
     ) -> Result<()> {
-        // If `dead` has more references than the list of recent samples has slots, store only the last ones in that
-        // list: the others would be overwritten at once.
+        // If `dead` has more references than the list of recent samples has slots, store only the last references in
+        // that list: all earlier ones would be overwritten at once.
         let last = count.saturating_sub(self.reservoir.recent);
         for index in 0..count {
             let places = self.reservoir.places(seen + index as u64);

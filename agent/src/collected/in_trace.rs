@@ -10,14 +10,14 @@ use rustc_hash::FxHashMap;
 
 use super::Reservoir;
 
-/// Maximum number of slots in each of the two lists, which then take 2 MB together. The lists in the heap may be
-/// longer.
+/// Maximum number of slots in each of the two lists. Two lists of this length take 2 MB together. The lists in the heap
+/// may be longer.
 const MOST: usize = 1 << 14;
 /// Minimum number of slots for the random selection, from which `heapdiff trace ages` estimates how long objects live.
 /// 4,096 samples give a share of 1 % with a standard error of 0.16 %.
 const LEAST_CHOSEN: usize = 1 << 12;
 
-/// A sample, and the time when it was found to be collected, in milliseconds since the start.
+/// A sample, and the time when it was found to be collected, in milliseconds since the start of sampling.
 pub(crate) type CollectedAt = (Sample, i64);
 
 #[derive(Default)]
@@ -84,8 +84,8 @@ impl CollectedSamples {
         }
     }
 
-    /// Returns the stored samples, each once. Returns `None` if no sample was added since the last call. If `anew` is
-    /// true, returns them in any case.
+    /// Returns the stored samples, each sample once. If no sample was added since the last call, returns `None`, unless
+    /// `anew` is true.
     pub(crate) fn all(&self, anew: bool) -> Option<Vec<Collected>> {
         let (recent, chosen) = {
             let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! Decides which calls are counted at the call site.
 //!
-//! Most of the called methods allocate without an allocation bytecode. The others are methods of the JDK that the JIT
-//! compiler replaces by intrinsics. Intrinsic code contains no counters, so these methods get no counters in their
+//! Most of the called methods allocate without an allocation bytecode. The remaining methods are JDK methods that the
+//! JIT compiler replaces by intrinsics. Intrinsic code contains no counters, so these methods get no counters in their
 //! bodies. Instead, their callers count the result.
 
 use heapdiff_bytecode::{Call, Invoke, Kind, Name, Site, Told};
@@ -12,13 +12,14 @@ use super::hooks::{LEVELS, MADE};
 pub(crate) mod mark {
     /// The call allocates the object that it returns.
     pub(crate) const MADE: u8 = 0;
-    /// The call may run an overriding method, as with `clone`. If the object's class overrides the method, the
-    /// allocation is counted in that method and not at the call.
+    /// The call allocates, unless the object's class overrides the method (`clone`). In that case, the allocation is
+    /// counted in the overriding method and not at the call.
     pub(crate) const UNLESS_OVERRIDDEN: u8 = 1;
 }
 
 const STRING: &str = "java/lang/String";
-/// The JDK class that concatenates strings. Calls linked at run time (`invokedynamic`) reach it through hidden classes.
+/// The JDK class that concatenates strings. Calls that are linked at run time (`invokedynamic`) call this class through
+/// hidden classes.
 const JOINS: &[u8] = b"java/lang/StringConcatHelper";
 const OBJECT_ARRAYS: &[u8] = b"java/util/Arrays";
 const UTF16: &[u8] = b"java/lang/StringUTF16";
@@ -108,9 +109,9 @@ fn hook_by_method(call: &Call<'_>) -> Option<Told> {
     }
 }
 
-/// True if string concatenation with these operands creates a new string. With a single primitive operand it may not.
-/// For example, `"" + true` returns a constant. The string of a number is created by a method of the number's class,
-/// such as `Integer.toString`, and counted there.
+/// True if string concatenation with these operands creates a new string. Returns false for a primitive operand without
+/// other text, because such a concatenation might not create a string itself: `"" + true` returns a constant, and the
+/// string of a number is created and counted in a method of the number's class, such as `Integer.toString`.
 fn creates_concatenation(how: Invoke<'_>, descriptor: &[u8]) -> bool {
     let parameters = descriptor.split(|&c| c == b')').next().unwrap_or_default();
     let Invoke::Dynamic(_, recipe) = how else {

@@ -6,10 +6,10 @@
 //! stripe 1:   site 0 [allocations, array bytes], site 1 [..], ..
 //! ```
 //!
-//! A live thread owns a stripe if one is left, and then adds without atomic instructions. All other threads share
-//! stripes and add atomically, so that no count is lost. Threads of different stripes never write to the same cache
-//! line. The memory is never freed, because code that calls hooks may run forever. The kernel allocates a page only
-//! when a site in it is used.
+//! A live thread gets a stripe of its own if one is left. It then adds to its counters without atomic instructions. All
+//! other threads share stripes and add atomically, so that no count is lost. Threads of different stripes never write
+//! to the same cache line. The memory is never freed, because code that calls hooks may run forever. The kernel
+//! allocates a page only when a counter in this page is used.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -30,8 +30,8 @@ const THREADS: usize = 1 << THREAD_BITS;
 /// Size of a site's counters in a stripe, in bytes. It is 16, because hooks compute the offset of the counters by
 /// clearing the lowest four bits of the site's number.
 const SITE: usize = 16;
-/// Distance in bytes between the starts of two stripes. It is not a power of two: otherwise all counters of a site
-/// would compete for the same few lines of the CPU's set-associative caches.
+/// Distance in bytes between the starts of two stripes. It is not a power of two: otherwise the counters of a site in
+/// all stripes would compete for the same lines of the CPU's set-associative caches.
 pub(crate) const STRIPE_BYTES: i64 = ((MOST_SITES * SITE) + 4096 + 64) as i64;
 const STRIPE: usize = STRIPE_BYTES as usize / 8;
 
@@ -39,7 +39,7 @@ const STRIPE: usize = STRIPE_BYTES as usize / 8;
 pub(crate) struct Cells {
     /// The shared stripes, followed by the stripes of single threads.
     all: Shared,
-    /// Address of each thread's own stripe, by the thread's number; 0 if it has none.
+    /// Address of each thread's own stripe, by the thread's number; 0 if the thread has no stripe of its own.
     places: Shared,
     /// The owner of each stripe that was ever assigned to a thread: the number of a live thread, or `None`.
     owners: Mutex<Vec<Option<i64>>>,
@@ -104,7 +104,7 @@ impl Cells {
         self.places.set(at, place.cast_unsigned());
     }
 
-    /// Frees the stripes of threads for which `over` returns true. These threads run no Java code any more.
+    /// Frees the stripes of threads for which `over` returns true. These threads must not run Java code any more.
     pub(crate) fn free_stripes(&self, over: impl Fn(i64) -> bool) {
         for owner in self.owners().iter_mut() {
             if let Some(thread) = owner.take_if(|thread| over(*thread)) {

@@ -1,5 +1,4 @@
-//! Defines the class with the hooks in the JVM. Hooks identify each class by a number. This module also finds the
-//! classes with given numbers.
+//! Defines the class with the hooks in the JVM, and finds classes by number. Hooks identify each class by a number.
 
 use std::ffi::CString;
 use std::ptr::null_mut;
@@ -36,7 +35,8 @@ impl Jvmti {
         let mut status = 0;
         // SAFETY: the reference is to a class object; the out parameter is a local int.
         let told = unsafe { call!(self, GetClassStatus, class.raw(), &raw mut status) };
-        // Skip a class that is not initialized: looking up a method through JNI would wait for its initialization.
+        // Skip a class that is not initialized: JNI's lookup of a method would wait for the initialization of the
+        // class.
         if told.is_err() || status & INITIALIZED == 0 {
             return false;
         }

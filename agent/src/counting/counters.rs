@@ -1,5 +1,5 @@
-//! Reads the counters of all sites. Here, each object that a counted call returned is assigned to a site: there is one
-//! site for each pair of call site and class of the object.
+//! Reads the counters of all sites. Objects that calls return are counted by pairs of call site and class. Each such
+//! pair becomes an allocation site of its own.
 
 use heapdiff_sites::types::of_class;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -36,9 +36,9 @@ impl Engine {
         counters
     }
 
-    /// Returns a class's JVM name. In names of generated classes, such as lambdas, some part varies. This part is
-    /// removed, so several generated classes share one name, although their objects may differ in size. So for a
-    /// generated class, also returns the size of an object.
+    /// Returns a class's JVM name. The names of generated classes, such as lambdas, contain a part that varies. This
+    /// part is removed, so several generated classes share one name, although their objects may differ in size.
+    /// Therefore, for a generated class, also returns the size of an object.
     fn named(
         &self,
         env: &Env<'_>,

@@ -1,8 +1,8 @@
 //! Writes the results of the standing count (`count=on`) to a trace: how much each line of code has allocated since the
 //! last report.
 //!
-//! The counters and the sizes of objects are read before the trace's file is locked. The results become part of the
-//! next tick that is written. If that write fails, they become part of a later tick.
+//! The counters and the sizes of objects are read before the trace's file is locked. The next tick contains the
+//! results. If this tick cannot be written, a later tick contains them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
@@ -18,7 +18,8 @@ use crate::jvmti::calls::Env;
 
 /// Approximate maximum number of lines reported per second. If more lines change, reports are less frequent.
 const LINES_A_SECOND: u32 = 5000;
-/// Minimum time between two searches for object sizes in the list of loaded classes.
+/// Minimum time between two searches for object sizes in the list of loaded classes. A search for the size of a new
+/// class may be made earlier.
 const LOOKS: Duration = Duration::from_secs(10);
 
 /// Names of class, method and allocated class, and the line number.
@@ -39,14 +40,15 @@ struct Line {
 /// Remembers which counts of lines of code were already reported to one trace.
 #[derive(Default)]
 pub(crate) struct Lines {
-    /// Number of the count that is reported. Each count has its own number ([`ROUND`]). Other counts are not reported.
+    /// Number of the count that is reported. Each count has its own number ([`ROUND`]). Counts with other numbers are
+    /// not reported.
     round: Option<u64>,
     numbers: FxHashMap<Key, usize>,
     lines: Vec<Line>,
     /// For each site of the counting table: the index of its line in `lines`.
     of_site: Vec<usize>,
     names: FxHashMap<Arc<str>, Arc<str>>,
-    /// Size of an object, by class. `None` if the size was searched for but is not known.
+    /// Size of an object, by class. `None` if a search did not find the size.
     sizes: FxHashMap<Arc<str>, Option<u64>>,
     looked: Option<(Instant, u64)>,
     /// Time of the last reading of the counters, and the number of lines whose counts had changed.
@@ -77,7 +79,7 @@ impl Lines {
         {
             return false;
         }
-        // `uptime` was measured at about this moment.
+        // The caller has measured `uptime` just before.
         let read = Instant::now();
         if !self.count(engine, engine.counters(env), (uptime, read)) {
             return false;

@@ -1,5 +1,5 @@
 //! Counts every allocation. To do so, the agent inserts calls into the code of classes, and removes them at the end of
-//! the count. A call of a method of the agent, a hook, precedes each allocation.
+//! the count. Before each allocation, the inserted code calls a method of the agent, a hook.
 //!
 //! 1. If a class is not loaded yet, its class file is rewritten when the JVM loads it ([`rewritten`]).
 //! 2. If a class is loaded already, the JVM passes its class file to the agent again ("retransformation"). This is done
@@ -68,17 +68,18 @@ use table::Table;
 
 /// Interval between progress messages.
 const TOLD: Duration = Duration::from_secs(2);
-/// Time after the planned end of a count. If nobody has ended the count by then, the agent ends it.
+/// Time that the agent waits after the planned end of a count. If nobody has ended the count by then, the agent ends
+/// it.
 const GRACE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
 /// Passed to [`watch`] in place of a count's number if the count has ended, but its hooks are still in the classes
 /// because a debugger is attached. Then the thread only waits until it can remove these hooks.
 const OVER: usize = 0;
-/// Number of passes over the loaded classes when the hooks are removed. Later passes restore classes that were being
-/// loaded during the first one.
+/// Number of passes over the loaded classes when the hooks are removed. Later passes restore classes that were just
+/// being loaded during the first pass.
 const LATE: u32 = 3;
 
-/// Texts for the agent's messages.
+/// Descriptions of the current step in the agent's progress messages.
 const PUT: &str = "inserting counters into classes";
 const TAKE_OUT: &str = "removing counters from classes";
 
@@ -93,7 +94,7 @@ mod state {
 /// Returns the names of classes in the stacks of samples, or `None` if the agent does not sample.
 type Sampled<'a> = &'a dyn Fn() -> Option<FxHashSet<String>>;
 
-/// The state of counting in this JVM. It is created for the first count and used for all later counts.
+/// The data for counting in this JVM. It is created for the first count and used for all later counts.
 struct Engine {
     jvmti: Jvmti,
     cells: &'static Cells,
@@ -129,7 +130,7 @@ pub(crate) fn jvmti() -> Option<Jvmti> {
     ENGINE.get().map(|engine| engine.jvmti)
 }
 
-/// True if hooks are in the classes.
+/// True while a count runs. If only a debugger delays the removal of the hooks, returns false.
 pub(crate) fn has_hooks() -> bool {
     STATE.load(Acquire) == state::COUNTING || standing::STANDS.load(Acquire)
 }
@@ -272,7 +273,7 @@ fn begin(environment: Environment, env: &Env<'_>, plan: Plan) -> Result<(), Fail
     engine.begin(env, plan)
 }
 
-/// Starts a thread that ends the count if nobody else does.
+/// Starts a thread that ends the count if nobody else has ended it in time; see [`watch`].
 fn watched(env: &Env<'_>) -> Result<(), Failed> {
     let Some(engine) = ENGINE.get() else {
         return Ok(());
@@ -486,7 +487,7 @@ impl Engine {
         let known = self.cells.threads();
         self.jvmti.hook_threads(true)?;
         let live = self.jvmti.live_threads(env)?;
-        // Between two counts, thread events are off. Take back the stripes of threads that ended in that time.
+        // Between two counts, thread events are off. Free the stripes of threads that ended in that time.
         let over = |thread: i64| known.contains(&thread) && !live.contains(&thread);
         self.cells.free_stripes(over);
         live.into_iter()
@@ -549,8 +550,8 @@ impl Engine {
         });
     }
 
-    /// Ends the count and removes the hooks. If a debugger is attached, leaves the removal to a thread that waits until
-    /// the debugger disconnects. Returns true if the hooks have been removed.
+    /// Ends the count and removes the hooks. If a debugger is attached and classes have hooks, starts a thread that
+    /// waits until the debugger disconnects and then removes the hooks. Returns true if the hooks have been removed.
     fn end_count(&self, env: &Env<'_>, progress: &Progress) -> bool {
         *locked(&self.plan) = None;
         let is_bare = locked(&self.table).changed.is_empty();
@@ -652,7 +653,7 @@ impl Engine {
         let now = self.counters(env);
         let millis = u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let jdk = locked(&self.plan).as_ref().is_some_and(|plan| plan.jdk);
-        // For each place at which objects are counted: number of objects, and bytes of arrays.
+        // For each line of the result: number of objects, and bytes of arrays.
         let mut sums: FxHashMap<Place, [u64; 2]> = FxHashMap::default();
         {
             let table = locked(&self.table);

@@ -7,13 +7,13 @@
 use std::time::Duration;
 
 const FIRST: usize = 32;
-/// Maximum number of classes in a batch. After a larger batch, too much of the program's code would have to be compiled
-/// again at the same time.
+/// Maximum number of classes in a batch. With larger batches, the JVM would have to compile too much of the program's
+/// code again at the same time.
 const MOST: usize = 256;
 /// A batch that takes less time than this is never too large.
 const SHORT: Duration = Duration::from_millis(20);
-/// Maximum time of a batch, as a multiple of the time of the shortest batch so far. The shortest batch takes little
-/// longer than the JVM's walk over all loaded classes.
+/// Maximum time of a batch, as a multiple of the time of the shortest batch so far. The time of the shortest batch is
+/// about the time of the JVM's walk over all loaded classes.
 const TIMES: u32 = 4;
 
 /// The size of the next batch, adapted to the times of the previous ones.
@@ -46,9 +46,9 @@ impl Portions {
     }
 }
 
-/// Calls `work` for all items at once. If that fails, splits the items into halves and tries each half, and so on.
-/// Calls `failed` for each single item that fails. This finds the classes that the JVM rejects, because the JVM changes
-/// either all classes of a batch or none.
+/// Calls `work` for all items at once. If that fails, splits the items into halves and calls `work` for each half, and
+/// so on. Calls `failed` for each single item that fails. This finds the classes that the JVM rejects, because the JVM
+/// changes either all classes of a batch or none.
 pub(super) fn bisect_failures<'i, T, E>(
     items: &'i [T],
     mut work: impl FnMut(&'i [T]) -> Result<(), E>,
@@ -127,7 +127,7 @@ mod tests {
             all < millis(200_000) && longest < millis(900),
             "{all:?} {longest:?}"
         );
-        // With few classes, no batch stops the program for longer than a batch of 32 classes would.
+        // With 1,500 classes, no batch stops the program for longer than a batch of 32 classes would.
         let (all, longest) = hand_over(1500, 500, 120);
         assert!(
             all < millis(200) && longest < millis(40),

@@ -9,7 +9,7 @@ use heapdiff_sites::attach::{Counting, counting_file_name};
 
 use crate::jvmti::memory_file;
 
-/// The file, if there is one, and its content.
+/// The file, or `None` if no progress is reported, and the content of the file.
 pub(super) struct Progress(Option<File>, Cell<Counting>);
 
 impl Progress {

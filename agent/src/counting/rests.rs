@@ -12,17 +12,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Length of a pause, as a multiple of the time of the batch before it. So the program is stopped for at most a quarter
-/// of the time.
+/// Length of a pause, as a multiple of the time of the batch before it. So batches of at most 1.6 seconds stop the
+/// program for at most a quarter of the time. For longer batches, [`MOST`] limits the pause.
 const TIMES: u32 = 3;
 /// Maximum length of a pause.
 const MOST: Duration = Duration::from_secs(5);
 /// Interval between checks of the compiler threads.
 const LOOK: Duration = Duration::from_millis(50);
-/// Limit in percent of one processor. The compilers have caught up if they use less than this.
+/// Limit in percent of one processor. The compilers have caught up if they use less than this share.
 const CALM: u128 = 20;
-/// The first batch has one class. The pause after it ends once this number of consecutive checks finds the JIT
-/// compilers idle.
+/// The first batch has one class. The pause after this batch ends once this number of consecutive checks has found the
+/// JIT compilers calm ([`CALM`]), or after [`MOST`].
 const LOOKS: u32 = 5;
 
 /// True if a class of this JVM has been changed before.
@@ -34,7 +34,8 @@ pub(super) fn portion(size: usize) -> usize {
     if CHANGED.load(Relaxed) { size } else { 1 }
 }
 
-/// Pauses after a batch that took `time`. Calls `look` from time to time and ends the pause early if it returns true.
+/// Pauses after a batch that took `time`. Calls `look` about every [`LOOK`] and ends the pause early if `look` returns
+/// true.
 pub(super) fn pause_after_batch(time: Duration, look: impl Fn() -> bool) {
     let start = Instant::now();
     if CHANGED.swap(true, Relaxed) {

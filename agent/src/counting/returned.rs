@@ -36,7 +36,8 @@ pub(crate) struct Returned(Shared);
 impl Returned {
     /// Allocates the tables, all empty. Returns `None` if there is not enough memory.
     pub(super) fn new() -> Option<Self> {
-        // After the tables come two counters for the objects that found no room in them.
+        // Two counters follow the tables. They count the objects, and the bytes of arrays, for which the tables had no
+        // room.
         let bytes = usize::try_from(STRIPES * STRIPE_BYTES).ok()? + ENTRY;
         Shared::new(bytes / 8).map(Self)
     }

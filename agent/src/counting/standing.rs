@@ -35,8 +35,8 @@ const FIGURES: usize = 2;
 
 /// True while a standing count (`count=on`) runs.
 pub(super) static STANDS: AtomicBool = AtomicBool::new(false);
-/// A count that `heapdiff count` started while the standing count runs: its options, and the counters at its start.
-/// Both counts use the same counters.
+/// A count that `heapdiff count` started while the standing count runs: the options of this count, and the readings of
+/// the counters at its start. Both counts use the same counters.
 static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
 
 /// Starts a standing count if the options contain `count=on` or `count=jdk`. If it cannot start, the agent samples
@@ -165,7 +165,7 @@ struct Told {
     since: i64,
     /// Ids of the names that were written to the heap.
     names: FxHashSet<u32>,
-    /// Number of sites that were written to the heap. They are the first sites of the table.
+    /// Number of sites that were written to the heap. These are the sites with the lowest numbers in the table.
     sites: usize,
     /// The counts that were copied last. They are stored in chunks, as in the heap.
     figures: Vec<Vec<i64>>,
@@ -183,7 +183,7 @@ impl InHeap {
     ) -> Result<Option<Self>> {
         let head = fields.longs(env, statics::COUNTED, Counted::LEN)?;
         if choice == CountChoice::Off {
-            // Removes the arrays of an earlier agent.
+            // These empty arrays replace the arrays of an earlier agent.
             fields.objects(env, statics::COUNTED_SITES, 0)?;
             fields.objects(env, statics::COUNTED_TOTALS, 0)?;
             return Ok(None);
@@ -271,7 +271,8 @@ impl InHeap {
             head[Counted::Jdk.index()] = jdk.into();
             head[Counted::Since.index()] = told.since;
             head[Counted::At.index()] = now;
-            // If this write fails, the heap keeps the time of the last copy, and the next copy writes its own time.
+            // If this write fails, the heap keeps the header of the previous copy, and the next copy writes a new
+            // header.
             let _ = self.head.get().put(env, 0, &head);
         }
     }
@@ -306,8 +307,8 @@ impl InHeap {
     }
 }
 
-/// Returns how much the first `sites` counters have increased, in chunks like those in the heap. The increase for the
-/// site with index `i` is at position `i + 1`, because ids of sites begin at 1.
+/// For the first `sites` sites, returns how much their counters have increased. The result has chunks like those in the
+/// heap. The increase for the site with index `i` is at position `i + 1`, because ids of sites begin at 1.
 fn changes(now: &[[u64; 2]], before: &[[u64; 2]], sites: usize) -> Vec<Vec<i64>> {
     let mut chunks = vec![vec![0; FIGURES * TOTALS_CHUNK]; (sites + 1).div_ceil(TOTALS_CHUNK)];
     for (number, now) in now.iter().enumerate().take(sites) {

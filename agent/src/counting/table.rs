@@ -37,10 +37,10 @@ impl Known {
     }
 }
 
-/// For the objects of one class that one call has returned: the site at which these objects are counted.
+/// The site at which the objects of one pair of call site and class are counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resolved {
-    /// The site. If it is `None`, the objects are not counted.
+    /// Number of the site. If it is `None`, the objects are not counted.
     pub(crate) site: Option<u32>,
     /// Size of one object. It is set if several classes with different sizes may have the same name.
     pub(crate) size: Option<u64>,
@@ -79,7 +79,7 @@ impl Names {
     }
 }
 
-/// The methods or classes that are not counted: their number, and some of their names.
+/// The methods or classes that are not counted: their number, and at most [`MOST_NAMES`] of their names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Missed {
     pub(crate) count: u64,
@@ -115,7 +115,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Returns a site's number, or `None` if the table is full.
+    /// Returns a site's number. Returns `None` if the table has no room for the site or for its names.
     pub(crate) fn number(&mut self, class: &[u8], site: &Site<'_>) -> Option<u32> {
         let number = self.known(class, site);
         self.uncounted += u64::from(number.is_none());
@@ -203,8 +203,8 @@ impl Table {
             self.left_alone.add(name);
         }
         if rewritten.bytes.is_some() {
-            // If the JVM rejects a class of a batch, the other classes of the batch are rewritten a second time.
-            // Because of the set, each class is counted only once.
+            // If the JVM rejects a class of a batch, the other classes of the batch are rewritten a second time. The
+            // set contains each class only once, so each class is counted once.
             self.classes += u64::from(self.changed.insert(format!("L{class};")));
         }
     }

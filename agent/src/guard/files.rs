@@ -1,4 +1,4 @@
-//! The guard's dumps: their names, and the room for them.
+//! The guard's dumps: their file names, and the disk space for them.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,12 +11,12 @@ use rustix::fs::OFlags;
 
 use crate::options::GuardOptions;
 
-/// Start of the names of all files of the guard.
+/// Beginning of the names of all files that the guard writes.
 const PREFIX: &str = "heapdiff-guard-";
 const DUMP: &str = "hprof";
-/// A dump that is not complete.
+/// File name extension of a dump that is not complete.
 const PART: &str = "part";
-/// Bytes that a dump leaves free on the disk.
+/// Number of bytes that must stay free on the disk after a dump.
 const RESERVE: u64 = 64 << 20;
 
 /// The folder of the guard's files.
@@ -26,12 +26,12 @@ pub(super) struct Files {
     most: u64,
 }
 
-/// The names of a dump.
+/// The paths of a dump's file.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// While it is written.
+    /// Path of the file while the dump is written.
     pub(super) part: PathBuf,
-    /// When it is complete.
+    /// Path of the file when the dump is complete.
     pub(super) last: PathBuf,
 }
 
@@ -43,7 +43,7 @@ impl Files {
         }
     }
 
-    /// Checks that the folder can be written.
+    /// Creates the folder if it does not exist. Returns an error if the agent cannot write files in the folder.
     pub(super) fn check(&self) -> Result<(), String> {
         let failed = |e| format!("{}: {e}", self.folder.display());
         fs::create_dir_all(&self.folder).map_err(failed)?;
@@ -54,9 +54,12 @@ impl Files {
         fs::remove_file(&probe).map_err(failed)
     }
 
-    /// Returns names for a dump of a heap with `used` bytes. Deletes the oldest dumps if all would be too large.
+    /// Returns paths for a dump of a heap with `used` bytes. If all dumps together would exceed the maximum size,
+    /// deletes the oldest dumps. Returns an error if the new dump alone would exceed the maximum size, or if the disk
+    /// lacks space.
     pub(super) fn make_room(&self, used: u64, cause: &str) -> Result<Names, String> {
-        // Records have 16 to 24 bytes beside the fields, and references take 8 bytes.
+        // Estimate the size of the dump. It is larger than the heap: each record has 16 to 24 bytes in addition to the
+        // fields, and a reference takes 8 bytes.
         let expected = used.saturating_add(used / 2);
         if expected > self.most {
             return Err(format!(
@@ -97,7 +100,7 @@ impl Files {
         }
     }
 
-    /// Returns all dumps of guards in the folder, also incomplete ones.
+    /// Returns all dumps that guards have written to the folder, including incomplete dumps.
     fn dumps(&self) -> Vec<Dump> {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return Vec::new();
@@ -135,7 +138,7 @@ pub(super) fn check_pipe(path: &Path) -> Result<(), String> {
 /// Opens a named pipe for writing. Returns an error if no process reads it.
 pub(super) fn open_pipe(path: &Path) -> Result<File, String> {
     check_pipe(path)?;
-    // With this flag, opening does not wait for a reader.
+    // With the flag `O_NONBLOCK`, opening the pipe does not wait for a reader.
     let mut options = File::options();
     let options = options.write(true).custom_flags(libc::O_NONBLOCK);
     let failed = |e: io::Error| match e.raw_os_error() {
@@ -143,7 +146,7 @@ pub(super) fn open_pipe(path: &Path) -> Result<File, String> {
         _ => format!("{}: {e}", path.display()),
     };
     let pipe = options.open(path).map_err(failed)?;
-    // The child waits while the pipe is full.
+    // Clear the flag, so that writing waits while the pipe is full.
     rustix::fs::fcntl_setfl(&pipe, OFlags::empty()).map_err(|e| failed(e.into()))?;
     Ok(pipe)
 }
@@ -154,7 +157,7 @@ struct Dump {
     written: SystemTime,
 }
 
-/// Returns the number of free bytes of the disk.
+/// Returns the number of free bytes on the disk of a folder.
 fn free_bytes(folder: &Path) -> Option<u64> {
     let room = rustix::fs::statvfs(folder).ok()?;
     room.f_bavail.checked_mul(room.f_frsize)

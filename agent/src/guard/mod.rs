@@ -26,16 +26,18 @@ use crate::options::GuardOptions;
 use crate::snapshot::{self, Kept, Place, Prepared, Wanted};
 use crate::wakeup::Wakeup;
 
-/// Time between two checks.
+/// Interval between two checks of the heap's and the container's memory.
 const CHECK: Duration = Duration::from_millis(100);
-/// Minimum time between two dumps with the same cause.
+/// Minimum time between two attempts to take a dump for the same cause. A nearly full heap and an `OutOfMemoryError`
+/// count as one cause.
 const PAUSE: Duration = Duration::from_secs(3600);
-/// Minimum time until the container's memory is full, by its current slope, for a dump to be begun.
+/// The guard takes no dump if the container's memory will be full in less than this time at its current growth. The
+/// dump would not be complete by then.
 const LEAST_LEFT: Duration = Duration::from_secs(10);
 /// Maximum time to wait until the trace has written a tick.
 const TICK: Duration = Duration::from_secs(2);
 /// Maximum time for which a thread that throws `OutOfMemoryError` waits until the child is forked. Without the wait,
-/// the JVM could end first.
+/// the JVM could end before the fork.
 const THROWING: Duration = Duration::from_secs(5);
 
 /// State that the guard's thread shares with other threads.
@@ -45,13 +47,15 @@ pub(crate) struct Guard {
     floor: AtomicU64,
     /// True from an `OutOfMemoryError` until the guard has seen it.
     exhausted: AtomicBool,
-    /// True while the guard would take a dump at an `OutOfMemoryError`. False from the fork on, for an hour.
+    /// True while the guard would take a dump at an `OutOfMemoryError`: the option `guard` limits the heap, and the
+    /// last attempt for the heap is at least [`PAUSE`] ago. A fork sets this flag to false, so that the waiting thread
+    /// continues.
     armed: AtomicBool,
     /// True from the decision to take a dump until the child is forked.
     acting: AtomicBool,
 }
 
-/// Why the guard acts.
+/// The reason why the guard takes a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
     /// The JVM throws `OutOfMemoryError`.
@@ -102,7 +106,8 @@ impl Guard {
         self.wakeup.wake();
     }
 
-    /// Called by the thread that is about to throw `OutOfMemoryError`. Waits until the guard has forked.
+    /// Called by the thread that is about to throw `OutOfMemoryError`. Waits until the guard has forked the child, but
+    /// at most [`THROWING`].
     pub(crate) fn exhausted(&self) {
         if !self.armed.load(Acquire) {
             return;
@@ -113,7 +118,8 @@ impl Guard {
         self.wakeup.wait_until(is_handled, THROWING);
     }
 
-    /// Called when the JVM is about to end. If a dump was decided, waits until the child is forked.
+    /// Called when the JVM is about to end. If the guard has decided to take a dump, waits until the child is forked,
+    /// but at most [`THROWING`].
     pub(crate) fn before_end(&self) {
         self.wakeup
             .wait_until(|| !self.acting.load(Acquire), THROWING);
@@ -132,13 +138,14 @@ pub(crate) struct Guarding<'a> {
     pub(crate) guard: &'a Guard,
     pub(crate) options: &'a GuardOptions,
     pub(crate) runtime: &'a Global,
-    /// Lets the trace write a tick, and waits at most this long for it. Returns false if it took longer.
+    /// Makes the trace write a tick and waits until the tick is written, but at most the given time. Returns false if
+    /// the tick was not written in this time.
     pub(crate) write_tick: &'a dyn Fn(Duration) -> bool,
     /// Called before each fork.
     pub(crate) before_fork: &'a dyn Fn(),
 }
 
-/// When the guard last acted for each kind of cause.
+/// The time of the guard's last attempt to take a dump, for each cause.
 #[derive(Default)]
 struct Last {
     heap: Option<Instant>,
@@ -146,7 +153,8 @@ struct Last {
 }
 
 impl Last {
-    /// True if the guard may act for this cause now. Then also records the time.
+    /// Returns true if the guard may take a dump for this cause now. If so, also records `now` as the time of the last
+    /// attempt.
     fn may_act(&mut self, cause: Cause, now: Instant) -> bool {
         let last = match cause {
             Cause::Exhausted | Cause::Heap { .. } => &mut self.heap,
@@ -258,7 +266,7 @@ impl Guarding<'_> {
         }
     }
 
-    /// Returns the reason to act now.
+    /// Returns the reason to take a dump now, or `None` if there is no reason.
     fn cause(
         &self,
         most: u64,
@@ -283,7 +291,7 @@ impl Guarding<'_> {
         (is_reached(memory.used, memory.limit, share) || is_short).then_some(cause)
     }
 
-    /// Lets the trace write a tick, then takes a dump.
+    /// Makes the trace write a tick, and then takes a dump.
     fn act(
         &self,
         env: &Env<'_>,
@@ -324,7 +332,7 @@ impl Guarding<'_> {
         }
     }
 
-    /// Takes a dump. Returns an error if it cannot be begun.
+    /// Takes a dump. Returns an error if the dump cannot be started.
     fn dump(
         &self,
         env: &Env<'_>,
@@ -371,7 +379,7 @@ impl Guarding<'_> {
 }
 
 impl Cause {
-    /// Returns the word in the name of the dump.
+    /// Returns the word for this cause in the file name of the dump.
     fn word(self) -> &'static str {
         match self {
             Self::Exhausted | Self::Heap { .. } => "heap",

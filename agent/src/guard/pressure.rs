@@ -1,28 +1,30 @@
-//! Detects that the container's memory gets short, and estimates when it is full.
+//! Detects that the container runs short of memory, and estimates when its memory is full.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 pub(super) use crate::cgroup::{Memory, memory as group_memory};
 
-/// If at least this share of the last ten seconds was spent waiting for memory, in percent, the memory is short.
+/// Share in percent. The memory is short if all tasks waited for memory in at least this share of the last ten seconds.
 const STALLED: f64 = 10.0;
-/// Reached limits and stalls count if the memory in use is at most this much below the guard's limit, in percentage
-/// points. Otherwise a full file cache would look like memory that is short.
+/// Percentage points. Reached limits and waiting tasks count as signs of short memory only if the share of memory in
+/// use is at most this much below the guard's limit. Without this condition, a full file cache would look like short
+/// memory.
 const BELOW: u64 = 10;
 /// The time span that the slope covers.
 const SPAN: Duration = Duration::from_secs(10);
 /// Minimum time between two points of the slope.
 const STEP: Duration = Duration::from_millis(500);
 
-/// Signs of the kernel that memory is short.
+/// Signs from the kernel that memory is short.
 #[derive(Debug, Default)]
 pub(super) struct Pressure {
     limit_hits: Option<u64>,
 }
 
 impl Pressure {
-    /// True if the limit was reached since the last call, or if tasks wait for memory.
+    /// True if the memory is short: the limit was reached since the last call, or tasks wait for memory ([`STALLED`]).
+    /// `share` is the guard's limit in percent; if less memory is in use ([`BELOW`]), returns false.
     pub(super) fn is_short(&mut self, memory: &Memory, share: u64) -> bool {
         let before = self.limit_hits.replace(memory.limit_hits);
         let is_near = super::is_reached(memory.used, memory.limit, share.saturating_sub(BELOW));
@@ -54,7 +56,8 @@ impl Slope {
         }
     }
 
-    /// Returns the time until `most` bytes are in use, at the current rate. `None` if the use does not grow.
+    /// Returns the time until `most` bytes are in use, at the current rate. Returns `None` if the memory in use does
+    /// not grow.
     pub(super) fn time_to(&self, used: u64, most: u64) -> Option<Duration> {
         let (&(first, from), &(last, to)) = (self.0.front()?, self.0.back()?);
         let millis = u64::try_from(last.duration_since(first).as_millis()).ok()?;

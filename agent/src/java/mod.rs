@@ -1,4 +1,4 @@
-//! The agent's Java classes: their sources in this folder, each with the class file that javac produces.
+//! The agent's Java classes. This folder contains each source and the class file that javac produces from it.
 //!
 //! `javac` of JDK 17 compiles the sources of one folder (this one, `labels`, `scan` or `queue`):
 //!
@@ -109,7 +109,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Each placeholder was replaced by a value.
+    /// Checks that each placeholder is replaced by a value.
     #[test]
     fn all_placeholders_are_filled() {
         let has = |class: &[u8], bytes: &[u8]| class.windows(bytes.len()).any(|w| w == bytes);

@@ -27,9 +27,9 @@ pub(crate) trait ClassFiles {
     /// Returns the class file that the JVM shall use in place of `file`, or `None` to keep it. Called when the JVM is
     /// about to parse the file, so it must not call the JVM.
     fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>>;
-    /// Called when a thread with this number begins to run.
+    /// Called when the thread with this number begins to run.
     fn thread_starts(_: i64) {}
-    /// Called when a thread with this number has run all its Java code.
+    /// Called when the thread with this number has run all its Java code.
     fn thread_ended(_: i64) {}
 }
 
@@ -302,7 +302,8 @@ impl Jvmti {
         owned.collect()
     }
 
-    /// Retransforms classes: the JVM passes their files to the callback again and uses the result.
+    /// Retransforms classes: the JVM passes their class files to the callback [`ClassFiles::rewritten`] again, and uses
+    /// the returned class files.
     pub(crate) fn retransform(&self, classes: &[Ref<'_, Class>]) -> Result<()> {
         let raw: Vec<jclass> = classes.iter().map(|class| class.raw()).collect();
         let count = jint::try_from(raw.len()).unwrap_or(0);
@@ -339,7 +340,7 @@ impl Jvmti {
 }
 
 impl Env<'_> {
-    /// Returns a static field of a class: an `int`, or a `long` that fits into an `i32`.
+    /// Returns the value of a static field. The field is an `int`, or a `long` whose value fits into an `i32`.
     pub(crate) fn static_int(
         &self,
         class: Ref<'_, Class>,
@@ -370,8 +371,8 @@ impl Env<'_> {
         }
     }
 
-    /// Returns the number by which hooks identify a thread. It is read from the field, because the program may override
-    /// `Thread.getId`.
+    /// Returns the number by which hooks identify a thread. Reads the number from the thread's field, because the
+    /// program may override `Thread.getId`.
     fn thread_number(&self, thread: Ref<'_>) -> super::calls::Result<i64> {
         let class = self.class(c"java/lang/Thread")?;
         let (name, kind) = (c"tid".as_ptr(), c"J".as_ptr());

@@ -25,7 +25,7 @@ unsafe impl Send for IdField {}
 // SAFETY: as above.
 unsafe impl Sync for IdField {}
 
-/// Set before the native methods are registered.
+/// The field with the thread's id. It is set before the native methods are registered.
 static ID: OnceLock<IdField> = OnceLock::new();
 
 impl<'local> Env<'local> {
@@ -40,7 +40,7 @@ impl<'local> Env<'local> {
         let field = NonNull::new(field).ok_or_else(|| JniError::Unfit("Thread.tid".to_owned()))?;
         ID.get_or_init(|| IdField(field));
         let class: Local<'_, Class> = match self.define_class(NAME, bytes) {
-            // The class is already defined, by an earlier attach.
+            // An earlier attach has already defined the class.
             Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
                 self.class(NAME)?
             }

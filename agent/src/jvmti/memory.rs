@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 /// Requested capacity of a pipe in bytes. The kernel may refuse it.
 const PIPE: libc::c_int = 1 << 20;
 
-/// Creates an anonymous file in memory. Its name is visible only in the process's list of open files.
+/// Creates an anonymous file in memory. Its name is visible only in the process's list of open files (`/proc/PID/fd`).
 pub(crate) fn memory_file(name: &str) -> io::Result<File> {
     let name = CString::new(name)?;
     // Calls the kernel directly, because glibc has this function only since 2.27.
@@ -24,7 +24,7 @@ pub(crate) fn memory_file(name: &str) -> io::Result<File> {
     }
 }
 
-/// Creates a pipe with a large buffer.
+/// Creates a pipe with a buffer of [`PIPE`] bytes, or of the usual size if the kernel refuses that.
 pub(crate) fn wide_pipe() -> io::Result<(PipeReader, PipeWriter)> {
     let (from, to) = io::pipe()?;
     // SAFETY: the descriptor is open, and the argument is a number. If the call fails, the pipe keeps its size.

@@ -299,8 +299,8 @@ impl Environment {
         unsafe { Self::of(vm.as_ptr()) }.ok()
     }
 
-    /// Enables the events that are needed before the program runs. `at_load` is true if the JVM is not initialized yet.
-    /// Then the event for the end of its initialization is enabled, too. An agent that is attached during the
+    /// Enables the events that are needed before the program runs. If `at_load` is true, the JVM is not initialized
+    /// yet, and the event for the end of its initialization is enabled, too. An agent that is attached during the
     /// initialization must not get this event.
     pub(crate) fn arm(&self, at_load: bool) -> Result<()> {
         let called = CALLED.get().ok_or(JvmtiError(error::NULL_POINTER))?;
@@ -309,7 +309,7 @@ impl Environment {
         self.0.set_event(event::VM_INIT, at_load)
     }
 
-    /// Returns the environment although it may still be disposed of.
+    /// Returns the environment as a [`Jvmti`], although it may still be disposed of.
     ///
     /// # Safety
     /// The result is not used after `self` is dropped.
@@ -464,7 +464,7 @@ impl Jvmti {
         }
     }
 
-    /// Reads the current thread's stack, up to the size of the buffer.
+    /// Reads the innermost frames of the current thread's stack, as many as fit into the buffer.
     pub(crate) fn stack<'buffer, 'local>(
         &self,
         _: &Env<'local>,

@@ -1,5 +1,5 @@
-//! Reads the JVM's performance counters (the data of `jstat`). They are in memory that the JVM writes and anybody may
-//! read at any time. GC callbacks may read them, too, although they must not call the JVM.
+//! Reads the JVM's performance counters (the data of `jstat`). The counters are in memory that the JVM writes and every
+//! thread may read at any time. So even GC callbacks, which must not call the JVM, may read the counters.
 //!
 //! The format is that of `sun.jvmstat.perfdata.monitor.v2_0`. With `-XX:-UsePerfData` there are no counters.
 
@@ -10,7 +10,7 @@ use super::calls::{Any, Buffer, Env, Result, Value};
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const MAJOR: u8 = 2;
 const PROLOGUE: usize = 32;
-/// Maximum number of counters that are searched. No JVM has that many.
+/// Maximum number of counters to search. Every JVM has fewer counters.
 const MOST_ENTRIES: usize = 16_384;
 /// Maximum length of a string counter that is read, in bytes.
 pub(crate) const TEXT: usize = 64;

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-/// Maximum number of entries to search. HotSpot has about two thousand.
+/// Maximum number of entries to search. HotSpot's table has about two thousand entries.
 const MOST: usize = 20_000;
 
 /// Returns the address of an exported symbol.

@@ -1,4 +1,5 @@
-//! Additions to `jvmti-sys`: the functions and events that JDK 11 added to JVMTI, and function types without enums.
+//! Additions to the crate `jvmti-sys`: the functions and events that JDK 11 added to JVMTI, and function types without
+//! enums.
 //!
 //! A JVM may return error codes and events that the enums of `jvmti-sys` do not contain, and a Rust enum must not hold
 //! other values. So functions that take or return such values are cast to function types that have integers in place of
@@ -29,7 +30,7 @@ pub(crate) struct Interface {
 #[repr(C)]
 pub(crate) struct Callbacks {
     pub(crate) base: jvmtiEventCallbacks,
-    /// Event 85 is reserved.
+    /// JVMTI reserves the event with the number 85.
     pub(crate) reserved: Option<unsafe extern "C" fn()>,
     pub(crate) sampled_object_alloc: Option<SampledObjectAlloc>,
 }

@@ -1,5 +1,5 @@
-//! Returns how often a class was redefined, and detects virtual threads. Only some JVMs have the field and the function
-//! that this needs.
+//! Reads how often a class was redefined, and detects virtual threads. Only some JVMs have the field for the first task
+//! and the function for the second one.
 //!
 //! The JVM counts how often the bytecode of each class was redefined. After a redefinition, a method's id refers to the
 //! new bytecode, and frames that still run the old bytecode get another id. So the line numbers that were read for an

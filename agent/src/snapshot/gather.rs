@@ -20,7 +20,7 @@ use crate::jvmti::sys::{as_int, error};
 use crate::jvmti::versions::Redefinitions;
 use crate::jvmti::{Environment, Jvmti, JvmtiError, Result, call};
 
-/// The first id that is assigned to an object. It looks like a usual heap address.
+/// The first id that is assigned to an object. It has the form of a usual heap address.
 const BASE: u64 = 0x7_0000_0000;
 /// Class status: linked. A class keeps this status if its initializer fails.
 const PREPARED: c_int = 2;
@@ -52,7 +52,7 @@ impl Drop for Held<'_, '_> {
     }
 }
 
-/// The index of each class by its id, and the next free id. Used while classes are gathered.
+/// The next free id, and a map from each class's id to the class's index.
 pub(super) struct Ids {
     pub(super) next: u64,
     classes: HashMap<u64, usize>,
@@ -60,7 +60,8 @@ pub(super) struct Ids {
 
 impl Environment {
     /// Collects all data needed before the fork. The class references stay valid until the returned [`Held`] is
-    /// dropped. With `prepared`, nothing is allocated in the heap for classes that were loaded before.
+    /// dropped. If `prepared` is given, does not link classes and does not allocate arrays in the heap to measure the
+    /// object layout.
     pub(crate) fn gather<'a, 'local>(
         &self,
         env: &'a Env<'local>,
@@ -93,7 +94,7 @@ impl Environment {
             // SAFETY: `classes` holds the class references that the JVM has just returned.
             unsafe { jvmti.link(env, &classes) };
         }
-        // Tag all classes before the loop below looks up superclasses: it finds a superclass by its tag.
+        // Tag all classes first, because the loop below finds a superclass by its tag.
         for (index, &class) in classes.iter().enumerate() {
             // SAFETY: the JVM has just returned these local references; they stay valid until `held` is dropped.
             let address = unsafe { jvmti.assign_id(class, &mut ids.next)? };
@@ -128,7 +129,8 @@ impl Environment {
         let known = methods.into_iter();
         let known = known.filter_map(|(method, info)| Some((method, info?)));
         gathered.methods = known.collect();
-        // If a class was redefined meanwhile, its line tables may belong to other bytecode than its frames.
+        // If a class was redefined while the stacks were read, its line tables and its frames may belong to different
+        // bytecode. So remove the line numbers.
         let after = counts();
         gathered.remove_lines(|class| before.get(class) != after.get(class));
         gathered.next = ids.next;
@@ -200,10 +202,11 @@ impl Jvmti {
         tag.cast_unsigned()
     }
 
-    /// Measures the JVM's object layout. The sizes of two arrays give the size of a reference; the sizes of all class
-    /// objects give the alignment. Returns `None` if the heap has no room for the arrays.
+    /// Measures the JVM's object layout. The size of a reference follows from the sizes of two arrays. The alignment
+    /// follows from these sizes and the sizes of all class objects. Returns `None` if the heap has no room for the
+    /// arrays.
     fn object_layout(&self, env: &Env<'_>, classes: &[jclass]) -> Option<ObjectLayout> {
-        /// A multiple of every possible alignment.
+        /// Number of array elements. It is a multiple of every possible alignment.
         const ELEMENTS: c_int = 256;
         let raw = env.raw();
         let size = |object: jobject| {
@@ -286,8 +289,8 @@ impl Jvmti {
                         ((**raw).v1_2.ExceptionClear)(raw);
                         let is_full = ((**raw).v1_2.IsInstanceOf)(raw, thrown, full);
                         delete(env, thrown);
-                        // If the heap is full, linking the remaining classes would fail, too. The JVM treats each
-                        // failure as an OutOfMemoryError of the program.
+                        // If the heap is full, stop: linking the remaining classes would fail, too, and the JVM treats
+                        // each failure like an `OutOfMemoryError` of the program.
                         if is_full {
                             break;
                         }
@@ -457,7 +460,7 @@ impl Jvmti {
         Ok((infos, fields))
     }
 
-    /// Records all platform threads with their stacks, taken at one moment.
+    /// Records all platform threads with their stacks. All stacks are read at the same moment.
     fn threads(
         &self,
         env: &Env<'_>,

@@ -1,9 +1,9 @@
 //! The part of a dump that is known before the fork: names, classes, threads, and the position of each value in the
 //! file.
 //!
-//! The parent writes this part. The child then fills in the values that the heap walk reports for classes: static
-//! fields, loaders and signers. Their positions in the class section are computed before the fork, so that all class
-//! records can precede all object records.
+//! The parent prepares this part. At the end of the dump, the child fills in the values that the heap walk reports for
+//! classes: static fields, loaders and signers. The positions of these values in the class section are computed before
+//! the fork, so that all class records can precede all object records.
 
 use std::collections::HashMap;
 
@@ -46,8 +46,8 @@ pub(crate) struct ClassInfo {
     /// The id of the class's `Class` object in the dump.
     pub(crate) address: u64,
     pub(crate) signature: String,
-    /// True if the heap walk reports references of the class object. This requires a linked class or interface that is
-    /// not an array.
+    /// True if the heap walk reports references of the class object. This is so for linked classes and interfaces, but
+    /// not for array classes and primitive types.
     pub(crate) linked: bool,
     pub(crate) superclass: Option<usize>,
     pub(crate) interfaces: Vec<usize>,
@@ -106,8 +106,8 @@ pub(crate) struct ObjectLayout {
 }
 
 impl ObjectLayout {
-    /// Returns the string that records the object layout. The dump contains it as a name to which no record refers, and
-    /// other programs ignore such names.
+    /// Returns the string that records the object layout. The dump contains this string as a name to which no record
+    /// refers. Other programs ignore such names.
     fn text(self) -> String {
         let Self { reference, align } = self;
         format!(
@@ -132,12 +132,12 @@ pub(crate) struct Gathered {
     pub(crate) layout: Option<ObjectLayout>,
     /// True if the heap walk reports the stacks of unmounted virtual threads.
     pub(crate) reports_virtual_threads: bool,
-    /// The ids of virtual threads. Each is mapped to the index of the thread's stack in `stacks`.
+    /// For each virtual thread whose stack was read: its id, and the index of its stack in `stacks`.
     pub(crate) virtual_threads: Vec<(u64, usize)>,
     pub(crate) stacks: Vec<Vec<Place>>,
     /// Number of virtual threads whose stacks were not read.
     pub(crate) stacks_left: usize,
-    /// Methods of all stacks, by JVMTI's method id.
+    /// Each method that occurs in a stack, with JVMTI's id of the method.
     pub(crate) methods: Vec<(usize, MethodInfo)>,
 }
 
@@ -164,8 +164,8 @@ pub(super) enum Form {
     PrimitiveArray,
 }
 
-/// The positions of a class's static fields in the class section of the dump, and of the fields in an instance's
-/// values.
+/// The positions of a class's values: static fields in the class section of the dump, and other fields among the values
+/// of an instance.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) form: Form,
@@ -187,7 +187,7 @@ pub(super) struct Layout {
 /// Marks a field that has no value in instances, because it is static.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// The kind of object to which an id refers. Only for ids assigned before the fork.
+/// The kind of object to which an id that was assigned before the fork refers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Free,
@@ -212,7 +212,7 @@ pub(crate) struct Image {
     pub(super) virtual_state: Option<VirtualState>,
     pub(super) base: u64,
     pub(super) next: u64,
-    /// Ids of the class objects of `Class`, `Object[]` and `Object`.
+    /// Ids of the class objects of `Class` (this field), `Object[]` and `Object` (the next two fields).
     pub(super) class_class: u64,
     pub(super) object_array: u64,
     pub(super) object: u64,

@@ -45,8 +45,8 @@ pub use watch::State;
 pub(crate) use writer::{Kind, Reference, Tally, Writer};
 
 /// Maximum number of children that are forked for one dump. A child must be replaced if it waits for a lock that
-/// another thread of the parent held at the fork. On a busy machine, right after the program's start, this happened to
-/// every second child.
+/// another thread of the parent held at the fork. In measurements on a busy machine, right after the program's start,
+/// every second child had to be replaced.
 const TRIES: u32 = 10;
 
 /// The progress of a child.
@@ -64,7 +64,7 @@ pub(crate) struct Progress {
 /// The destination of a snapshot.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted<'a> {
-    /// A destination to which the child writes even if the JVM ends meanwhile.
+    /// A destination to which the child continues to write even if the JVM ends.
     Kept(Kept<'a>),
     /// A new file with this name.
     File(&'a str),
@@ -77,7 +77,7 @@ pub(crate) enum Wanted<'a> {
 pub(crate) enum Place<'a> {
     /// A file with its name while the dump is written, and its name when the dump is complete.
     File { part: &'a Path, last: &'a Path },
-    /// A pipe that somebody reads.
+    /// A pipe that another process reads.
     Pipe(&'a File),
 }
 
@@ -86,9 +86,9 @@ pub(crate) enum Place<'a> {
 pub(crate) struct Kept<'a> {
     pub(crate) place: Place<'a>,
     pub(crate) prepared: &'a Prepared,
-    /// Called once a child is forked.
+    /// Called after each fork of a child.
     pub(crate) forked: &'a dyn Fn(),
-    /// True if the child is not ended when memory gets short, because the JVM dies in any case.
+    /// If true, the child is not ended when memory gets short, because the JVM is expected to die in any case.
     pub(crate) outlasts_memory: bool,
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn take(environment: &Environment, env: &Env<'_>, wanted: Wanted<'_>)
     }
 }
 
-/// Data about a JVM that is read once, so that later dumps allocate nothing in the Java heap.
+/// Data about a JVM that is read once, because reading it allocates arrays in the Java heap. Later dumps use this data.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     layout: Option<ObjectLayout>,
@@ -143,7 +143,7 @@ fn failed(why: &dyn std::fmt::Display) -> (i32, String) {
     (attach::FAILED, why.to_string())
 }
 
-/// Checks that a forked child would not see changes of the heap.
+/// Checks that the heap's memory is private, so that a forked child does not see later changes of the heap.
 fn check_heap(environment: &Environment, env: &Env<'_>) -> Result<(), (i32, String)> {
     let addresses = environment
         .heap_addresses(env)
@@ -232,7 +232,7 @@ fn snapshot(
             false => room::check_memory_during_dump(),
         };
         let ended = watch::watch(&mut child, file, check);
-        // The scope of `child` ends here. If the process still runs, this kills it.
+        // `child` is dropped here. If its process still runs, dropping it kills the process.
         Ok(((image, target), ended, child.progress()))
     };
     let begin_anew = |(_, target): &mut (Image, Target)| target.truncate_to(start);
@@ -241,8 +241,8 @@ fn snapshot(
     Ok(tally)
 }
 
-/// Runs a child. If the child hangs because it waits for a lock, runs another one. Runs at most [`TRIES`] children, and
-/// no further child after one that has sent part of the dump. `child` runs one child and returns how it ended.
+/// Runs a child. If the child hangs because it waits for a lock, runs another one. Runs at most [`TRIES`] children.
+/// After a child that has sent part of the dump, runs no other child. `child` runs one child and returns how it ended.
 /// `begin_anew` discards what the child wrote.
 fn first_unlocked<T>(
     mut target: T,

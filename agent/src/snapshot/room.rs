@@ -1,4 +1,4 @@
-//! Checks whether forking is possible, and whether enough memory is left for it.
+//! Checks whether a forked child can write a dump: the heap's memory must be private, and enough memory must be free.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +11,9 @@ use crate::cgroup;
 /// Minimum free memory in bytes before the fork. While the child runs, half of this is enough.
 const LEAST: u64 = 64 << 20;
 
-/// Checks that the kernel copies the heap's pages when they are modified after a fork. To do so, looks at the memory
-/// mappings that contain the given objects. If the check fails, returns one of [`attach`]'s codes and the reason.
+/// Checks that the kernel copies the heap's pages when they are modified after a fork. Only private memory mappings are
+/// copied, so this function checks the mappings that contain `addresses`, which are addresses of heap objects. If the
+/// check fails, returns one of [`attach`]'s codes and the reason.
 pub(super) fn heap_is_private(addresses: &[u64]) -> Result<(), (i32, String)> {
     let maps = fs::read_to_string("/proc/self/maps")
         .map_err(|e| (attach::FAILED, format!("/proc/self/maps: {e}")))?;
@@ -39,8 +40,8 @@ fn check_private_mappings(maps: &str, addresses: &[u64]) -> Result<(), (i32, Str
 }
 
 /// Returns the mappings of the JVM's `jstat` counters (hsperfdata), which other processes read. The child must replace
-/// them by private copies, because its thread would change the JVM's counters. Other shared mappings belong to the
-/// program, which does not run in the child.
+/// these mappings by private copies, because otherwise its thread would change the JVM's counters. Other shared
+/// mappings belong to the program, which does not run in the child.
 pub(super) fn shared_files() -> Vec<(usize, usize)> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     shared_mappings(&maps)
@@ -74,12 +75,13 @@ fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
 
 /// Checks that there is enough memory for the pages that the kernel must copy after a fork.
 ///
-/// It copies the pages with the child's tags, and each page that the JVM modifies while the child runs. The number of
-/// these pages is not known in advance. So this function requires that a share of the JVM's resident memory is free,
-/// and the watch ends the child if memory still gets short.
+/// The kernel copies the pages into which the child writes its tags, and each page that the JVM modifies while the
+/// child runs. The number of these pages is not known in advance. So this function requires that a part of the JVM's
+/// resident memory is free ([`required_memory`]). If memory still gets short, `watch` ends the child.
 ///
-/// If `marks_objects` is true, the heap walk marks objects in their headers, so the pages that contain them are copied,
-/// too. If `is_dying` is true, the JVM will soon run out of memory in any case, so less is required.
+/// If `marks_objects` is true, the heap walk marks objects in their headers, so the pages that contain these objects
+/// are copied, too. If `is_dying` is true, the JVM will soon run out of memory in any case, so a quarter of [`LEAST`]
+/// is enough.
 pub(super) fn check_memory_before_fork(marks_objects: bool, is_dying: bool) -> Result<(), String> {
     if is_dying {
         return require(LEAST / 4);
@@ -132,8 +134,8 @@ fn require(wanted: u64) -> Result<(), String> {
     }
 }
 
-/// Returns the number of bytes that this process can still allocate. Also returns whether the machine or the container
-/// sets this limit.
+/// Returns the number of bytes that this process can still allocate, and a description of the limit that allows the
+/// least: "the machine" or "the container". Returns `None` if no limit is known.
 #[must_use]
 pub fn memory_left() -> Option<(u64, &'static str)> {
     let machine = fs::read_to_string("/proc/meminfo")

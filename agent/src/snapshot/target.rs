@@ -16,7 +16,7 @@ use heapdiff_sites::piped;
 
 use crate::jvmti::{memory_file, wide_pipe};
 
-/// Maximum time in which the requester must open the pipe, and the interval at which this is checked.
+/// Maximum time to wait until the requester opens the pipe, and interval between checks ([`LOOK`]).
 const TAKEN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
 /// Maximum number of bytes written to a pipe in one call. The parent detects progress by the kernel's count of written
@@ -31,8 +31,8 @@ pub(crate) trait Output {
     fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// A file that contains the start of the dump, or a pipe to which the child writes the whole dump. The JVM never writes
-/// to the pipe itself, so a reader that stops cannot block it.
+/// A file that contains the start of the dump, or a pipe to which the child writes the whole dump. The JVM itself never
+/// writes to the pipe, so a reader that stops reading cannot block the JVM.
 #[derive(Debug)]
 pub(crate) enum Target {
     File(File),
@@ -52,7 +52,7 @@ impl Target {
         matches!(self, Self::Pipe { start, .. } if start.is_empty())
     }
 
-    /// Discards what a child wrote after the first `start` bytes of the dump.
+    /// Discards the data that a child wrote to the file after the first `start` bytes. Does nothing for a pipe.
     pub(crate) fn truncate_to(&mut self, start: u64) -> io::Result<()> {
         let Self::File(file) = self else {
             return Ok(());
@@ -96,7 +96,7 @@ pub(super) fn offered(token: &str) -> io::Result<File> {
         sign.seek(SeekFrom::Start(0))?;
         if sign.read(&mut first)? == 0 {
             // The requester has emptied the announcement, so it has opened the pipe for reading. Our own read end is
-            // closed here. So if the requester closes its read end, writing fails.
+            // closed here. So if the requester later closes its read end, writing fails.
             return Ok(File::from(OwnedFd::from(to)));
         }
         if shown.elapsed() > TAKEN {

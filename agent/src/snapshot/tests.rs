@@ -1,4 +1,4 @@
-//! Feeds an invented heap walk to the writer and reads the result with the dump reader.
+//! Passes the references of an invented heap to the writer, and reads the resulting dump with the dump reader.
 
 use std::fs::{self, File};
 use std::io;
@@ -41,7 +41,7 @@ fn field(name: &str, signature: &str, is_static: bool) -> FieldInfo {
     }
 }
 
-/// Returns eight classes, with ids 64 bytes apart, in this order. A thread's id follows them.
+/// Returns eight classes. Their ids ascend in steps of 64. A thread's id follows them.
 fn gathered() -> Gathered {
     let class = |number: u64, signature: &str, superclass: Option<usize>| ClassInfo {
         address: BASE + 64 * number,

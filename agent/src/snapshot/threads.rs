@@ -5,7 +5,8 @@
 //! frames that hold objects. The complete stack was read before the fork.
 //!
 //! - If that stack agrees with the frames of the heap walk, the dump gets the complete stack.
-//! - If the thread has moved on or its stack was not read, the dump gets only the frames that the heap walk reports.
+//! - If the thread has continued to run since then, or if its stack was not read, the dump gets only the frames that
+//!   the heap walk reports.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -74,8 +75,9 @@ impl KnownStacks {
             .is_some_and(|known| !known.is_native)
     }
 
-    /// Returns the stack that the thread had before the fork, and the number of innermost frames that JVMTI left out.
-    /// Returns `None` if the heap walk reported a frame that differs from this stack.
+    /// Returns the stack that was read for the thread before the fork, and the number of innermost frames that JVMTI
+    /// left out of this stack. Returns `None` if no stack was read, or if the heap walk reported a frame that differs
+    /// from this stack.
     fn matching_stack(&self, thread: u64, reported: &Reported) -> Option<(&[Place], usize)> {
         let known = self.stacks.get(*self.threads.get(&thread)?)?;
         let agrees = |hidden: usize| {
@@ -98,8 +100,8 @@ impl KnownStacks {
 /// The frames that the heap walk reported for a thread, by depth.
 type Reported = BTreeMap<u32, Place>;
 
-/// Adds a frame at a depth. If there already is a frame at this depth, replaces it only if its bytecode index is not
-/// known.
+/// Adds a frame at a depth. If `frames` already has a frame at this depth, replaces this frame only if its bytecode
+/// index is not known.
 fn add(frames: &mut Reported, depth: u32, place: Place) {
     let known = frames.entry(depth).or_insert(place);
     if known.1 < 0 {
@@ -145,7 +147,8 @@ struct Late {
     reported: Reported,
 }
 
-/// The threads that the heap walk finds. They get serial numbers from `first` on.
+/// The threads that had no serial number before the fork and that the heap walk finds. They get serial numbers from
+/// `first` on.
 pub(super) struct LateThreads {
     first: u32,
     threads: Vec<Late>,
@@ -266,8 +269,9 @@ impl LateThreads {
         traces
     }
 
-    /// Returns the index of a frame in its thread's trace, or `u32::MAX` (HPROF's "no frame") if the trace does not
-    /// contain the frame. Traces of threads known before the fork contain all frames.
+    /// Returns the index of a frame in its thread's trace. Returns `u32::MAX` (HPROF's "no frame") if the trace does
+    /// not contain the frame. The traces of threads that had a serial number before the fork contain all frames, so
+    /// their depths are the indexes.
     pub(super) fn place(&self, traces: &Traces, serial: u32, depth: u32) -> u32 {
         match self.number(serial).and_then(|at| traces.depths.get(at)) {
             None => depth,
@@ -283,7 +287,7 @@ impl LateThreads {
 mod tests {
     use super::*;
 
-    /// Methods 1 to 9, where 9 is native, and thread 100 whose stack was read.
+    /// Returns the methods 1 to 9, of which 9 is native, and the thread 100 with the stack `stack`.
     fn known(stack: &[Place]) -> KnownStacks {
         let method = |number: usize| KnownMethod {
             names: [number as u64; 3],

@@ -1,9 +1,9 @@
 //! Identifies value objects (JEP 401) in the callbacks of the heap walk.
 //!
 //! For other objects, the child stores an id as the object's tag. For value objects this is not possible: equal value
-//! objects share one tag, and HotSpot searches the tags of one value class one by one. So a tag for each object of a
-//! value class would take quadratic time. The child instead reads which object HotSpot reports. The pointer to the tag
-//! leads into a `CallbackWrapper` on HotSpot's stack, which refers to a `JvmtiHeapwalkObject`:
+//! objects share one tag. Also, HotSpot searches the tags of a value class one by one, so tags for all its objects
+//! would take quadratic time. Instead, the child reads the address of the reported object from HotSpot's data. The
+//! pointer to the tag leads into a `CallbackWrapper` on HotSpot's stack, which refers to a `JvmtiHeapwalkObject`:
 //!
 //! ```text
 //! CallbackWrapper         word -2: pointer to a JvmtiHeapwalkObject, word -1: size of the object, word 0: tag
@@ -11,7 +11,7 @@
 //! JvmtiHeapwalkObject     address of the object or of its container, offset in the container, value class or null
 //! ```
 //!
-//! HotSpot does not promise this layout, so [`target`] checks it at each callback. If it differs, the child
+//! HotSpot may change this layout, so [`target`] checks the layout at each callback. If the layout differs, the child
 //! ends, and no dump is written.
 
 use std::ptr::with_exposed_provenance;

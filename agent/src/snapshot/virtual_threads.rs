@@ -1,12 +1,12 @@
 //! Finds virtual threads and reads their stacks, which `GetAllStackTraces` leaves out.
 //!
-//! The JVM has no list of virtual threads, but the JDK has: each virtual thread is in a thread container. The JVM's own
-//! thread dumps (`jcmd Thread.dump_to_file`) use these containers, too. With `-Djdk.trackAllThreads=false`, threads
-//! that were not started by an executor are in no container.
+//! The JVM has no list of virtual threads. But the JDK's classes store each virtual thread in a thread container. The
+//! JVM's own thread dumps (`jcmd Thread.dump_to_file`) also use these containers. With `-Djdk.trackAllThreads=false`,
+//! threads that were not started by an executor are in no container.
 //!
-//! Stacks are read at safepoints, a few threads at each. Outside a safepoint, a carrier may mount the thread while its
-//! stack is read. JVMTI can prevent that, but only after an expensive switch in all virtual threads that lasts until
-//! the JVM ends.
+//! Stacks are read at safepoints, at most [`BATCH`] threads at each safepoint. Outside a safepoint, a carrier may mount
+//! the thread while its stack is read. JVMTI can prevent the mounting, but only after an expensive change of mode. The
+//! new mode applies to all virtual threads until the JVM ends.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int};
@@ -22,11 +22,11 @@ use crate::jvmti::calls::Env;
 use crate::jvmti::sys::VERSION_21;
 use crate::jvmti::{Jvmti, Result, call};
 
-/// Maximum number of threads whose stacks are read.
+/// Maximum number of threads whose stacks are read. Checked before each batch of [`BATCH`] threads.
 const MOST: usize = 20_000;
 /// Maximum number of threads whose stacks are read at one safepoint.
 const BATCH: usize = 64;
-/// Maximum total time for reading stacks.
+/// Maximum total time for reading stacks. Checked before each batch of [`BATCH`] threads.
 const LONGEST: Duration = Duration::from_secs(2);
 /// Maximum number of thread containers.
 const CONTAINERS: c_int = 10_000;
@@ -35,7 +35,7 @@ const INITIALIZED: c_int = 4;
 /// Thread state: alive.
 const ALIVE: c_int = 1;
 
-/// A JNI environment. Its methods return null if they fail, and clear the pending exception.
+/// A JNI environment. If one of its methods fails, the method clears the pending exception and returns null.
 struct Calls(*mut JNIEnv);
 
 impl Calls {
@@ -179,7 +179,7 @@ impl Jvmti {
     /// Returns arrays that together contain all virtual threads in the JDK's thread containers. Returns no array if the
     /// program has not started a virtual thread.
     ///
-    /// This may load classes. The references stay valid until the caller's local frame is popped.
+    /// This may load classes. The returned references stay valid until the caller's local frame is popped.
     pub(super) fn lists_of_virtual_threads(&self, env: &Env<'_>) -> Vec<jobject> {
         let calls = Calls(env.raw());
         if !self.reports_virtual_threads() {
@@ -224,7 +224,8 @@ impl Jvmti {
         lists
     }
 
-    /// Tags virtual threads with ids and reads their stacks: at most [`MOST`] threads, for at most [`LONGEST`].
+    /// Tags virtual threads with ids and reads their stacks. Stops at about [`MOST`] threads, or after about
+    /// [`LONGEST`].
     ///
     /// # Safety
     /// The references are to arrays of references.
@@ -333,7 +334,8 @@ impl Jvmti {
         let Some(&first) = threads.first() else {
             return Ok(());
         };
-        // If a single thread is passed, the JVM reads its stack without a safepoint. So pass the thread twice.
+        // If only one thread is passed, the JVM reads the thread's stack without a safepoint. So pass this thread
+        // twice.
         let two = [first; 2];
         let asked = if threads.len() == 1 { &two } else { threads };
         let count = c_int::try_from(asked.len()).unwrap_or(0);

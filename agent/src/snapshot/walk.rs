@@ -14,15 +14,15 @@
 //!
 //! # How the end of the walk is detected
 //!
-//! When the walk is over, it returns into the code of the JVM's own thread, which waits for work that never comes. So
-//! the child cannot detect the end of the walk, but the parent can. During the walk, the child sleeps only inside
+//! When the walk is over, the child's thread returns into the code of the JVM, which waits for work that never comes.
+//! So the child cannot detect the end of the walk, but the parent can. During the walk, the child sleeps only inside
 //! callbacks, when it writes. The walk is therefore over if three conditions are true: the kernel reports that the
 //! child sleeps, the child is not in a callback, and all objects that were seen have been visited. The parent then
 //! sends a signal to the child. The signal handler writes the end of the dump.
 //!
-//! A child whose dump outlives the JVM ([`Completion`]) gets a signal when the JVM ends. From then on a timer
-//! interrupts it, and it checks the same conditions itself. Instead of the kernel's state, it uses the number of times that it has gone
-//! to sleep: an idle child sleeps again after each interruption.
+//! A child whose dump outlives the JVM ([`Completion`]) gets a signal when the JVM ends. From then on, a timer
+//! interrupts the child, and the child checks these conditions itself. In place of its state in the kernel, the child
+//! uses the number of times that it has gone to sleep: an idle child sleeps again after each interruption.
 
 mod signals;
 
@@ -46,7 +46,7 @@ use crate::jvmti::{Environment, JvmtiError, Result, call};
 
 const VISIT_OBJECTS: jint = 0x100;
 const VISIT_ABORT: jint = 0x8000;
-/// Maximum run time of a child, in seconds.
+/// Maximum run time in seconds of a child whose dump does not outlive the JVM.
 const LONGEST: u32 = 4 * 3600;
 /// Maximum time to wait for a killed child to end.
 const DYING: Duration = Duration::from_secs(5);
@@ -114,7 +114,8 @@ struct Walk {
     writer: Writer<Target>,
     page: Page,
     file: c_int,
-    /// Start address and length of each mapping of a file that the JVM writes to.
+    /// Start address and length of each shared mapping of a file to which the JVM writes. The child replaces these
+    /// mappings by private copies.
     shared: Vec<(usize, usize)>,
     /// True if the JVM has value objects.
     has_values: bool,
@@ -125,7 +126,8 @@ struct Walk {
     forked: Option<std::result::Result<c_int, c_int>>,
 }
 
-/// The heap walk of this process, if it is the child. The signal handler needs it to write the end of the dump.
+/// The heap walk of this process, if this process is the child; otherwise null. The signal handler needs it to write
+/// the end of the dump.
 static CHILD: AtomicPtr<Walk> = AtomicPtr::new(null_mut());
 
 /// A child process that walks the heap.
@@ -316,8 +318,8 @@ impl Walk {
             } else {
                 libc::alarm(LONGEST);
             }
-            // A core limit of one byte prevents a core file. Unlike a limit of 0, it also prevents that the kernel
-            // pipes a core dump to a crash handler.
+            // A core limit of one byte prevents a core file. Unlike a limit of 0, it also keeps the kernel from piping
+            // a core dump to a crash handler.
             let core = libc::rlimit {
                 rlim_cur: 1,
                 rlim_max: 1,
@@ -326,7 +328,7 @@ impl Walk {
             if !outlives {
                 libc::setpriority(libc::PRIO_PROCESS, 0, 19);
             }
-            // If memory gets short, the kernel ends this child first, unless the JVM is expected to die.
+            // If memory gets short, the kernel shall end this child first, unless its dump outlives the JVM.
             let adjust = match outlives {
                 true => -1,
                 false => libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY),
@@ -497,7 +499,7 @@ impl Child {
         self.page.shared().done.load(Acquire)
     }
 
-    /// Tells the child that the heap walk is over.
+    /// Sends the child the signal that the heap walk is over.
     pub(crate) fn finish(&self) {
         // SAFETY: the child has not been waited for, so no other process has this id.
         unsafe { libc::kill(self.pid, libc::SIGUSR1) };

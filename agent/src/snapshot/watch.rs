@@ -10,11 +10,11 @@ use super::Progress;
 use super::walk::Child;
 
 const POLL: Duration = Duration::from_millis(10);
-/// Maximum time without progress. While the child sleeps, wall-clock time counts. While it is runnable, its CPU time
-/// counts, because it has the lowest priority and may wait long for a CPU on a busy machine.
+/// Maximum time without progress. While the child sleeps, wall-clock time counts. While the child is runnable, its CPU
+/// time counts, because it may have the lowest priority and wait long for a CPU on a busy machine.
 const STUCK: Duration = Duration::from_secs(60);
-/// If a child waits for another thread, it is ended after this number of checks without any change. The child has no
-/// other thread, so it would wait forever.
+/// A child that waits for another thread is ended after this number of consecutive checks without any change. The child
+/// has no other thread, so it would wait forever.
 const LOOKS: u32 = 5;
 /// Interval between checks of free memory.
 const MEMORY: Duration = Duration::from_millis(20);
@@ -32,10 +32,11 @@ pub(super) enum Ended {
     Unwanted,
 }
 
-/// Watches the child until it has ended, or until a reason to end it is found: for example, `room` reports that memory
-/// is short. If the child still runs when this function returns, dropping `child` kills it.
+/// Watches the child until it has ended or must be ended, for example because `room` returns an error: memory is short.
+/// If the child still runs when this function returns, dropping `child` kills it.
 ///
-/// `file` is the dump file. It is `None` for a pipe, where writing fails once nobody reads.
+/// `file` is the dump file, or `None` for a pipe. If the dump file is removed, the child is ended. With a pipe, the
+/// child's writing fails once nobody reads the pipe.
 pub(super) fn watch(
     child: &mut Child,
     file: Option<&Path>,
@@ -89,8 +90,8 @@ pub(super) fn watch(
     }
 }
 
-/// True if a child that slept between the two readings has finished its heap walk: it is not in a callback, and all
-/// objects that were seen have been visited.
+/// True if a child that slept between the two readings has finished its heap walk: the two readings are equal, the
+/// child is not in a callback, and all objects that were seen have been visited.
 fn has_finished_walk(before: &Progress, after: &Progress) -> bool {
     let tally = &after.tally;
     before == after && !after.busy && after.callbacks > 0 && tally.seen == tally.visited
@@ -247,7 +248,8 @@ mod tests {
         }
     }
 
-    /// The test process waits like a child that needs a lock which another thread held at the fork.
+    /// Checks that `watch` detects at once a process that waits like a child for a lock which another thread held at
+    /// the fork.
     #[test]
     #[expect(clippy::zombie_processes, reason = "`Child` waits for it")]
     fn a_child_that_waits_for_a_thread_is_given_up_at_once() {
@@ -353,7 +355,7 @@ mod tests {
             let sleeper = Command::new("sleep").arg("60").spawn().unwrap();
             Child::of(i32::try_from(sleeper.id()).unwrap())
         };
-        // The memory that is left shrinks while the child works, as if other processes used more and more.
+        // The reported free memory shrinks while the child works, as if other processes used more and more memory.
         let mut left = 3;
         let mut child = started();
         let ended = watch(&mut child, Some(&file), || {

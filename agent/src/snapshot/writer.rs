@@ -3,9 +3,9 @@
 //! The heap walk reports one object after another: first the reference to its class, then its other references and its
 //! primitive values. So an object is complete when the next object begins.
 //!
-//! An object gets its id when the heap walk first sees it. The id is the running sum of the object sizes that the JVM
-//! reports. So the distance to the next id is exactly the object's size. If object A has 16 bytes and object B has 24
-//! bytes, the ids are:
+//! An object gets its id when the heap walk first sees it. The id is the sum of the sizes of all objects that got an id
+//! before, as the JVM reports these sizes, plus the first id. So the distance to the next id is exactly the object's
+//! size. If object A has 16 bytes and object B has 24 bytes, the ids are:
 //!
 //! ```text
 //! object A: id 0x700000000
@@ -13,8 +13,8 @@
 //! next id:     0x700000028
 //! ```
 //!
-//! The ids of visited objects are stored as JVMTI tags. [`Tally`] shows whether all objects that were seen have been
-//! visited. This is one of the two signs that the heap walk is over; the other one is a sleeping child.
+//! The id of an object is stored as its JVMTI tag, except for value objects (`values`). [`Tally`] shows whether all
+//! objects that were seen have been visited. This is one of the conditions for the end of the heap walk (see `walk`).
 
 use std::collections::HashMap;
 use std::io;
@@ -32,7 +32,7 @@ const SEGMENT: u64 = 1 << 20;
 const LARGEST_ALIGNMENT: u64 = 256;
 /// Size of a segment's header in bytes: tag, time, length.
 const HEADER: usize = 9;
-/// Class name used for classes that were loaded after the classes were gathered.
+/// Name in the dump for all classes that were loaded after the list of classes was made.
 const LATE: &str = "loaded/while/the/snapshot/began";
 
 /// The kind of a reference.
@@ -78,7 +78,8 @@ pub(crate) struct Reference {
     pub(crate) length: Option<u32>,
     /// Id of the referrer; 0 for roots.
     pub(crate) from: u64,
-    /// The referenced object and the referrer, if they are value objects. Those have no tags, and their ids above are 0.
+    /// The referenced object, if it is a value object. Value objects have no tags. `of_value` is the referrer, if it is
+    /// a value object; `from` is 0 then.
     pub(crate) value: Option<ValueObject>,
     pub(crate) of_value: Option<ValueObject>,
 }
@@ -92,7 +93,7 @@ pub(crate) struct Tally {
     /// Number of objects whose field values are not in the dump, because their classes were loaded after the list of
     /// classes was made.
     pub(crate) late: u64,
-    /// Number of arrays that were truncated, because an HPROF record is at most 4 GiB long.
+    /// Number of arrays that were truncated because an HPROF record is at most 4 GiB long.
     pub(crate) cut: u64,
 }
 
@@ -198,7 +199,8 @@ impl<O: Output> Writer<O> {
         (self.image, self.output)
     }
 
-    /// Handles a reference. `id` is the tag of the referenced object. If it is 0, the object gets a new tag.
+    /// Handles a reference. `id` is the tag of the referenced object. If `id` is 0 and the object is not a value
+    /// object, sets `id` to a new tag.
     pub(crate) fn reference(&mut self, reference: &Reference, id: &mut u64) -> io::Result<()> {
         let id = match reference.value {
             Some(value) => self.value_id(value, reference.size),
@@ -323,7 +325,7 @@ impl<O: Output> Writer<O> {
         self.output.overwrite(self.image.section as u64, section)
     }
 
-    /// Writes the class objects that were not known before the fork.
+    /// Writes records for the class objects that were not known before the fork.
     fn write_late_classes(&mut self) -> io::Result<()> {
         let mut strangers: Vec<(u64, bool)> = self.strangers.drain().collect();
         strangers.sort_unstable();
@@ -742,7 +744,8 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// If a record larger than a segment is being written and the buffer is full, writes the buffer to the output.
+    /// If a record that is larger than a segment is being written and the buffer has at least [`SEGMENT`] bytes, writes
+    /// the buffer to the output.
     fn drain(&mut self) -> io::Result<()> {
         if self.streaming && self.buffer.len() as u64 >= SEGMENT {
             self.output.append(&self.buffer)?;

@@ -51,7 +51,7 @@ impl<'local> Env<'local> {
         Ok(class)
     }
 
-    /// Returns the table of watched collections. It is in a static field of the class with the hooks.
+    /// Returns the table of watched collections, which is in a static field of the class with the hooks.
     pub(crate) fn usage_table(&self, class: Ref<'_, Class>) -> Result<Global<Objects>> {
         let (name, kind) = (text(hook::TABLE.0)?, text(hook::TABLE.1)?);
         let (raw, of) = (self.raw(), class.raw());

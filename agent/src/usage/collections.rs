@@ -1,7 +1,8 @@
 //! The JDK collections whose use is counted.
 //!
-//! If several methods of a class call each other, only one of them is listed here, so that each use is counted once.
-//! The calls between the methods were found in the sources of JDK 17 and 25. Tests check each method with each JDK.
+//! If a listed method of a class would call another one, only one of the two is listed, so that each use is counted
+//! once. The calls between the methods were found in the sources of JDK 17 and 25. Tests check each method with each
+//! JDK.
 
 use heapdiff_sites::usage::Kind;
 
@@ -157,8 +158,8 @@ const TREE_MAP: Watched = Watched {
         point(Kind::Put, Many::Some, &["put|addEntry"]),
         removed(&["deleteEntry"]),
         cleared(&["clear"]),
-        // Every iteration over the map or over a view of it begins with a search for the first entry. So this search is
-        // counted as a read of the map.
+        // Every iteration over the map or over one of its views begins with a search for the first entry. So the
+        // methods that search the first entry are counted as reads of the map.
         read(&[
             "get",
             "containsKey",

@@ -10,8 +10,9 @@ use super::points::{
 
 const LINKED_BLOCKING: &str = "java/util/concurrent/LinkedBlockingQueue";
 pub(super) const LINKED_BLOCKING_QUEUE: Watched = Watched {
-    // There is no quick test whether a `LinkedBlockingQueue` is large (see [`Gate`]): the test needs a number that
-    // never decreases, and these queues have no such number. Programs have few of these queues.
+    // There is no quick test whether a `LinkedBlockingQueue` is large (see [`Gate`]): such a test needs a number that
+    // never decreases, and these queues have no such number. Usually a program has only few of these queues, so the
+    // missing test costs little.
     gate: Gate::Open,
     size: Size::Atomic("count"),
     points: &[

@@ -41,10 +41,11 @@ pub(crate) const TABLE: (&str, &str) = ("TABLE", "[Ljava/lang/HeapdiffUsage;");
 
 /// Approximate maximum number of watched collections.
 const SLOTS: usize = 4096;
-/// A collection is searched in this number of consecutive places of the table. The first of them follows from its hash.
+/// Number of consecutive places of the table in which a collection is searched. The collection's hash determines the
+/// first of these places.
 const WINDOW: usize = 16;
-/// Number of places for single collections. One more place follows: it is for all collections that found no place among
-/// these.
+/// Number of places for single collections. One more place follows. Its counters are a bitmap of the collections that
+/// found no place of their own.
 pub(crate) const PLACES: usize = SLOTS + WINDOW;
 
 /// Values that differ between JVMs.

@@ -1,9 +1,10 @@
-//! Counts how JDK collections are used (`usage=on`). For each large live collection, it counts the elements that are
-//! put, removed and read.
+//! Counts how JDK collections are used (`usage=on`): for each watched collection, the elements that are put, removed
+//! and read. A collection is watched if it is large (256 elements, `LARGE` in the hooks' class) and was first seen at
+//! least a second ago.
 //!
 //! Hooks (`hook`) are called at the entry of the collections' methods (`points`). For each watched collection there is
-//! an instance of the hooks' class. It contains the counters and is a weak reference to the collection. So each dump
-//! contains the current counts, and nothing has to be copied. A reader of the dump assigns the counts to the
+//! an instance of the hooks' class. This instance contains the counters and is a weak reference to the collection. So
+//! each dump contains the current counts, without any copying. A reader of the dump assigns the counts to the
 //! collections that grew.
 
 #[allow(unsafe_code)]
@@ -47,7 +48,7 @@ struct Engine {
 static ENGINE: OnceLock<Engine> = OnceLock::new();
 /// True if class files get hooks.
 static ON: AtomicBool = AtomicBool::new(false);
-/// Number of class files that got hooks since `begin`.
+/// Number of class files that got hooks since the last call of `begin`.
 static CHANGED: AtomicU64 = AtomicU64::new(0);
 /// Classes and methods that could not be changed, each with the reason.
 static REFUSED: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -119,7 +120,8 @@ fn insert_hooks_within(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>
             watched.steps[missing]
         ));
     }
-    // If only some methods got hooks, the counts would be wrong for the collection as a whole. So the class gets none.
+    // If only some methods of a class got hooks, the counts would be wrong for the whole collection. So the class gets
+    // no hooks.
     if let Some(left) = stepped.left_alone.first() {
         let method = modified_utf8(left.method.as_bytes());
         return Err(format!("{method}: {}", left.reason));
@@ -229,7 +231,7 @@ impl Engine {
             .map_err(text)?;
         let table = env.usage_table(class.get()).map_err(text)?;
         for name in collections::CALLERS {
-            // If this JDK does not have the class, nothing needs to be loaded.
+            // Load the class. If this JDK does not have it, nothing needs to be loaded.
             drop(class_named(env, name));
         }
         let mut fit = FxHashSet::default();

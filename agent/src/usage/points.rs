@@ -24,21 +24,21 @@ pub(super) enum Collection {
     ArgumentField(u8, &'static str, &'static str, &'static str),
 }
 
-/// A quick test that shows whether a collection may be large. The test uses a number that never decreases. So once a
-/// collection is watched, it always passes the test.
+/// A quick test that shows whether a collection may be large. The test uses a number that never decreases, so a watched
+/// collection always passes the test.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gate {
     /// Tests the collection's modification count, which is in this field.
     Changes(&'static str),
     /// Tests the length of the collection's array, which is in this field and never null.
     Length(&'static str),
-    /// No test before the hook: it always searches the collection in the table.
+    /// The inserted code does not test the collection: the hook always searches the collection in the table.
     Open,
     /// Tests the length of the collection's array, which may be null. The first string is the name of the array's
     /// field, and the second string is the field's type. The hook does not get the size of the collection.
     Array(&'static str, &'static str),
     /// The inserted code does not test the size, because only a traversal can determine it. Instead, a collection
-    /// counts as large once it has grown by the minimum number of elements of a large collection.
+    /// counts as large once it has grown by 256 elements (`LARGE` in the hooks' class).
     Grown,
 }
 
@@ -71,8 +71,7 @@ pub(super) enum Many {
     All,
     /// All elements of the collection, but at most the number that is in this local variable.
     AtMost(u8),
-    /// The number in the second local variable minus the number in the first. These are the end and the start of a
-    /// range of elements.
+    /// The size of a range: the end in the second local variable minus the start in the first local variable.
     Range(u8, u8),
     /// The number in this local variable of type `long`. It is negative if elements are removed.
     Difference(u8),
@@ -114,7 +113,7 @@ pub(crate) enum Returned {
     IfTrue,
 }
 
-/// A class whose methods call hooks. It is a collection or belongs to one.
+/// A class whose methods call hooks. The class is a collection or belongs to a collection, like a view or an iterator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     pub(crate) class: &'static str,

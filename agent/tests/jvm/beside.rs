@@ -11,8 +11,7 @@ use crate::counted::{USUAL, ask, assert_exact, begin, end, shown};
 use crate::debugged::wait_for_its_end;
 use crate::jdks;
 
-/// Returns the counts of a class as triples of source line, allocated class and number of objects, in the order of the
-/// source.
+/// Returns the counts of a class as triples of source line, allocated class and number of objects, in ascending order.
 fn of(counts: &Counts, class: &str) -> Vec<(Option<u32>, String, u64)> {
     let sites = counts.sites.iter().filter(|site| site.class == class);
     let mut all: Vec<_> = sites
@@ -22,7 +21,7 @@ fn of(counts: &Counts, class: &str) -> Vec<(Option<u32>, String, u64)> {
     all
 }
 
-/// Returns the number of the source line that contains a text; the first line is 1.
+/// Returns the number of the first source line that contains a text. Line numbers begin with 1.
 pub(crate) fn line(program: &str, text: &str) -> Option<u32> {
     let source = std::fs::read_to_string(programs::agent(program)).unwrap();
     let found = source.lines().position(|line| line.contains(text));
@@ -146,8 +145,8 @@ fn debugger(jdk: &Jdk, port: &str, line: u32) -> Target {
     debugger
 }
 
-/// Debuggers that are attached during and after a count stop at each call, and step to the next source line. No class
-/// is changed while a debugger is attached, because the debugger library would keep the old line table.
+/// Debuggers are attached during and after a count. They stop at each call and step to the next source line. The agent
+/// changes no class while a debugger is attached, because the debugger library would keep the old line table.
 #[test]
 fn a_debugger() {
     for jdk in jdks() {
@@ -232,7 +231,7 @@ fn a_debugger() {
     }
 }
 
-/// Waits until a condition is true, at most one minute.
+/// Waits until `is_so` returns true, but at most one minute.
 fn until(mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

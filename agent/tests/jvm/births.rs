@@ -1,5 +1,5 @@
-//! Checks the counts for every way to create an object. Each object is counted exactly once, unless this file lists it
-//! as not counted.
+//! Checks the counts for every way to create an object. Each object is counted exactly once, except objects in
+//! [`UNCOUNTED`]. Objects in [`IN_THE_JDK`] are counted only if JDK classes are counted.
 
 use std::time::Duration;
 
@@ -121,8 +121,8 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
         let expected = if with_jdk { objects } else { 0 };
         assert_eq!(found, expected, "{which}: {class}.{method} {allocated}");
     }
-    // Only the listed methods create objects of these classes. So check the total number of their objects, wherever
-    // they are counted.
+    // Only the listed methods create objects of these classes. So check the total number of objects of each class, at
+    // whatever place they are counted.
     for (allocated, objects) in [
         ("Kinds$Copy", N + 1),
         ("Kinds$Point", N),

@@ -201,13 +201,13 @@ fn an_attached_agent_counts_from_then_on() {
         let dumped = Dumped::read(&file);
         assert!(dumped.head(Counted::At) >= before, "JDK {}", jdk.version());
         dumped.assert_exact(of, 1, &format!("JDK {}", jdk.version()));
-        // The request is refused, because it is for other classes than those in which the agent counts.
+        // The agent refuses the request, because the request is for other classes than those in which the agent counts.
         assert_eq!(
             ask(&target, &format!("{}seconds=5", attach::COUNT)),
             attach::COUNTS_ALREADY
         );
         assert!(target.prints("the agent already counts, but in other classes", 1));
-        // With other options, the count starts again. Without `count`, it stops.
+        // If options change, a new count starts. If the new options lack `count`, no count runs.
         assert_eq!(
             ask(&target, "change:count=on,include=^nothing$"),
             attach::CHANGED

@@ -13,7 +13,8 @@ use crate::library;
 
 pub(crate) const TOKEN: &str = "test";
 
-/// Returns every JVM that the agent can be loaded into, including versions without a compiler (`javac`).
+/// Returns every JVM into which the agent can be loaded, including JVMs without a compiler (`javac`). The environment
+/// variable `HEAPDIFF_COUNT_MAJORS` selects some of them.
 pub(crate) fn jdks() -> Vec<Jdk> {
     let mut jdks = Jdk::all_for_agent();
     if let Ok(majors) = std::env::var("HEAPDIFF_COUNT_MAJORS") {
@@ -24,15 +25,15 @@ pub(crate) fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// Returns the factor by which the number of allocations is multiplied. An environment variable sets it; the default is
-/// 1.
+/// Returns the factor by which the number of allocations is multiplied. The environment variable `HEAPDIFF_COUNT_TIMES`
+/// sets this factor; the default is 1.
 fn times() -> u64 {
     let times = std::env::var("HEAPDIFF_COUNT_TIMES");
     times.map_or(1, |times| times.parse().unwrap())
 }
 
-/// Prints a row for the table of `cargo xtask counting`. Called after the counts were found to match what the program
-/// allocated.
+/// Prints a row for the table of `cargo xtask counting`. Called after the test has found that the counts match what the
+/// program allocated.
 fn row(jdk: &Jdk, flags: &[&str], (t, n): (u64, u64), threads: &str) {
     let of = expected(t, n, USUAL);
     let objects: u64 = of.iter().map(|(.., objects, _)| objects).sum();
@@ -140,7 +141,7 @@ pub(crate) struct Sizes {
     alignment: u64,
 }
 
-/// The layout of a JVM without special flags.
+/// The object layout of a JVM without flags that change it.
 pub(crate) const USUAL: Sizes = Sizes {
     base: 16,
     reference: 4,
@@ -407,14 +408,14 @@ fn phase(jdk: &Jdk, (t, n): (u64, u64), sizes: Sizes, flags: &[&str]) {
             "{which}"
         );
         assert!(counts.classes > 0 && !counts.jdk);
-        // For the class whose objects the program keeps, compare the count with the number that the JVM itself reports.
+        // For the class whose objects the program keeps, compute the expected bytes from the JVM's own histogram.
         let kept = counts.sites.iter().find(|s| s.method == "keep").unwrap();
         if round == 0 {
             let histogram = target.histogram(Selection::Live).unwrap();
             let per_object = histogram.bytes("Counted$Kept") / histogram.instances("Counted$Kept");
             assert_eq!(kept.bytes, Some(per_object * of.1), "{which}");
         }
-        // If no count runs, the classes have no hooks.
+        // No count runs during the next phase, so that phase must not appear in the next result.
         target.advance(next + 1).unwrap();
         let threads = match (t, jdk.major()) {
             (2.., 21..) => format!("{}, half of them virtual", t),
@@ -459,7 +460,7 @@ fn with_each_collector() {
     }
 }
 
-/// Ten thousand virtual threads share a few carriers.
+/// Counts in ten thousand virtual threads, which share a few carrier threads.
 #[test]
 fn in_ten_thousand_virtual_threads() {
     for jdk in jdks().iter().filter(|jdk| jdk.major() >= 21) {

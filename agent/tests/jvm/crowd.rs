@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::dumped::Dumped;
 use crate::{jdks, launch};
 
-/// A thread that creates a table chunk for other threads may be descheduled. No sample is lost meanwhile: every
+/// The kernel may deschedule a thread that creates a table chunk for other threads. No sample is lost meanwhile: every
 /// allocation is sampled, and all kept objects have a sample.
 #[test]
 fn no_sample_is_lost_in_a_crowd() {

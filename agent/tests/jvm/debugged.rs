@@ -1,4 +1,4 @@
-//! Checks that a debugger and stack traces show the same with and without a count of allocations.
+//! Checks that a debugger and stack traces show the same lines and variables with and without a count of allocations.
 
 use std::fs;
 use std::path::PathBuf;

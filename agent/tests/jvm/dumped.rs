@@ -21,7 +21,8 @@ pub(crate) struct Sample {
     pub(crate) kind: String,
     pub(crate) thread: String,
     pub(crate) time: i64,
-    /// Class of the referenced object. If the object is a class object, this is the class that it represents.
+    /// Class of the referenced object. If the referenced object is a class object, this is the class that this object
+    /// represents.
     pub(crate) referent: Option<String>,
 }
 
@@ -235,7 +236,7 @@ impl Dumped {
         self.samples.iter().filter(matching).collect()
     }
 
-    /// Returns the number of samples that were taken since the agent's start and whose stack contains a method.
+    /// Returns the number of samples since the agent's start whose stack contains a method.
     pub(crate) fn taken(&self, method: &str) -> i64 {
         let below = self
             .totals

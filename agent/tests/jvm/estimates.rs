@@ -11,8 +11,8 @@ use crate::{jdks, launch};
 
 const GROUPS: usize = 40;
 
-/// Returns the number of bytes that each thread of `Keeper` keeps with mixed sizes. They are measured with interval 0
-/// on the same JDK, so they are exact.
+/// Returns the number of bytes that each thread of `Keeper` keeps in objects of mixed sizes. This is measured with
+/// interval 0 on the same JDK, so the numbers are exact.
 fn truth(jdk: &Jdk, objects: &str) -> HashMap<String, f64> {
     let dumped = keeper(
         jdk,
@@ -38,8 +38,8 @@ fn size(bytes: i64) -> f64 {
 }
 
 fn keeper(jdk: &Jdk, options: &str, objects: &str, keep: &str, sizes: &str) -> Dumped {
-    // The young generation is large enough that no GC runs while the program allocates. In
-    // `estimates_are_right_while_gcs_run`, GCs run.
+    // With a young generation of 800 MB, no GC runs while the program allocates. `estimates_are_right_while_gcs_run`
+    // tests estimates while GCs run.
     keeper_with("-Xmn800m", jdk, options, objects, keep, sizes)
 }
 

@@ -15,7 +15,8 @@ use testdata::programs;
 use crate::{CHECKED, collectors, library};
 
 const PROGRAM: &str = "Forked";
-/// Flags of collectors that have the heap in shared memory. A fork does not copy shared memory.
+/// Flags of collectors whose heap is in shared memory. A forked child gets no copy of shared memory, so it cannot write
+/// a dump.
 const SHARED: [&str; 1] = ["-XX:+UseZGC"];
 
 fn launch(jdk: &Jdk, count: u32) -> Launch {
@@ -129,11 +130,13 @@ fn open_files(target: &Target) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
-/// Classes for which the JVM counts objects that no JVMTI walk reaches:
+/// Beginnings of the names of classes that the comparison leaves out. The JVM counts objects of these classes that no
+/// JVMTI walk reaches:
 /// - threads that JVMTI hides, and their parts
-/// - call sites of application classes, and objects that only they hold
-/// - class objects in the CDS archive of classes that were never loaded; the snapshot has them as instances of one size
-/// - objects with which collectors fill gaps
+/// - call sites of application classes, and objects that only these call sites hold
+/// - class objects in the CDS archive whose classes were never loaded; the snapshot contains these objects as instances
+///   of one size
+/// - filler objects, which collectors put into gaps
 /// - objects that commands create between the snapshot and the histogram
 const EXCEPT: [&str; 9] = [
     "java.lang.Thread",
@@ -146,8 +149,8 @@ const EXCEPT: [&str; 9] = [
     "java.lang.StringConcatHelper",
     "int[]",
 ];
-/// More classes that the comparison leaves out for JDKs before 17: the JVM's native code creates objects of them while
-/// it runs the commands.
+/// More classes that the comparison leaves out for JDKs before 17. The JVM's native code creates objects of these
+/// classes while it runs the commands.
 const EXCEPT_BEFORE: [&str; 5] = [
     "java.lang.Object[]",
     "java.lang.ref.ReferenceQueue",
@@ -157,7 +160,7 @@ const EXCEPT_BEFORE: [&str; 5] = [
     "Forked$$Lambda$",
 ];
 /// Classes that may have different numbers of objects in the dump and in the JVM's histogram, because objects of the
-/// classes above hold some of them. Each number is the maximum difference.
+/// classes in `EXCEPT` hold some of these objects. Each number is the maximum difference.
 const NEARLY: [(&str, u64); 7] = [
     ("byte[]", 20),
     ("java.lang.String", 20),
@@ -207,7 +210,8 @@ fn archived(
         }
     }
     let objects: u64 = archived.values().map(|sum| sum.0).sum();
-    // With other object layouts, the JVM does not map the CDS archive. Then only weak references hold these strings.
+    // With other object layouts, the JVM does not map the CDS archive. In that case, the strings that were found are
+    // not from the archive: only weak references hold them.
     if objects < 1000 {
         archived.clear();
     }

@@ -24,8 +24,8 @@ fn each(test: impl Fn(&Jdk, &str)) {
     }
 }
 
-/// In a full heap, the agent does not start and prints the reason. When the heap has room again, it starts. If the
-/// collector can free memory by one more GC, the agent may start at once. The Serial collector cannot do this.
+/// In a full heap, the agent does not start and prints the reason. When the heap has room again, it starts. If one more
+/// GC frees enough memory, the agent might start in the first attempt. With the Serial collector, this does not happen.
 #[test]
 fn attached_to_a_full_heap() {
     each(|jdk, collector| {
@@ -78,7 +78,7 @@ fn filled_while_sampled() {
             .unwrap();
         target.wait_ready(1).unwrap();
         target.advance(2).unwrap();
-        // Wait until both of the agent's threads have run.
+        // Wait until the agent's thread and the trace's thread have run.
         std::thread::sleep(Duration::from_millis(1300));
         assert!(target.is_running(), "{context}: {}", target.errors());
         target.advance(3).unwrap();
@@ -117,8 +117,8 @@ fn is_of_a_memory_pool(frame: &str) -> bool {
     frame.contains("at sun.management.MemoryPoolImpl.getUsage0(")
 }
 
-/// The heap first has room for one object of the agent, then for two, and so on. At whatever object the memory ends,
-/// the JVM continues, and the attach can be repeated until there is room for all objects.
+/// The heap first has room for few of the agent's objects, and then for more and more of them. Whichever object finds
+/// no room, the JVM continues, and the attach can be repeated until there is room for all objects.
 #[test]
 fn attached_at_every_level() {
     each(|jdk, collector| {

@@ -1,5 +1,5 @@
-//! Tests the agent with generational ZGC. Its young GCs keep sampled objects alive, so the agent tracks few samples but
-//! counts all.
+//! Tests the agent with generational ZGC. Its young GCs keep sampled objects alive. So the agent tracks only few
+//! samples, but counts all samples.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,13 @@ use crate::dumped::Dumped;
 use crate::traced::Traced;
 use crate::{CHECKED, jdks, launch, library};
 
-/// Number of objects that the program keeps. It drops fifty times as many.
+/// Number of objects that the program keeps. The program drops fifty times as many objects.
 const KEPT: f64 = 100_000.0;
 /// Size of each object in bytes: the header and ten numbers.
 const SIZE: u64 = 96;
-/// Maximum number of unproven samples in a heap of 64 MB (samples of which no GC has shown yet whether they are live or
-/// dead). They may take 1/200 of the heap. Each sample counts with the object's size plus 160 bytes.
+/// Maximum number of unproven samples in a heap of 64 MB. These are samples of which no GC has shown yet whether they
+/// are live or dead. All unproven samples together may take 1/200 of the heap, and each sample counts with the object's
+/// size plus 160 bytes.
 const MOST: usize = (64 << 20) / 200 / (SIZE as usize + 160);
 
 /// Returns the flags of generational ZGC, or `None` if the JDK does not have it.
@@ -27,7 +28,7 @@ fn flags(jdk: &Jdk) -> Option<&'static [&'static str]> {
     }
 }
 
-/// Starts a program that produces garbage. It runs with or without the agent.
+/// Starts a program that keeps some objects and drops many more. The agent is loaded only if `options` is given.
 fn aside(jdk: &Jdk, flags: &[&str], options: Option<&str>) -> Target {
     let started = match options {
         Some(options) => launch(jdk, "Aside", options),
@@ -59,7 +60,8 @@ fn dumped(target: &Target) -> Dumped {
     Dumped::read(&file).expect("the dump has the agent's class")
 }
 
-/// Checks that as many samples were taken as if all were tracked. Returns the number of lost samples.
+/// Checks the number of samples that were taken: it must be as large as with a collector under which all samples are
+/// tracked. Returns the number of lost samples.
 fn assert_all_are_taken(dumped: &Dumped) -> f64 {
     let weight = dumped.first.weight(SIZE).unwrap();
     let taken = f64::from(i32::try_from(dumped.taken("Aside.drop")).unwrap());
@@ -107,7 +109,7 @@ fn fast_allocation_tracks_few_samples() {
     }
 }
 
-/// JDK 23 and earlier also have a ZGC that is not generational. With it, the agent tracks all samples, at any
+/// JDK 23 and earlier also have a ZGC that is not generational. With this ZGC, the agent tracks all samples, at any
 /// allocation rate.
 #[test]
 fn zgc_without_generations_tracks_all_samples() {
@@ -192,8 +194,8 @@ fn slow_allocation_tracks_all_samples() {
     }
 }
 
-/// Only eight samples in ten seconds are tracked in a small heap, because there a memory page is a larger part of the
-/// heap.
+/// In a heap of 64 MiB, only eight samples in ten seconds are tracked, because a memory page is a larger part of a
+/// small heap.
 #[test]
 fn a_small_heap_tracks_fewer_samples() {
     for jdk in jdks() {

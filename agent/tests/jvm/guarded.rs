@@ -1,4 +1,5 @@
-//! Tests that the guard's dumps outlive the JVM and name the leak.
+//! Tests that the guard's dumps are completed after the JVM has ended, and that they contain the leaked objects with
+//! their stacks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ fn launch(jdk: &Jdk, collector: &str, options: &str) -> Launch {
         .agent(&library(), options)
 }
 
-/// Returns the files in the folder whose names end like this.
+/// Returns the files in the folder whose names end with `end`.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -33,7 +34,7 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Waits until the child has given the dump its last name.
+/// Waits until the folder contains a complete dump, and returns its path.
 fn complete_dump(folder: &Path) -> PathBuf {
     let started = Instant::now();
     loop {
@@ -97,7 +98,8 @@ fn a_dump_is_sent_through_a_named_pipe() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     let (done, dump) = mpsc::channel();
     let read = pipe.clone();
-    // The thread waits until the child opens the pipe. If this never happens, the test fails without it.
+    // This thread waits until the child opens the pipe. If the child never opens it, the test fails after [`WRITTEN`],
+    // while this thread still waits.
     thread::spawn(move || {
         let snapshot = Snapshot::open(&read, &Options::default(), &Silent);
         let _ = done.send(Box::new(snapshot));

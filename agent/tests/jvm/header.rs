@@ -1,4 +1,4 @@
-//! Compares the bindings with the JDK's header, and checks the library's exported symbols.
+//! Compares the agent's JVMTI bindings with the JDK's header, and checks the symbols that the agent's library exports.
 
 use std::collections::HashMap;
 use std::fs;
@@ -80,7 +80,7 @@ fn bindings_match_the_header() {
             capabilities_size: get("capabilities_size"),
             frame_info_size: get("frame_info_size"),
             thread_info_size: get("thread_info_size"),
-            // Later JDKs may append fields, which does not change the earlier ones.
+            // Later JDKs may append fields to these structures. This does not change the offsets of the other fields.
             interface_size: ours.interface_size,
             callbacks_size: ours.callbacks_size,
         };

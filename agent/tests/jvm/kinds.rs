@@ -66,7 +66,8 @@ fn every_kind(dumped: &Dumped) {
     for &(method, kind, each) in KINDS {
         let through = format!("Kinds.{method}");
         let mut found = dumped.of_kind(&through, kind);
-        // The first call of a concatenation or of a lambda links it. The linking also allocates.
+        // The JVM links the call site of a concatenation or a lambda at the first call. The linking also allocates
+        // objects.
         let linking = "java.lang.invoke.MethodHandleNatives.linkCallSite";
         found.retain(|sample| !dumped.through(sample.site, linking));
         // On the first call, the JVM creates some strings for the class's name and the constants.

@@ -1,4 +1,4 @@
-//! Tests loading the agent, invalid options, two agents, and attaching to a running JVM.
+//! Tests loading the agent at the JVM's start and later, with invalid options, and together with another agent.
 
 use std::fs;
 

@@ -31,7 +31,7 @@ fn definitions_have_stacks() {
             s.kind == "Loaders$Plugin" && dumped.through(s.site, "Loaders.deployAndForget")
         };
         assert!(dumped.recent.iter().filter(unloaded).count() >= 39);
-        // The referent is the class itself.
+        // The object to which the sample refers is the class object itself.
         for sample in below("deploy") {
             assert_eq!(sample.referent.as_deref(), Some("Loaders$Plugin"));
             assert_eq!((sample.size, sample.mark), (0, 2));

@@ -37,7 +37,7 @@ use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 use testdata::programs::agent_library as library;
 
-/// Makes the JVM check each JNI call. It reports forbidden calls on standard error, which the tests read.
+/// Flags that make the JVM check each JNI call and report forbidden calls on standard error, which the tests read.
 const CHECKED: [&str; 2] = ["-Xcheck:jni", "-XX:+DisplayVMOutputToStderr"];
 
 /// Returns a launch of a program of `testdata/java/agent`. The program is compiled, and the agent is loaded with it.
@@ -55,8 +55,8 @@ fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// Returns the flags that select each collector of the newest JDK. For other JDKs, returns only a few collectors that
-/// differ most from each other, unless `HEAPDIFF_ROUNDS` is `all`.
+/// Returns the flags that select each collector of the newest JDK. For other JDKs, returns only the flags of G1 and
+/// ZGC, unless the environment variable `HEAPDIFF_ROUNDS` is `all`.
 fn collectors(jdk: &Jdk) -> Vec<&'static str> {
     let all = [
         "-XX:+UseG1GC",

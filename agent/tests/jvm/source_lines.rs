@@ -174,8 +174,8 @@ fn lines_while_classes_are_rewritten() {
         let dumped = Dumped::of(&target);
         let expected = ["leaf", "mid", "outer", "runs"];
         let (mut all, mut without) = (0, 0);
-        // Check only arrays that were allocated below `Lines.runs`. In other methods, the JVM itself allocates a
-        // `byte[]` when it links the call of a hook.
+        // Check only arrays whose stack contains `Lines.runs`. In other methods, the JVM itself allocates a `byte[]`
+        // when it links the call of a hook.
         let arrays = dumped.of_kind("Lines.leaf", "byte[]").into_iter();
         for array in arrays.filter(|array| dumped.through(array.site, "Lines.runs")) {
             let frames = frames(&dumped.table, array.site);

@@ -1,5 +1,5 @@
-//! Does everything at once for a while, with JNI checks on: classes are loaded and unloaded, threads start and end,
-//! virtual threads run, stacks overflow, GCs run in a loop, and agents attach to a busy program.
+//! Runs everything at the same time for a while, with JNI checks: classes are loaded and unloaded, threads start and
+//! end, virtual threads run, stacks overflow, GCs run in a loop, and agents attach to a busy program.
 //!
 //! Each JVM runs for a few seconds. For longer runs, `cargo xtask soak` sets `HEAPDIFF_SOAK_SECONDS`.
 
@@ -25,7 +25,7 @@ fn seconds() -> u64 {
 fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
     let classes: PathBuf = jdk.compile(&programs::agent("Busy.java")).unwrap();
     Launch::class(jdk, classes, "Busy")
-        // The whole heap is resident from the start, so a growing heap does not look like a leak of the agent.
+        // Make the whole heap resident from the start, so that a growing heap does not look like a leak of the agent.
         .flags(["-Xms300m", "-Xmx300m", "-XX:+AlwaysPreTouch"])
         .flags(CHECKED)
         .flags(flags)
@@ -42,7 +42,7 @@ fn expected(line: &str) -> bool {
         || line.is_empty()
 }
 
-/// Checks that each sampled object has the class that was recorded for it.
+/// Checks that each sampled object has the class that its sample contains.
 fn every_join_is_right(dumped: &Dumped, context: &str) {
     for sample in dumped.samples.iter().chain(&dumped.classes) {
         let referent = sample.referent.as_deref().unwrap();
@@ -62,9 +62,9 @@ fn every_join_is_right(dumped: &Dumped, context: &str) {
 /// Maximum resident memory of a JVM of [`busy`], in bytes. ZGC maps its heap of 300 MB three times; the rest is for JVM
 /// and agent.
 const MOST_RESIDENT: u64 = 1300 << 20;
-/// Maximum growth of the resident memory between the middle and the end of a run. It allows for growth of the JVM's own
-/// caches. Even the shortest run that is checked takes some 150,000 samples in that time, so a leak of 200 bytes per
-/// sample is found. A longer run finds a smaller leak.
+/// Maximum growth of the resident memory between the middle and the end of a run. The JVM's own caches may grow by less
+/// than this. Even the shortest run that is checked takes about 150,000 samples in that time, so the test finds a leak
+/// of 200 bytes per sample. A longer run finds a smaller leak.
 const MOST_GROWTH: u64 = 24 << 20;
 /// Minimum length in seconds of a run whose memory growth is checked. In a shorter run, growth cannot be distinguished
 /// from the startup.

@@ -39,7 +39,7 @@ impl Traced {
         connection.query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
-    /// Returns a text with all GCs, for error messages.
+    /// Returns a list of all GCs in the trace as text, for error messages.
     fn collections(&self) -> String {
         self.text(
             "SELECT ifnull(group_concat(uptime_ms || ' ms: ' || collector || ', ' || cause || ', major ' || major
@@ -121,7 +121,7 @@ fn exact_when_every_allocation_is_sampled() {
             target.advance(2).unwrap();
             target.histogram(Selection::Live).unwrap();
             let what = format!("JDK {} {collector}", jdk.version());
-            // A frame may still hold the object that was dropped last.
+            // A frame may still hold the last dropped object, so one sample may be missing here.
             traced.wait(&format!(
                 "SELECT ({}) >= 5999",
                 of_class("collected_objects", "Steady$Dropped")
@@ -148,7 +148,7 @@ fn exact_when_every_allocation_is_sampled() {
                 assert!((32..=48).contains(&size), "{what}: {size}");
                 let bytes = traced.number(&live("live_bytes", class));
                 assert_eq!(bytes, left * size, "{what}");
-                // The listed samples have the same number and the same bytes as the totals.
+                // The number and the bytes of the listed samples match the totals.
                 let one_by_one = |figure| traced.number(&listed(figure, class));
                 let (count, sum) = (one_by_one("count(*)"), one_by_one("sum(bytes)"));
                 assert_eq!((count, sum), (left, bytes), "{what}: {class}");
@@ -208,9 +208,9 @@ fn totals_equal_those_of_the_mx_beans() {
                     "SELECT {column} FROM tick ORDER BY id DESC LIMIT 1"
                 ))
             };
-            // Try again if the agent's values differ from the JVM's, which happens on a busy machine. The trace's
-            // thread may see several GCs at once and not know the cause of each. Or the JVM may load classes or run a
-            // GC between the two readings.
+            // If the agent's values differ from the JVM's, try again. This happens on a busy machine: the trace's
+            // thread may see several GCs at once without the cause of each GC. Or the JVM may load classes or run a GC
+            // between the two readings.
             let mut phase = 1;
             loop {
                 let (counts, used) = beans(&mut target);
@@ -315,8 +315,8 @@ fn downsampling_is_noted_and_live_figures_follow() {
         let live_objects = traced.number(&live("live_objects", "Steady$Kept"));
         let lost = traced.number("SELECT sum(lost_bytes) FROM tick") / 32;
         println!("{live_objects} of 20000 live, {lost} lost");
-        // Samples that were dropped while the agent's thread was busy are counted as lost. It is unknown how many of
-        // them are live.
+        // Samples that were dropped while the agent's thread was busy are counted as lost. The trace does not show how
+        // many of the lost samples are live.
         assert!(live_objects <= 23_000 && live_objects + lost >= 17_000);
         let samples = traced.number(&live("live_samples", "Steady$Kept"));
         assert!(samples <= 8000);

@@ -62,7 +62,7 @@ fn assert_exact(lines: &[CountedLine], (t, n): (u64, u64), times: u64, which: &s
     }
 }
 
-/// Checks the counts of the whole run, and those in a part of the run.
+/// Checks the counts of the whole run, and the counts in a part of the run.
 #[test]
 fn a_trace_contains_all_counts() {
     for jdk in jdks() {

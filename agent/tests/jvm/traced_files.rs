@@ -14,8 +14,8 @@ use crate::{jdks, launch};
 
 const KILLS: usize = 50;
 const TICK: i64 = 500;
-/// Limits for the delay of a tick on a busy machine, in milliseconds. No tick may exceed the first one. Most ticks must
-/// not exceed the second one.
+/// Limits for the delay of a tick on a busy machine, in milliseconds. No tick may be later than `LATE`. At least three
+/// quarters of the ticks must not be later than `MOSTLY_LATE`.
 const LATE: i64 = 3000;
 const MOSTLY_LATE: i64 = 400;
 
@@ -55,7 +55,7 @@ fn kill(jdk: &Jdk, number: usize) -> i64 {
         traced.number("SELECT count(*) FROM run WHERE ended_ms IS NOT NULL"),
         0
     );
-    // No tick that was visible before the JVM was killed is lost.
+    // Each tick that was visible before the JVM was killed must still be in the trace.
     assert!(traced.number("SELECT count(*) FROM tick") >= seen);
     if seen == 0 { 0 } else { gap }
 }
@@ -79,7 +79,7 @@ fn a_killed_jvm_loses_a_tick_at_most() {
             });
         }
     });
-    // More than one tick is lost only if the machine is busy.
+    // More than one tick may be lost only on a busy machine, so at least three quarters of the runs must not lose more.
     let soon = soon.load(Relaxed);
     println!("{soon} of {KILLS} within a tick");
     assert!(soon * 4 >= KILLS * 3, "only {soon} within a tick");
@@ -181,8 +181,8 @@ fn may_mount() -> bool {
     is_root
 }
 
-/// True if this process has a private mount namespace, which ends with the process. If not, runs the test again in a
-/// process that has one.
+/// Returns true if this process has a private mount namespace, which ends with the process. Otherwise runs the test
+/// again in a process with such a namespace, and returns false.
 fn has_own_mounts(test: &str) -> bool {
     const OWN: &str = "HEAPDIFF_TEST_HAS_OWN_MOUNTS";
     if std::env::var_os(OWN).is_some() {
@@ -208,7 +208,7 @@ fn mount(args: &[&str], disk: &Path) {
     assert!(mount.args(args).arg(disk).status().unwrap().success());
 }
 
-/// A small file system, unmounted when this is dropped.
+/// A small file system. Dropping this value unmounts it.
 struct Disk {
     path: PathBuf,
     _folder: tempfile::TempDir,
@@ -302,7 +302,8 @@ impl<'a> Recorded<'a> {
         assert_eq!(self.number(holes), 0);
     }
 
-    /// Returns the number of ticks that last ten seconds or more, and the number of notes about such ticks.
+    /// Returns the number of ticks that last at least 9.5 seconds, and the number of notes about a disk that was full
+    /// for 10 to 19 seconds.
     fn gaps(&self) -> (i64, i64) {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),
@@ -334,7 +335,8 @@ fn a_trace_goes_on_once_its_disk_has_room() {
 /// Options with which the agent also counts all allocations of each class.
 const COUNTING: &str = "strategy=class,rate=1";
 
-/// Returns the number of counted objects of a class.
+/// Checks that a trace continues after its disk was full, and what the agent prints if the disk is full at the end.
+/// With [`COUNTING`], returns the number of counted objects of `Steady$Kept`; otherwise 0.
 fn goes_on(jdk: &Jdk, strategy: &str) -> i64 {
     let disk = Disk::new("size=8m");
     let mut on = Recorded::start(jdk, &disk, strategy);

@@ -1,4 +1,4 @@
-//! Compares single samples in the trace with a dump of the same moment.
+//! Compares the individual samples in a trace with those in a dump of the same moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn of_trace(trace: &Trace, which: Which) -> (BTreeMap<i64, Facts>, Vec<SampleRow
 
 #[test]
 fn samples_in_a_trace_equal_those_in_a_dump() {
-    // The JVM does not affect this comparison, so one JDK is enough.
+    // One JDK is enough, because the result of this comparison does not depend on the JVM.
     let jdk = jdks().pop().unwrap();
     let traced = Traced::new();
     let options = traced.options("interval=0,tick=200ms,garbage=100");
@@ -55,8 +55,8 @@ fn samples_in_a_trace_equal_those_in_a_dump() {
     target.advance(2).unwrap();
     let dumped = Dumped::of(&target);
     dumped.assert_complete();
-    // Within a second the agent finds which samples the GC of the dump has collected. It writes them with the next
-    // tick.
+    // Within a second, the agent finds out which samples the dump's GC has collected. The next tick contains these
+    // samples.
     std::thread::sleep(Duration::from_millis(1300));
     traced.wait_tick();
     let trace = Trace::open(&traced.path()).unwrap();

@@ -12,8 +12,8 @@ pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Checks labels. Prometheus and Pyroscope must accept their names, heapdiff must not set them itself, and each must be
-/// given once and have a value.
+/// Checks labels. A name must be valid in Prometheus and Pyroscope, must not be in `own` (the names that heapdiff sets
+/// itself), and must be given only once. A value must not be empty.
 pub(crate) fn labels(all: &[(String, String)], own: &[&str]) -> Result<()> {
     for (at, (name, value)) in all.iter().enumerate() {
         let why = match &**name {

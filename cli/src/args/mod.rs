@@ -34,8 +34,8 @@ count that a report prints with a name may stay. An address selects this object 
   /regex/                all instances of the classes whose names match
 Frames of allocation stacks do not select objects: use `heapdiff sites DUMP --focus FRAME`.";
 
-/// Accepts every format, but the help lists only the formats of the command. If the user requests another format, the
-/// command refuses it, with a hint that names the commands that have this format.
+/// Returns a parser that accepts every format, and lists in the help only the formats for which `of` returns true. If
+/// the user requests another format, the command refuses it, with a hint that names the commands that have this format.
 pub(crate) fn formats(of: Formats) -> impl TypedValueParser<Value = Format> {
     let listed = |format: Format| PossibleValue::new(format.name()).hide(!of(format));
     PossibleValuesParser::new(Format::ALL.map(listed))
@@ -69,7 +69,8 @@ impl<T: Args + Task + 'static, S: SetupArgs> Reported<T, S> {
     }
 }
 
-/// Parses an argument that names a dump: `-` is standard input, and a segment means the whole dump.
+/// Parses an argument that names a dump. `-` means standard input. The path of a segment means the dump to which it
+/// belongs.
 pub(crate) fn input() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| {
         if path.as_os_str() == "-" {
@@ -158,8 +159,7 @@ fn frames(text: &str) -> std::result::Result<Frames, String> {
 }
 
 impl FramesArgs {
-    /// Returns `output` with the frames that `--frames` selects. Also adds the prefixes of `--framework` to the known
-    /// frameworks.
+    /// Returns `output` with the value of `--frames`. Also adds the prefixes of `--framework` to the known frameworks.
     fn choose(self, output: Output) -> Output {
         if !self.framework.is_empty() {
             heapdiff_diff::add_frameworks(self.framework);

@@ -50,7 +50,7 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
 const OTHER_SAMPLER: &str = "another agent already samples allocations in this JVM, and only one agent can (JVMTI error 98)";
 pub(super) const SAYS: &str = "the JVM's standard error shows why";
 
-/// How long a command waits for a JVM that is still starting, and the pause between two attempts.
+/// Maximum time for which a request is repeated while a JVM is still starting, and the pause between two attempts.
 const STARTING: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -280,7 +280,8 @@ fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
     let number = last.strip_prefix("return code:").unwrap_or(last).trim();
     match (answer.code, number.parse()) {
         (0, Ok(code)) => Ok(code),
-        // With some JDK versions, the code of the answer is the agent's return code, too.
+        // Some JDK versions put the agent's return code into `answer.code`, too. So a code other than 0 does not always
+        // mean that the JVM did not call the agent.
         (code, Ok(number)) if number != 0 || code == 0 => Ok(number),
         _ => Err(answer.line()),
     }
@@ -303,8 +304,8 @@ impl Visible {
 /// Returns the path under which the JVM sees the library: the path of the library itself, or of a copy in a folder of
 /// the JVM.
 ///
-/// If the JVM has already loaded an agent library, returns the path of that library. If the JVM loaded a second library,
-/// the second would not recognize the first, and would report that a different agent is already sampling.
+/// If the JVM has already loaded an agent library, returns the path of that library. A second library would not
+/// recognize the first, and would report that a different agent is already sampling.
 pub(super) fn path_for_jvm(jvm: &Jvm<'_>, library: &Library) -> Result<Visible, NotLoaded> {
     places::remove_leftover_copies(jvm);
     let process = jvm.process;

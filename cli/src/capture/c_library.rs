@@ -38,8 +38,8 @@ impl CLibrary {
         }
     }
 
-    /// Returns the C library for which a shared library was built, from the bytes of its file. The file contains the
-    /// name under which it requires the C library. Returns `None` for other files.
+    /// Returns the C library for which a shared library was built. `content` is the content of the shared library,
+    /// which includes the file name of the required C library. Returns `None` if it names neither glibc nor musl.
     pub(super) fn of_library(content: &[u8]) -> Option<Self> {
         let name = Regex::new(r"\x00libc\.(so\.6\x00|so\x00|musl-)").ok()?;
         Some(match name.captures(content)?.get(1)?.as_bytes() {
@@ -48,13 +48,13 @@ impl CLibrary {
         })
     }
 
-    /// True if a mapped file with this name is musl. Its loader and the library are the same file, which distributions
-    /// call differently. The file of glibc is called `libc.so.6` or `libc-2.31.so`.
+    /// True if a mapped file with this name is musl. In musl, the loader and the C library are one file, whose name
+    /// depends on the distribution. The file of glibc is called `libc.so.6` or `libc-2.31.so`.
     pub(super) fn is_musl(name: &str) -> bool {
         name.starts_with("ld-musl-") || name.starts_with("libc.musl-") || name == "libc.so"
     }
 
-    /// Returns the other C library.
+    /// Returns musl for glibc, and glibc for musl.
     pub(super) const fn other(self) -> Self {
         match self {
             Self::Glibc => Self::Musl,

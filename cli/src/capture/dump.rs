@@ -279,7 +279,8 @@ impl Written {
     pub(super) fn finish_at(self, place: &DumpPlace, meter: &Meter) -> io::Result<u64> {
         let target = place.target();
         let is_ours = match make_private(&self.file) {
-            // The file system belongs to a user namespace that has no id for our user.
+            // The file system belongs to a user namespace that has no id for our user, so we cannot own this file. It
+            // is copied below.
             Err(e) if Errno::from_io_error(&e) == Some(Errno::OVERFLOW) => false,
             owned => owned.map(|()| true)?,
         };
@@ -455,8 +456,8 @@ impl PartialDump {
         let user = &jvm.process.user;
         let tmp = jvm.tmp.path(".");
         let _ = user.run_as(|| [folder, &tmp].map(leftovers::remove_leftovers));
-        // Also remove leftover copies of dumps. They belong to the user who runs heapdiff and not to the user of the
-        // JVM, so this is done with the rights of the former.
+        // Also remove leftover copies of dumps. They belong to the user who runs heapdiff, so this call does not run
+        // with the rights of the JVM's user.
         leftovers::remove_leftovers(folder);
         places::remove_leftover_copies(jvm);
         Self::in_requested_folder(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)
@@ -552,8 +553,8 @@ fn make_private(file: &File) -> io::Result<()> {
     if is_foreign {
         std::os::unix::fs::fchown(file, Some(us), Some(rustix::process::getegid().as_raw()))?;
     }
-    // From here on the previous owner can no longer change the mode. `fchmod` works on the open file and follows no
-    // name.
+    // From here on, the previous owner can no longer change the mode. The mode is set on the open file and not by its
+    // name, so another file cannot take its place.
     match file.set_permissions(fs::Permissions::from_mode(0o600)) {
         Err(e) if is_foreign => Err(e),
         // Ignore other errors, because some file systems have no file modes.
@@ -561,8 +562,8 @@ fn make_private(file: &File) -> io::Result<()> {
     }
 }
 
-/// Renames a dump. Returns an error if the renamed file is not the dump, because the JVM's user may have put another
-/// file in its place. That file is removed.
+/// Renames a dump. If the JVM's user has put another file in the place of the dump, removes the renamed file and
+/// returns an error.
 fn rename_own(file: &File, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
     rename(from, to, replace)?;
     let (ours, there) = (file.metadata()?, fs::symlink_metadata(to)?);

@@ -22,15 +22,15 @@ use crate::messages;
 use crate::progress::{Meter, Wanted};
 use crate::write::failed as failed_to_write;
 
-/// Prefix of the names of recordings that a hunt starts. The time at which the hunt is over at the latest follows, in
-/// seconds since 1970.
+/// Prefix of the names of recordings that a hunt starts. In the name, the prefix is followed by the latest time at
+/// which the hunt ends, in seconds since 1970.
 const OURS: &str = "heapdiff-";
-/// Maximum time that the dumps of a hunt are expected to take, in seconds. Later hunts stop a recording after this time
-/// if the hunt that started it was killed.
+/// Maximum time that the dumps of a hunt are expected to take, in seconds. If a hunt is killed, later hunts stop its
+/// recording when the time to wait between the dumps and this time are over.
 const DUMPING_S: u64 = 3600;
-/// Maximum size of a recording. Flight Recorder drops the oldest events.
+/// Maximum size of a recording. When it is reached, Flight Recorder drops the oldest events.
 const MAX_SIZE: &str = "maxsize=250M";
-/// Settings that record stacks of live objects. JVMs before JDK 17 have only the second form.
+/// Settings that record stacks of live objects. JVMs before JDK 17 accept only the second of these settings.
 const SETTINGS: [&str; 2] = [
     "settings=default memory-leaks=stack-traces",
     "settings=profile",
@@ -147,7 +147,8 @@ impl<'a> Recorder<'a> {
                 return Written::read(jvm, (part, 0), &place.file, What::default(), meter);
             }
             let why = format!("{process} did not save the recording: {}", answer.line());
-            // The folder may be mounted read-only for the JVM.
+            // If the JVM cannot write to the requested folder, which may be mounted read-only for the JVM, try the
+            // JVM's `/tmp`.
             if part.folder.is_some() || !answer.text.contains("Could not") {
                 return Err(unusable_failure(why));
             }
@@ -173,7 +174,8 @@ fn command(jvm: &Jvm<'_>, command: &str) -> Result<Answer> {
     jvm.execute("jcmd", [command.as_bytes(), b"", b""], || alive(jvm))
 }
 
-/// Stops a recording that the hunt started, and waits for at most [`STOPPING`]. A JVM that does not listen has ended.
+/// Stops a recording that the hunt started, and waits for the answer for at most [`STOPPING`]. If the JVM does not
+/// listen, it has ended, and there is no recording to stop.
 fn stop(address: &Address, name: &str, process: &str) {
     let command = format!("JFR.stop name={name}");
     let Ok(stream) = address.send("jcmd", [command.as_bytes(), b"", b""]) else {
@@ -186,7 +188,7 @@ fn stop(address: &Address, name: &str, process: &str) {
     }
 }
 
-/// True if the JVM answers within [`STOPPING`].
+/// True if the JVM answers and closes the connection within [`STOPPING`]. Also true if the connection breaks.
 fn is_answered(mut stream: UnixStream) -> bool {
     let start = Instant::now();
     loop {
@@ -218,7 +220,7 @@ struct Listed<'t> {
 }
 
 impl Listed<'_> {
-    /// If a hunt started the recording, returns when this hunt is over at the latest, in seconds since 1970.
+    /// If a hunt started the recording, returns the latest time at which this hunt ends, in seconds since 1970.
     fn until(&self) -> Option<u64> {
         let (until, _) = self.name.strip_prefix(OURS)?.split_once('-')?;
         until.parse().ok()

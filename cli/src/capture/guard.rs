@@ -31,7 +31,7 @@ impl Guarded {
     /// Returns the guard's files in a folder.
     pub(crate) fn files(&self, folder: &Path) -> GuardFiles {
         let began = uptime(self.process.pid).and_then(|up| SystemTime::now().checked_sub(up));
-        // One second less, because the machine's clock may have been adjusted since then.
+        // Subtract one second, because the machine's clock may have been adjusted since the JVM began.
         let began = began.and_then(|began| began.checked_sub(Duration::from_secs(1)));
         GuardFiles::new(folder, self.process.inner_pid, began.unwrap_or(UNIX_EPOCH))
     }
@@ -41,7 +41,7 @@ impl Guarded {
     }
 }
 
-/// Turns the guard on, unless the JVM was started with it. The agent's other options stay as they are.
+/// Turns the guard on, unless the JVM was started with a guard. The agent's other options stay as they are.
 pub(crate) fn guard(request: &GuardRequest, wanted: Wanted) -> Result<Guarded> {
     let Some(given) = &request.agent else {
         let deadline = Deadline::new(request.jvm.timeout.0);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const PREFIX: &str = "heapdiff-guard-";
 const DUMP: &str = ".hprof";
 const PART: &str = ".hprof.part";
-/// Maximum time for which a dump of a JVM that ended may not grow, before it counts as given up.
+/// If a JVM has ended and its incomplete dumps have not grown for this time, they count as abandoned.
 const GIVEN_UP: Duration = Duration::from_secs(10);
 
 /// Returns the complete dumps of all guards in a folder, in the order of their names.
@@ -21,15 +21,16 @@ pub(crate) fn dumps(folder: &Path) -> Vec<PathBuf> {
 pub(crate) struct GuardFiles {
     folder: PathBuf,
     pid: u32,
-    /// Earlier dumps do not count. They may be of another JVM that had the same process id, as in a container that was
-    /// restarted.
+    /// Dumps from before this time are ignored, because another JVM may have had the same process id earlier. Process
+    /// ids repeat, for example, when a container is restarted.
     since: SystemTime,
-    /// Total size of the incomplete dumps, and since when it is the same.
+    /// Total size of the incomplete dumps, and the time at which they reached this size.
     seen: (u64, Option<Instant>),
 }
 
 impl GuardFiles {
-    /// `pid` is the id of the JVM as the JVM sees it. The files are those of dumps that were begun after `since`.
+    /// Creates a value for the files of the JVM with the process id `pid`, as that JVM sees its id. Dumps from before
+    /// `since` are ignored.
     pub(crate) fn new(folder: &Path, pid: u32, since: SystemTime) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -53,8 +54,8 @@ impl GuardFiles {
         })
     }
 
-    /// True if the rest of a dump's name begins with the process id, and the time is late enough. Names have whole
-    /// seconds.
+    /// True if a file is of our JVM and not from before `since`. `name` is the part of the file name after [`PREFIX`].
+    /// It begins with the process id and the time in whole seconds since 1970.
     fn is_ours(&self, name: &str) -> bool {
         let mut parts = name.splitn(3, '-');
         let pid = parts.next().and_then(|pid| pid.parse().ok());
@@ -63,13 +64,14 @@ impl GuardFiles {
         pid == Some(self.pid) && seconds.is_some_and(|at: u64| at >= since.as_secs())
     }
 
-    /// Returns the trace, unless the agent writes it to another place.
+    /// Returns the path of the agent's trace; `None` if the agent writes no trace to this folder.
     pub(crate) fn trace(&self) -> Option<PathBuf> {
         let file = self.folder.join(format!("{PREFIX}{}.db", self.pid));
         file.is_file().then_some(file)
     }
 
-    /// After the JVM's end: returns true if no incomplete dump is left that still grows.
+    /// Called after the end of the JVM. True if there is no incomplete dump, or if the incomplete dumps have not grown
+    /// for [`GIVEN_UP`].
     pub(crate) fn are_final(&mut self) -> bool {
         let parts = self.parts();
         if parts.is_empty() {
@@ -85,7 +87,7 @@ impl GuardFiles {
     }
 }
 
-/// Returns the sentence that says how an incomplete dump becomes a readable one.
+/// Returns a message with the command that makes a readable dump from an incomplete dump.
 pub(crate) fn repair_hint(part: &Path) -> String {
     let shown = part.display();
     let whole = part.with_extension("");
@@ -95,7 +97,8 @@ pub(crate) fn repair_hint(part: &Path) -> String {
     )
 }
 
-/// Returns the files of guards in the order of their names. `wanted` gets the part of a name after [`PREFIX`].
+/// Returns the files of guards for which `wanted` returns true, in the order of their names. `wanted` gets the part of
+/// a name after [`PREFIX`].
 fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();

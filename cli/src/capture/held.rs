@@ -31,10 +31,9 @@ use crate::progress::{Meter, Wanted};
 
 /// The time between two searches for the pipe.
 const LOOK: Duration = Duration::from_millis(5);
-/// The time between two reads from an empty pipe. The pipe's buffer is large enough for what a child writes in that
-/// time.
+/// The time between two reads from an empty pipe. During this time, the pipe's buffer stores what the child writes.
 const MORE: Duration = Duration::from_micros(300);
-/// How long the pipe may deliver no bytes after the agent has finished.
+/// After the agent has finished, receiving the dump fails if the pipe delivers no bytes for this time.
 const SILENT: Duration = Duration::from_secs(5);
 /// Number of received bytes after which the free memory is checked again.
 const ROOM: u64 = 16 << 20;
@@ -268,8 +267,8 @@ fn receive(
     Ok(Held { file: held })
 }
 
-/// Called after `bytes` bytes of a dump were received. Checks that enough memory is free for the rest of the dump and
-/// for its analysis.
+/// Checks that enough memory is free for the analysis of a dump. Called repeatedly while the dump is received; `bytes`
+/// is the number of bytes received so far.
 fn check_memory(bytes: u64) -> std::result::Result<(), Unreceived> {
     match heapdiff_agent::memory_left() {
         None => Ok(()),

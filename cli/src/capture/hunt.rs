@@ -30,7 +30,8 @@ use crate::interrupt::Wait;
 use crate::messages;
 use crate::progress::{Meter, Wanted};
 
-/// Takes both dumps. `reports` are the names of the report files. None of the hunt's files may exist in the folder yet.
+/// Takes both dumps. `reports` are the names of the report files. It is an error if the folder already contains a file
+/// with the name of one of the hunt's files.
 pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunted> {
     let agent = match &hunt.agent {
         Some(agent) => {
@@ -143,7 +144,8 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     })
 }
 
-/// Returns what a hunt without the agent lacks, as the end of a sentence.
+/// Returns the end of a sentence that names what a hunt without the agent lacks: the trace, and the effect of the agent
+/// options.
 fn without(trace: bool, options: &str) -> String {
     let trace = if trace { ", without a trace" } else { "" };
     if options.is_empty() {
@@ -223,12 +225,13 @@ fn start_agent(
     })
 }
 
-/// Checks the agent's options. Returns them if their trace has to be checked, too.
+/// Checks the agent's options. Returns the parsed options if the caller must also check that the JVM can write the
+/// trace that they name.
 fn check_options(agent: &Agent, has_guard: bool) -> Result<Option<Options>> {
     if !has_guard {
         return checked::options(agent);
     }
-    // The guard's folder will be that of the hunt.
+    // For this check, `/` is the guard's folder. The agent later gets the folder of the hunt instead.
     let checked = checked::options(&Agent {
         library: agent.library.clone(),
         options: format!("{},guard-to=/", agent.options),
@@ -241,7 +244,7 @@ fn names_trace(options: &str) -> bool {
     options.any(|option| option.starts_with("trace="))
 }
 
-/// Adds the folder to the agent's options if the hunt has a guard.
+/// If the hunt has a guard, adds the hunt's folder to the agent's options as the folder of the guard.
 fn guarded(hunt: &Hunt, jvm: &Jvm<'_>, folder: &Path, options: &str) -> Result<String, NotLoaded> {
     if !hunt.guard {
         return Ok(options.to_owned());
@@ -335,7 +338,8 @@ fn take_dumps(
     Ok(after.clone())
 }
 
-/// After the JVM's end: waits until the guard's dump is complete. Returns it, and the incomplete dumps.
+/// Called after the end of the JVM. Waits until no dump of the guard grows. Returns the last complete dump and all
+/// incomplete dumps.
 fn last_dump(mut files: GuardFiles) -> (Option<PathBuf>, Vec<PathBuf>) {
     let wait = Wait::start();
     while !files.are_final() && wait.pause(Duration::from_millis(200)) {}
@@ -389,8 +393,8 @@ fn with_default_hint(failure: Failure, hint: &str) -> Failure {
     }
 }
 
-/// Waits until the growth is large enough, the time is over, or the user ends the wait. Returns a description of which
-/// of these happened. It is an error if the JVM ends.
+/// Waits until a site has grown by the wanted number of bytes, the time is over, or the user ends the wait. Returns a
+/// description of what ended the wait. Returns an error if the JVM ends.
 pub(super) fn wait(
     jvm: &Jvm<'_>,
     span: Span,

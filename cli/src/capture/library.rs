@@ -244,9 +244,9 @@ fn prepare(folder: &Path) -> io::Result<()> {
     check(&fs::symlink_metadata(folder)?, false)
 }
 
-/// Checks that only this user can change a folder. A parent folder (`is_above`) may also belong to root. Other users
-/// may write to a parent folder if it has the sticky bit, like `/tmp`: then they cannot rename files that they do not
-/// own.
+/// Checks that only this user can change a folder. The rules for a parent folder (`is_above`) are weaker. It may also
+/// belong to root. Other users may write to it if it has the sticky bit, like `/tmp`, because then they cannot rename
+/// files that they do not own.
 fn check(folder: &Metadata, is_above: bool) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     let us = geteuid().as_raw();

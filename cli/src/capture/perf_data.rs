@@ -21,7 +21,8 @@ const ORDER: usize = 4;
 /// Positions of two header fields: the offset of the first entry, and the number of entries.
 const FIRST: usize = 24;
 const ENTRIES: usize = 28;
-/// With G1, the maximum size of a generation differs from the maximum size of the heap by at most this many bytes.
+/// With G1, HotSpot reports for each generation a maximum size that differs from the maximum size of the whole heap by
+/// at most this many bytes.
 const PADDING: u64 = 64;
 /// The type of an entry with one 64-bit integer.
 const LONG: u8 = b'J';

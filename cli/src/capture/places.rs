@@ -31,12 +31,12 @@ const KERNELS: [&str; 8] = [
 /// A copy of the library. Dropping this value removes the copy.
 #[derive(Debug)]
 pub(super) struct Copy {
-    /// The path of the copy in the JVM.
+    /// The path under which the JVM sees the copy.
     pub(super) path: PathBuf,
-    /// Removes the file when it is dropped. This field is declared before `folder`, because fields are dropped in the
+    /// Removes the file when it is dropped. This field is declared before `_folder`, because fields are dropped in the
     /// order of their declaration, and removing the file needs the folder.
     _file: Unfinished,
-    /// An open file that is locked until this run of heapdiff ends.
+    /// The open and locked file. Other runs of heapdiff do not remove a copy that is open or locked.
     _held: File,
     _folder: Folder,
 }

@@ -31,8 +31,8 @@ pub(crate) struct Process {
     pub(super) user: User,
     /// The main class or jar.
     main: String,
-    /// A file descriptor of the process, which needs Linux 5.3. A signal that is sent through it cannot reach a later
-    /// process with the same id.
+    /// A file descriptor that refers to the process (pidfd), which needs Linux 5.3. A signal that is sent through it
+    /// cannot reach a later process with the same id.
     handle: Option<OwnedFd>,
 }
 
@@ -191,11 +191,11 @@ impl Process {
         }
     }
 
-    /// Returns the path with which the process finds the loaded agent again; `None` if no agent is loaded.
+    /// Returns a path by which the process's dynamic linker recognizes the loaded agent; `None` if no agent is loaded.
     ///
-    /// The dynamic linker of glibc recognizes a loaded library by its path. That of musl recognizes it by its inode,
-    /// so there must be a path to the same file, although the file may have been deleted or replaced. Therefore the
-    /// agent keeps its file open in a JVM with musl.
+    /// The dynamic linker of glibc recognizes a loaded library by its path. The dynamic linker of musl recognizes a
+    /// loaded library by its inode, so it needs a path to the same file, even if the file was deleted or replaced.
+    /// Therefore the agent keeps its file open in a JVM with musl.
     pub(super) fn agent(&self) -> Option<String> {
         let mut agent = None;
         mapped(self.pid, |path| {
@@ -215,7 +215,8 @@ impl Process {
         Some(open.unwrap_or_else(|| inside(&self.root(), without_mark(&path)).to_owned()))
     }
 
-    /// Returns a path, valid in the process, to its open file with this path.
+    /// Searches the open files of the process for the file with this path. Returns its path `/proc/self/fd/N`, which is
+    /// valid in the process.
     fn open_as(&self, path: &str) -> Option<String> {
         let files = fs::read_dir(format!("/proc/{}/fd", self.pid)).ok()?;
         let mut files = files.flatten().map(|entry| entry.path());
@@ -399,13 +400,14 @@ impl Kind {
     }
 }
 
-/// True if a mapped file belongs to the launcher of a JDK: its library, or the program `java`. The program is mapped
-/// before the library.
+/// True if a mapped file belongs to the launcher of a JDK: the library `libjli.so`, or the program `java`. The kernel
+/// maps the program before the loader maps the library.
 fn is_launcher(name: &str) -> bool {
     name == "libjli.so" || name == "java"
 }
 
-/// Calls `wanted` with the path of each mapped file of a process. Returns true as soon as `wanted` does.
+/// Calls `wanted` with the path of each mapped file of a process. Stops and returns true as soon as `wanted` returns
+/// true.
 fn mapped(pid: u32, mut wanted: impl FnMut(&str) -> bool) -> io::Result<bool> {
     let mut maps = BufReader::new(File::open(format!("/proc/{pid}/maps"))?);
     let mut line = Vec::new();

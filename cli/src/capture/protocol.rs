@@ -32,9 +32,10 @@ const LONGEST_ANSWER: usize = 1 << 16;
 const POLL: Duration = Duration::from_millis(20);
 /// The time between two calls of `tick` while a JVM does not answer.
 const TICK: Duration = Duration::from_millis(200);
-/// The shortest time-out of a socket: zero would mean no time-out.
+/// Minimum time-out of a socket. A time-out of zero would mean that there is no time-out.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// Maximum time of [`Address::send`]. The buffer of a socket has room for a whole command.
+/// Maximum time of [`Address::send`]. The socket's buffer has room for a whole command, so sending does not wait for
+/// the JVM.
 const SENDING: Duration = Duration::from_secs(1);
 /// How long a process that closed a connection may take to end.
 const ENDING: Duration = Duration::from_secs(2);
@@ -367,7 +368,7 @@ impl Address {
         Ok(stream)
     }
 
-    /// Connects as the JVM's user. The JVM refuses all other users except root. Before JDK 11 it also refuses root.
+    /// Connects as the JVM's user. The JVM accepts only its own user and, since JDK 11, root.
     fn connect(&self) -> io::Result<UnixStream> {
         let meta = fs::symlink_metadata(&self.socket)?;
         if !meta.file_type().is_socket() || meta.uid() != self.user.uid.as_raw() {

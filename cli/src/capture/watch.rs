@@ -63,7 +63,8 @@ pub(super) fn traced(
 
 const ODD_NAME: &str = "has a name that cannot be part of the agent's options";
 
-/// Returns the path of a folder for the agent's options, or the reason why the agent cannot write there.
+/// Returns the path of a folder, for use in the agent's options; the error is the reason why the agent cannot write
+/// there.
 pub(super) fn shared_folder(jvm: &Jvm<'_>, folder: &Path) -> Result<PathBuf, &'static str> {
     let inside = canonical_folder(folder)?;
     let odd = |c: char| c == ',' || c == '%' || c.is_control();

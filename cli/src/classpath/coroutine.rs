@@ -14,12 +14,13 @@ pub(crate) struct SuspendFunction {
     class: String,
     method: String,
     file: String,
-    /// The line of each suspension point. The first has label 1.
+    /// The source line of each suspension point, in the order of their labels. The first label is 1.
     lines: Vec<i32>,
 }
 
 impl SuspendFunction {
-    /// Reads the annotation of a class file. Returns `None` if the class has none.
+    /// Reads the annotation `DebugMetadata` from a class file. Returns `None` if the class does not have this
+    /// annotation.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, DecodeError> {
         let class = Class::new(bytes)?;
         for attribute in class.attributes() {
@@ -60,7 +61,7 @@ impl SuspendFunction {
         Ok(found)
     }
 
-    /// Returns the place of a suspension point as a frame: `com.acme.OrdersKt.load(Orders.kt:12)`.
+    /// Returns the suspension point with this label as a frame, such as `com.acme.OrdersKt.load(Orders.kt:12)`.
     pub(crate) fn frame(&self, label: i64) -> Option<String> {
         let at = usize::try_from(label).ok()?.checked_sub(1)?;
         let line = self.lines.get(at)?;

@@ -1,5 +1,5 @@
-//! Tests each kind of class path, and damaged files. The fields that are read must equal the fields in the source that
-//! the compiler was given.
+//! Tests each kind of class path, and damaged files. The fields that are read must be the fields of the compiled
+//! source.
 
 use std::io::Write;
 use std::process::Command;
@@ -132,7 +132,7 @@ fn invalid_class_paths_are_refused() {
 fn suspension_points_have_their_lines() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("Load.java");
-    // The annotation has the name of Kotlin's own.
+    // This annotation has the same name as the annotation of Kotlin's compiler.
     let text = "package kotlin.coroutines.jvm.internal;\n\
         import java.lang.annotation.*;\n\
         @Retention(RetentionPolicy.RUNTIME) @interface DebugMetadata {\n\

@@ -20,7 +20,8 @@ pub(crate) struct Again {
 }
 
 impl Task for Again {
-    /// Flame graphs and similar formats need all stacks. A saved report contains only the stacks of suspects.
+    /// Returns all formats of a comparison except flame graphs and similar formats. They need all stacks, and a saved
+    /// report contains only the stacks of suspects.
     fn formats() -> Formats {
         |format| formats(format) && !format.has_only_stacks()
     }

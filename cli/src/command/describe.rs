@@ -39,7 +39,7 @@ impl Mentions {
         Self { by_object }
     }
 
-    /// Returns the description of an object that was looked up.
+    /// Returns the description of an object; `None` if the object was not given to [`Self::new`].
     pub(super) fn of(&self, object: ObjectIndex) -> Option<ObjectRef> {
         self.by_object.get(&object).cloned()
     }

@@ -193,7 +193,8 @@ impl Task for Diff {
     }
 }
 
-/// Adds the memory of each owner. The dumps of the report may have another order than those of the command line.
+/// Adds the memory of each owner to the report. `owners` has the order of `dumps`, which may differ from the order of
+/// the dumps in the report.
 fn add_owners(report: &mut DiffReport, dumps: &[PathBuf], owners: &[OwnerSummary], rows: usize) {
     let of = |snapshot: &SnapshotInfo| {
         let is_same = |dump: &PathBuf| dump.display().to_string() == snapshot.path;

@@ -112,7 +112,7 @@ impl Task for Export {
         let heap = Heap::new(Arc::clone(&opened.snapshot));
         let mut info = dump_info::of(heap.snapshot(), heap.own());
         if setup.strict && info.partial {
-            // The caller prints the warnings, because they must be printed before any file is written.
+            // With `--strict`, nothing of a damaged dump is exported. The caller prints the warnings.
             return Ok(report(info, Vec::new()));
         }
         let heap = Arc::new(heap);

@@ -20,7 +20,7 @@ use crate::interrupt::{self, Wait};
 use crate::job::Setup;
 use crate::messages;
 
-/// Time between two looks into the folder.
+/// The time between two checks for new dumps in the folder.
 const CHECK: Duration = Duration::from_millis(500);
 
 const HELP: &str = "\
@@ -108,7 +108,8 @@ impl GuardArgs {
         let (mut faults, mut done) = (0, BTreeSet::new());
         let mut files = guarded.files(&request.folder);
         loop {
-            // This comes first, so that a dump that is finished in this moment is not missed.
+            // Check for the end of the JVM before searching for new dumps. In the reverse order, a dump that is
+            // completed between these two steps would be missed.
             let has_ended = guarded.has_ended() && files.are_final();
             faults += watched.summarize_new(&mut done);
             if has_ended {
@@ -165,7 +166,7 @@ fn options(heap: &str, container: &str, disk: Option<Size>) -> String {
     options
 }
 
-/// A folder of guards, and what happens with the dumps in it.
+/// A folder to which guards write dumps, with the settings for summarizing and uploading the dumps.
 struct Watched<'a> {
     folder: &'a Path,
     setup: &'a Setup,
@@ -174,7 +175,7 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Summarizes and uploads the dumps that have no summary yet. Returns the number of dumps with an error.
+    /// Summarizes and uploads the dumps that have no summary yet. Returns the number of dumps for which this failed.
     fn summarize_new(&self, done: &mut BTreeSet<PathBuf>) -> usize {
         let mut faults = 0;
         for dump in capture::guard_dumps(self.folder) {
@@ -211,7 +212,7 @@ impl Watched<'_> {
         Ok(())
     }
 
-    /// Names and uploads the trace of a JVM that left no complete dump.
+    /// Called if the JVM left no complete dump. Prints the path of the trace, and uploads the trace.
     fn handle_trace(&self, path: &Path) -> Result<()> {
         let shown = path.display();
         let trace = Trace::open(path).map_err(|e| Failure::bad_input(e.to_string()))?;

@@ -60,7 +60,7 @@ impl Deref for Opened<'_> {
 }
 
 impl Drop for Opened<'_> {
-    /// Schedules an index to be written for the next command.
+    /// Schedules an index to be written for the next command, unless the snapshot was read from an undamaged index.
     fn drop(&mut self) {
         let damaged = self.indexed && hprof::index::is_damaged(&self.snapshot);
         if damaged {
@@ -72,8 +72,8 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// Opens a dump, from its index if it has one. Reuses the memory of a snapshot that is no longer needed. If `holders`
-/// is true, also computes the data from which the holders of objects are found.
+/// Opens a dump, from its index if it has one. Reuses the memory of `previous`, a snapshot that is no longer needed. If
+/// `holders` is true and there is no index, also computes the data from which the holders of objects are found.
 pub(super) fn open_after(
     previous: Option<Snapshot>,
     setup: &Setup,
@@ -103,7 +103,7 @@ pub(super) fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Sn
     Ok((with_objects(snapshot, name)?, meter))
 }
 
-/// Returns an error for a complete dump that has classes but no instances.
+/// Returns an error if the dump could not be opened, or if it is complete and has classes but no instances.
 fn with_objects(snapshot: hprof::Result<Snapshot>, name: &Path) -> Result<Snapshot> {
     let snapshot = snapshot.map_err(|e| Failure::input(name, &e))?;
     // Class objects come first, so the dump has no instances if its last object is a class.

@@ -22,7 +22,7 @@ use crate::job::{Formats, Setup, Task, text_and_json};
 
 /// Maximum number of owners, and of groups of owners that share memory, in text.
 const ROWS: usize = 20;
-/// The same in JSON.
+/// Maximum number of owners, and of groups of owners that share memory, in JSON.
 pub(super) const JSON_ROWS: usize = 1000;
 
 const HELP: &str = "\
@@ -64,7 +64,7 @@ pub(crate) struct Owners {
     gates: Vec<OwnerGate>,
 }
 
-/// The owners of a comparison (`--owners`).
+/// The kind of owners whose memory a comparison shows (`--owners`).
 #[derive(Clone, Debug)]
 pub(crate) struct OwnersOption(OwnerKind);
 
@@ -173,7 +173,7 @@ impl Owners {
         }
     }
 
-    /// Returns the reason why the gates cannot be checked, and what to do.
+    /// Returns the reason why the gates cannot be checked, and a hint for the user.
     fn undecided(&self, report: &OwnersReport) -> Option<(String, &'static str)> {
         if let Some(dump) = report.snapshots.iter().find(|dump| dump.partial)
             && !self.gates.is_empty()
@@ -291,7 +291,7 @@ pub(super) fn summaries(
     for dump in dumps {
         let (snapshot, meter) = open_after(previous.take(), setup, dump, true)?;
         let own = AgentObjects::find(&snapshot);
-        // All dumps have the same kind of owners.
+        // The kind of owners in the summary of the first dump applies to all dumps.
         let kind = summaries.first().map_or(kind, |first| &first.kind).clone();
         let summary = OwnerSummary::new(&snapshot, &own, &kind, &meter);
         summaries.push(summary.map_err(|e| failure(dump, e))?);

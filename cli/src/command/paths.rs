@@ -119,7 +119,8 @@ impl Excluded {
     }
 }
 
-/// Returns the fields with a name such as `com.acme.Cache.entries`. The field may be declared by a superclass.
+/// Returns the instance and static fields with a name such as `com.acme.Cache.entries`. The class or one of its
+/// superclasses declares the field.
 fn fields_named(snapshot: &Snapshot, name: &str) -> Vec<Via> {
     let Some((class, field)) = name.rsplit_once('.') else {
         return Vec::new();

@@ -193,7 +193,8 @@ impl Task for Query {
 }
 
 impl Query {
-    /// Returns the first dump and the name of another dump if the statement uses no name of a dump.
+    /// If there are several dumps and the statement names none of them, returns the path of the first dump, which the
+    /// statement reads, and the name of the second dump.
     fn only_first_dump(&self) -> Option<(String, &str)> {
         let [_, other, ..] = &self.names[..] else {
             return None;
@@ -208,8 +209,8 @@ impl Query {
     }
 }
 
-/// True if a statement adds up the retained bytes of objects or classes that may dominate each other. Strings dominate only
-/// their arrays.
+/// True if a statement adds up the retained bytes of objects or classes that may dominate each other, so that bytes are
+/// counted several times. Sums over the table `strings` are allowed, because strings dominate only their arrays.
 fn sums_retained_bytes(sql: &str) -> bool {
     const RETAINED: &str = "retained_bytes";
     let sql: String = sql.split_whitespace().collect::<String>().to_lowercase();
@@ -229,7 +230,7 @@ fn sums_retained_bytes(sql: &str) -> bool {
         || !arguments.is_empty() && is_selected_inside
 }
 
-/// Returns the text up to the parenthesis that closes it.
+/// `text` begins after an opening parenthesis. Returns the part before the matching closing parenthesis.
 fn argument(text: &str) -> &str {
     let mut open = 1;
     let end = text.find(|c| {
@@ -313,7 +314,7 @@ pub(super) fn is_statement(argument: &Path) -> bool {
     begins && text.contains(char::is_whitespace) && !argument.exists()
 }
 
-/// Returns a hint with the command for a SELECT over dumps.
+/// Returns a hint with the command that runs the SELECT `sql` on `dumps`.
 pub(super) fn command(dumps: &str, sql: &Path) -> String {
     let sql = printable(&sql.to_string_lossy()).into_owned();
     format!("use: heapdiff query {dumps} {}", quoted(&sql))

@@ -21,7 +21,7 @@ use crate::jfr;
 use crate::job::Setup;
 
 const ROWS: usize = 10;
-/// Default number of classes. A class takes only one line.
+/// Default number of classes. It is larger than the default number of stacks, because a class takes only one line.
 const CLASSES: usize = 20;
 /// Maximum number of threads that are named for one stack.
 const THREADS: usize = 8;
@@ -49,14 +49,15 @@ impl Line {
     }
 }
 
-/// The samples to report, and the unit of their figures.
+/// The samples to report, and the name of the quantity that they measure.
 struct Choice {
     event: Event,
     measure: &'static str,
 }
 
-/// Chooses the samples to report. Without `allocated`, these are the samples of live objects, if the recording has them
-/// with stacks. Otherwise they are the samples of allocations.
+/// Chooses the samples to report. Without `allocated`, these are the samples of live objects, if the recording has such
+/// samples. Samples of the JVM's list of old objects must also have stacks. Otherwise, these are the samples of
+/// allocations.
 fn select_samples(
     recording: &Recording,
     path: &Path,

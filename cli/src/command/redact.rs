@@ -129,7 +129,7 @@ fn rules(job: &Redact) -> Rules<'static> {
     }
 }
 
-/// Prints which sensitive contents a dump still has.
+/// Reports which sensitive contents a dump still has.
 fn check(job: &Redact, dump: &Path) -> Result<Exit> {
     let meter = Meter::new(job.progress, dump);
     let input = |e| Failure::input(dump, &e);

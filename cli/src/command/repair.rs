@@ -58,7 +58,7 @@ impl RepairArgs {
         let source = Source::open(&self.dump).map_err(input)?;
         let repair = Repair::new(&source, &meter).map_err(input)?;
         let mut bytes = 0;
-        // A reader of standard output needs the dump in any case.
+        // A reader of standard output expects a dump even if there is nothing to repair.
         if repair.is_needed() || to == DumpFile::Stdout {
             let written = to.write(Kind::Dump, |out| {
                 bytes = repair.write(out, &meter)?;
@@ -77,7 +77,7 @@ impl RepairArgs {
         }
         let text = message(&self.dump, &to, &repair, bytes);
         if to == DumpFile::Stdout {
-            // If standard error is closed, there is no other place for the message.
+            // Ignore errors: if standard error is closed, there is no other place for the message.
             let _ = io::stderr().write_all(text.as_bytes());
         } else {
             write::print(&text)?;
@@ -86,12 +86,12 @@ impl RepairArgs {
     }
 }
 
-/// Returns the report: what is missing, and what was added.
+/// Returns the message about the repair: what was missing, and what was added.
 fn message(dump: &Path, to: &DumpFile<'_>, repair: &Repair<'_>, bytes: u64) -> String {
     let dump = dump.display().to_string();
     let dump = printable(&dump);
     if !repair.is_needed() {
-        // The mark of an earlier repair leads to such a warning.
+        // A dump that was repaired earlier contains a mark of that repair, which causes a partial warning.
         return if repair.warnings().iter().any(|warning| warning.partial) {
             format!("{dump} was repaired before: nothing more to repair\n")
         } else {

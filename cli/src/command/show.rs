@@ -30,7 +30,7 @@ use crate::write;
 /// Maximum number of objects that are shown. If the selector names values of a field, only the largest value is shown.
 const OBJECTS: usize = 3;
 const ELEMENTS: usize = 20;
-/// Number of bytes of a `byte[]` that are shown in hexadecimal.
+/// Number of bytes of a `byte[]` that are shown in hexadecimal, unless `--top` sets another number.
 const HEX: u64 = 128;
 /// Maximum number of characters of a selected string.
 const TEXT: usize = 2000;
@@ -80,8 +80,8 @@ impl Task for Show {
         let elements = self.offset..self.offset.saturating_add(elements);
         let mut objects = show_all(&snapshot, &shown, &elements, selection.hidden());
         for (&object, row) in shown.iter().zip(&mut objects) {
-            // The name of the object in suggested commands: the selector if it selects only this object, otherwise the
-            // address.
+            // The name of the object in suggested commands. If the selector selects only this object, this is the
+            // selector, otherwise the address of the object.
             let name = match selection.objects.len() {
                 1 => self.selector.to_string(),
                 _ => row.id.clone(),
@@ -143,8 +143,8 @@ impl Show {
     }
 }
 
-/// Returns the rows for some objects. Each row has the elements in the given range, and at most as many referrers as
-/// the range has elements. Hidden referrers are left out.
+/// Returns the row of each object. A row shows the elements in the range `elements`. It shows at most as many referrers
+/// as the range has elements, and no referrers in `hidden`.
 fn show_all(
     snapshot: &Snapshot,
     objects: &[ObjectIndex],
@@ -250,14 +250,14 @@ fn shown_contents(contents: Contents, mentions: &Mentions) -> ShownContents {
     }
 }
 
-/// Returns the bytes of a `byte[]` that is not text.
+/// Returns the bytes of a `byte[]` in hexadecimal; `None` if the array is empty, contains text, or is not a `byte[]`.
 fn hex(array: &ArrayView<'_>, elements: &Range<u64>) -> Option<String> {
     if array.kind != Kind::Byte || array.is_empty() || array.text(TEXT).is_some() {
         return None;
     }
     let bytes = array.bytes();
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-    // A row has 16 bytes, so the default number of elements would be too small.
+    // One line shows 16 bytes, so the default number of elements would fill only two lines.
     let count = match elements.end - elements.start {
         count if count == ELEMENTS as u64 => HEX,
         count => count,
@@ -267,7 +267,7 @@ fn hex(array: &ArrayView<'_>, elements: &Range<u64>) -> Option<String> {
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns the part of a range that is valid for array indexes: it ends at the maximum length of an array.
+/// Converts a range to array indexes. Numbers larger than `u32::MAX` become `u32::MAX`.
 fn places(elements: &Range<u64>) -> Range<u32> {
     let place = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
     place(elements.start)..place(elements.end)

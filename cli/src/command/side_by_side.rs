@@ -1,7 +1,8 @@
 //! Opens two dumps at the same time.
 //!
 //! Some steps of opening a dump run on one thread. On a machine with many processors, these steps take most of the
-//! time. Meanwhile the work on the other dump can use the idle processors. The cost is the memory of both dumps.
+//! time, and the other processors are idle. The idle processors can work on a second dump. The cost is that both dumps
+//! are in memory at the same time.
 
 use std::fs;
 use std::io::Read;
@@ -19,14 +20,15 @@ use crate::messages;
 use crate::progress::Wanted;
 use crate::style::When;
 
-/// Minimum number of threads.
+/// Minimum number of threads for opening two dumps at the same time.
 const THREADS: usize = 8;
-/// Required free memory, in bytes for each byte of the dumps. The arrays of an analysis take half a byte for each byte
-/// of a dump. Free memory includes the pages of the mapped files.
+/// Required free memory, as a multiple of the size of both dumps. The arrays of an analysis take half a byte for each
+/// byte of a dump. The free memory includes pages of mapped files, because the system can take them back.
 const FREE: u64 = 2;
 
 /// True if it is faster to open both dumps at the same time. This is the case if the earlier dump has no cached
-/// summary, if there are enough threads and enough memory, and if memory is not limited by an option.
+/// summary, if there are at least [`THREADS`] threads, and if there is [`FREE`] times as much free memory as both dumps
+/// have bytes. False if `--max-memory` limits the memory.
 pub(super) fn is_faster_side_by_side(setup: &Setup, dumps: [&Path; 2]) -> bool {
     let is_limited = setup.analysis.max_memory.is_some();
     !is_limited
@@ -63,7 +65,7 @@ fn memory_left() -> Option<u64> {
     None
 }
 
-/// Returns the summaries of two dumps, and the later dump, open.
+/// Opens two dumps at the same time. Returns both summaries, and the snapshot of the later dump.
 pub(super) fn opened(
     setup: &Setup,
     before: &Path,

@@ -34,7 +34,7 @@ use crate::jfr;
 use crate::job::{Formats, Setup, Task, text_and_json};
 
 const ROWS: usize = 10;
-/// Default number of classes. A class takes only one line.
+/// Default number of classes. It is larger than [`ROWS`], because a class takes only one line.
 const CLASSES: usize = 20;
 
 const HELP: &str = "\
@@ -207,7 +207,7 @@ impl Asked<'_> {
         focus.is_none_or(|re| re.is_match(class) || frames.iter().any(|f| re.is_match(f)))
     }
 
-    /// Returns the pattern of `--focus`. Adds a warning if nothing matches.
+    /// Returns the pattern of `--focus`. Adds a warning to `info` if the pattern matches nothing.
     fn focus(
         &self,
         is_empty: bool,

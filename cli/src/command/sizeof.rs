@@ -33,8 +33,8 @@ const CLASSES: usize = 20;
 const UNKNOWN: usize = 5;
 /// Maximum number of lines of the tree.
 const LINES: usize = 30;
-/// Maximum number of objects that are visited to measure the selected objects one by one. The limit is the larger of
-/// this number and the number of objects in the dump. Visiting five million objects takes a few seconds. The selected
+/// Maximum number of objects that are visited to measure the selected objects one by one. If the dump has more objects
+/// than this, the maximum is the number of its objects. Visiting five million objects takes a few seconds. The selected
 /// objects that retain the most are measured first.
 const LOOKS: u64 = 5_000_000;
 
@@ -288,7 +288,8 @@ fn patterns(list: &[Regex]) -> Vec<String> {
     list.iter().map(ToString::to_string).collect()
 }
 
-/// Measures the deep size of each object, in the order of retained sizes, until at most [`LOOKS`] objects were visited.
+/// Measures the deep size of each object. The objects that retain the most are measured first. Stops when the next
+/// object would exceed the limit (see [`LOOKS`]).
 fn measure(
     snapshot: &Snapshot,
     deep: &mut Deep<'_>,
@@ -334,8 +335,8 @@ fn listed(
     .collect()
 }
 
-/// Returns totals by class name, over all class loaders. Also returns a sum over the classes beyond `limit`: their
-/// number, objects and bytes.
+/// Returns the totals of the `limit` largest classes, by class name over all class loaders. Also returns the number,
+/// objects and bytes of the other classes.
 fn by_class(
     snapshot: &Snapshot,
     size: &DeepSize,

@@ -106,7 +106,7 @@ fn write_file(file: Option<Vec<u8>>, dump: &Path, output: &Path) -> Result<u64> 
     Ok(file.len() as u64)
 }
 
-/// Reads a summary file. Returns `None` if the file is something else.
+/// Reads a summary file. Returns `None` if the file is not a summary.
 pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
     if !Summary::is_file(file) {
         return None;

@@ -61,7 +61,7 @@ impl Task for Threads {
         let pending_groups = pending.len() as u64;
         let mut grouped_threads = 0;
         if setup.output.format.is_read_by_people() {
-            // The text has each group once, so its threads are not listed again.
+            // Reports for people show the threads of a group together, so these threads are not listed again.
             let grouped: BTreeSet<ObjectIndex> = pending
                 .iter()
                 .flat_map(|group| group.members.iter().copied())

@@ -21,7 +21,7 @@ use crate::job::{Setup, Task};
 use crate::progress::Meter;
 
 const ROWS: usize = 20;
-/// Number of classes of unreachable objects.
+/// Maximum number of classes of unreachable objects.
 const UNREACHABLE_ROWS: usize = 10;
 
 const EXAMPLES: &str = "\
@@ -202,8 +202,8 @@ fn collect_largest(
 /// Collects objects, and keeps only the `limit` largest.
 pub(crate) struct Best {
     limit: usize,
-    /// The smallest of the collected objects is on top. If several objects are equally small, the one that comes last
-    /// in the dump is on top.
+    /// The top of the heap is the smallest of the collected objects. Of several objects with this size, it is the one
+    /// that comes last in the dump.
     heap: BinaryHeap<Reverse<(u64, Reverse<u32>)>>,
 }
 

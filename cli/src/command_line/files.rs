@@ -72,7 +72,7 @@ fn paths(arg: &Arg, value: &OsStr) -> Vec<PathBuf> {
     let kind = arg.get_value_parser().type_id();
     let is_path = kind == TypeId::of::<PathBuf>() || kind == TypeId::of::<OsString>();
     match (arg.get_id().as_str(), value.to_str()) {
-        // The value is a list of paths. `folder/*` means all archives of a folder.
+        // The value is a list of paths. `folder/*` means all archives of `folder`.
         ("classpath", _) => std::env::split_paths(value)
             .map(|path| {
                 if path.file_name() == Some("*".as_ref()) {
@@ -99,8 +99,8 @@ mod tests {
     use super::super::Cli;
     use super::*;
 
-    /// The program must recognize every argument that names a file: an output by the argument's name, an input by the
-    /// argument's type.
+    /// The program must recognize every argument that names a file. It recognizes an output by the argument's name, and
+    /// an input by the argument's type.
     #[test]
     fn every_file_argument_is_recognized() {
         fn check(command: &Command) {
@@ -113,7 +113,7 @@ mod tests {
                     words.iter().any(|word| name.ends_with(word))
                 };
                 let id = arg.get_id().as_str();
-                // The source folder is only put in front of paths. Nothing is read from it.
+                // The source folder is only text that is put in front of paths. Nothing is read from this folder.
                 let is_known = OUTPUTS.contains(&id)
                     || id == "source_root"
                     || !paths(arg, OsStr::new("a=b")).is_empty();

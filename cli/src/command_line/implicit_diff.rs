@@ -12,8 +12,8 @@ use crate::failure::{Failure, system_message};
 
 /// Moves the command to the front, because options may precede it: `heapdiff -q histo A`.
 ///
-/// The first word that is not an option is the command if it is the name of one. If a dump has the name of a command,
-/// the user can write it as `./histo`, or put the command `diff` before it.
+/// If the first word that is not an option is the name of a command, it is the command. If a dump has the name of a
+/// command, the user can write `./histo`, or put the command `diff` before the dump.
 pub(super) fn move_command_first(mut args: Vec<OsString>) -> Vec<OsString> {
     let command_line = Cli::command();
     let Some(at) = first_word(&args, &command_line) else {
@@ -48,7 +48,7 @@ pub(super) fn no_command(dump: &Path) -> Option<Failure> {
     Some(Failure::bad_input(format!("{word}: {}", system_message(&error))).with_hint(hint))
 }
 
-/// Returns the command whose name is most similar to a word; `None` if no name is similar enough.
+/// Returns the command whose name is most similar to a word; `None` if the Jaro-Winkler similarity is at most 0.85.
 fn suggest_command(word: &str) -> Option<String> {
     let command_line = Cli::command();
     let shown = command_line.get_subcommands().filter(|c| !c.is_hide_set());

@@ -6,8 +6,8 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// Options of other programs, each with the name of our equivalent option and how to use it. The tip is printed only if
-/// the command has our option.
+/// Options of other programs. Each entry has the names of the option, the name of heapdiff's equivalent option, and how
+/// to use it. The tip is printed only if the command has the equivalent option.
 const OTHERS: [(&[&str], &str, &str); 6] = [
     (
         &["-n", "-k", "--limit", "--max", "--rows", "--lines"],

@@ -4,7 +4,7 @@ use clap::{Command, CommandFactory};
 
 use super::Cli;
 
-/// Splits a command line as a shell does, after cutting off a redirection of output.
+/// Splits a command line into words as a shell does. A redirection of the output is left out.
 fn words(line: &str) -> Vec<String> {
     let line = line.split(" > ").next().unwrap();
     let mut words = vec![String::new()];

@@ -16,7 +16,7 @@ use crate::progress::{Meter, Wanted};
 
 pub(super) const EXTENSION: &str = "hds";
 
-/// Reads the cached summary of a dump. `open` is the dump, if it is already open.
+/// Reads the cached summary of a dump. `open` is the snapshot of the dump, if the dump is already open.
 pub(crate) fn read(
     setup: &Setup,
     dump: &Path,

@@ -1,4 +1,4 @@
-//! The destination and the format of a report. Both are already checked.
+//! The destination and the format of a report. [`Output::new`] checks both.
 
 use std::path::{Path, PathBuf};
 

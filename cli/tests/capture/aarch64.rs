@@ -1,4 +1,4 @@
-//! Tests JVMs for aarch64, which run emulated, if there are any. Needs root.
+//! Tests JVMs for aarch64 in an emulator. Without such JVMs, the tests do nothing. Needs root.
 //!
 //! `cargo xtask machines --target aarch64` creates the folder `target/roots/aarch64`, which is the root (`chroot`) of
 //! the JVMs. The environment variable `HEAPDIFF_AARCH64_ROOT` names another such folder. The folder has the emulator
@@ -37,9 +37,11 @@ fn aarch64_jvms() -> (PathBuf, Vec<String>) {
 fn emulated(root: &Path, jvm: &str, agent: Option<&str>) -> (Target, TempDir) {
     let jdk = jdks().remove(0);
     let tmp = folder();
-    // Copies the classes. The command of this launch is for a JVM that sees our root, so it is not used.
+    // Copies the classes to the JVM's `/tmp`. The returned command is not used, because it is for a JVM that sees our
+    // root.
     let _ = public_shelf(&jdk, tmp.path());
-    // The first argument ($0) is the path of another JVM's program.
+    // The shell's `$0` is the path of `java` on this machine. The script ignores it and starts the emulated JVM with
+    // the same arguments (`$@`).
     let chroot = "mount -t proc proc \"$ROOT/proc\" && mount --bind \"$TMP\" \"$ROOT/tmp\" && \
                   exec chroot \"$ROOT\" /qemu-aarch64 \"/$JVM/bin/java\" \"$@\"";
     let mut launch = Launch::class(&jdk, "/tmp/classes", "Shelf")

@@ -136,7 +136,7 @@ fn a_jvm_can_be_given_by_name() {
     let jdk = jdks().remove(0);
     let home = folder();
     let classes = jdk.compile(&testdata::programs::shelf()).expect("classes");
-    // No other test uses this name.
+    // The test selects the JVM by this name, so no other test uses the name.
     let jar = home.path().join("OddlyNamedShelf.jar");
     let packed = Command::new(jdk.home().join("bin/jar"))
         .args(["--create", "--main-class=Shelf", "--file"])
@@ -239,7 +239,8 @@ fn an_interrupt_leaves_nothing() {
         let mut target = ready(&shelf(&jdk).arg("128"));
         let pid = target.pid().to_string();
         let home = folder();
-        // Compression makes the dump slow enough.
+        // With the highest compression level, the dump is slow enough that the test can interrupt heapdiff before the
+        // dump is complete.
         let mut child = start(
             home.path(),
             &["dump", &pid, "--gz", "9", "-o", "a.hprof.gz"],

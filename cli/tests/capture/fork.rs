@@ -230,7 +230,8 @@ fn an_agent_that_cannot_fork_is_reported() {
     assert!(target.finish().expect("an end"));
 }
 
-/// Returns how often the JVM paused to fork, and how often to write a dump itself, according to its own log.
+/// Returns two numbers from the JVM's own log: how often the JVM paused to fork, and how often it paused to write a
+/// dump itself.
 fn stops(log: &Path) -> (usize, usize) {
     let text = fs::read_to_string(log).expect("the JVM's log");
     let times = |name: &str| text.matches(&format!("\"{name}\"")).count();

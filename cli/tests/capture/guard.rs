@@ -9,7 +9,7 @@ use testdata::stub_server::{Answer, StubServer};
 use crate::support::{ended, files, first_line, folder, jdks, ready, run, start, until};
 use crate::trace::library;
 
-/// Flags for a heap that is full in a moment.
+/// Flags for a small heap, which the program fills quickly.
 const SMALL: [&str; 2] = ["-Xmx48m", "-XX:+UseSerialGC"];
 
 /// Starts the program, which waits until its standard input is closed, and then fills the heap.

@@ -49,7 +49,7 @@ fn reports_name_the_tenant_whose_objects_survive() {
 
         let [acme, globex] = ["acme", "globex"].map(|tenant| logged[tenant]);
         assert_eq!([acme, globex], [500, 50]);
-        // Each booking is an object with an array. All have the same size.
+        // All bookings have the same size: each is an object with an array.
         let permille = (acme * 1000 + 275) / (acme + globex);
         let route = label("route", "POST /book");
         let both = json!([route, label("tenant", "acme")]);
@@ -73,7 +73,7 @@ fn reports_name_the_tenant_whose_objects_survive() {
             (&label("tenant", "globex"), &json!(2 * globex)),
         ];
         assert_eq!(shares, expected);
-        // Names of threads have no labels.
+        // In a stack, the names of threads are shown without labels.
         let threads = suspect["stacks"][0]["threads"].as_array().expect("threads");
         let is_plain = |name: &Value| {
             name.as_str()

@@ -1,4 +1,4 @@
-//! Tests a JVM that uses the C library musl, if there is one. Needs root.
+//! Tests a JVM that uses the C library musl. Without such a JVM, the tests do nothing. Needs root.
 //!
 //! `cargo xtask machines` creates the folder `target/roots/musl`, which is the root (`chroot`) of the JVM. The
 //! environment variable `HEAPDIFF_MUSL_ROOT` names another such folder. The folder has the loader, the libraries, a JVM
@@ -29,7 +29,7 @@ pub(crate) fn musl_root() -> Option<PathBuf> {
 /// A JVM with musl, whose root is `root`.
 pub(crate) struct Musl {
     pub(crate) target: Target,
-    /// Its `/tmp`, with its classes.
+    /// The folder that the JVM sees as its `/tmp`. It contains the classes of the program.
     tmp: TempDir,
 }
 
@@ -60,7 +60,8 @@ impl Musl {
         self.target.jvm_pid().expect("a JVM").to_string()
     }
 
-    /// Runs each command that needs the loaded agent. The agent is not given: the commands must find it in the JVM.
+    /// Runs each command that needs the loaded agent. The commands get no path of the agent, so they must find the
+    /// agent in the JVM.
     fn check_agent_is_found(&mut self, home: &Path) {
         let pid = self.pid();
         run(home, &["count", &pid, "--for", "0"]).well();
@@ -130,7 +131,7 @@ fn an_agent_for_the_other_c_library_is_refused() {
     let why = "libheapdiff_agent.so was built for glibc; leave out --agent";
     assert!(done.stderr.contains(why), "{done:?}");
     run(home.path(), &["detach", &pid]).failed(3, "no agent is loaded");
-    // A hunt without an agent records.
+    // If the JVM cannot load the agent, a hunt records with Flight Recorder instead.
     let hunt = ["hunt", &pid, "--for", "0", "-o", "hunted", "--agent", glibc];
     let done = run(home.path(), &hunt).well();
     let records = "so the hunt records with Flight Recorder instead";

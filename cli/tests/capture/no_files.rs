@@ -50,7 +50,7 @@ fn waiting(home: &Path, pid: u32) -> (Child, BufReader<ChildStderr>) {
     (child, stderr)
 }
 
-/// Returns all files in the folder and below.
+/// Returns all files in the folder and in its subfolders.
 fn all_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").flatten();
     entries

@@ -12,7 +12,7 @@ use testdata::programs;
 /// Size of the header of an array in bytes, with compressed class pointers.
 const HEADER: u64 = 16;
 
-/// Runs the program, which writes a dump. Plugin 7 keeps `more` more numbers.
+/// Runs the program, which writes a dump. Plugin 7 keeps `more` additional numbers.
 fn dump(jdk: &Jdk, folder: &Path, more: u64) -> PathBuf {
     let classes = ["Host.java", "Plugin.java"].map(|name| jdk.compile(&programs::owners(name)));
     let [host, plugin] = classes.map(|classes| classes.expect("classes"));
@@ -35,7 +35,7 @@ fn report(args: &[&str]) -> Value {
     serde_json::from_str(&run(Path::new("/"), &args).well().stdout).expect("JSON")
 }
 
-/// Returns the bytes of `long[]` in the last dump.
+/// Returns the bytes of an owner's `long[]` arrays in the last dump. `row` is the owner's row in the report.
 fn numbers(row: &Value) -> u64 {
     let classes = row["classes"].as_array().expect("classes");
     let own = classes.iter().filter(|class| class["class"] == "long[]");

@@ -45,7 +45,7 @@ fn groups_of_pending_work_are_exact() {
         let there = "Pending.waitHere(Pending.java:36)\",\"Pending.waitThere(Pending.java:43)";
         assert_eq!(count("threads", &[here, "start"]), 12);
         assert_eq!(count("threads", &[there]), 8);
-        // Earlier versions write no frames of parked virtual threads.
+        // JDK versions before 22 write no frames of parked virtual threads to dumps.
         if jdk.major() >= 22 {
             assert_eq!(count("virtual-threads", &[here]), 300);
             assert_eq!(count("virtual-threads", &[there]), 200);
@@ -56,7 +56,7 @@ fn groups_of_pending_work_are_exact() {
             &["Pending$Task", "in the queue of worker"],
         );
         assert_eq!(tasks, 30);
-        // The bytes of an array, its header and the task.
+        // Each task retains its array, the header of the array, and the task object.
         assert!((30 * 1016..30 * 1050).contains(&bytes), "{bytes}");
         assert_eq!(count("tasks", &["Pending$Mail"]), 40);
         let chain = ["thenApply", "thenAccept", "exceptionally"];

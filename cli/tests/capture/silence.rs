@@ -24,14 +24,15 @@ const LATEST: Duration = Duration::from_secs(7);
 /// The code that the agent returns in a JVM whose version is too old for the agent.
 const TOO_OLD: i32 = heapdiff_sites::attach::TOO_OLD;
 
-/// How the false JVM behaves when it receives a command.
+/// What the false JVM does when a client connects. The first three variants are named after the first step that the
+/// false JVM does not take.
 #[derive(Clone, Debug)]
 enum Behaves {
-    /// Accepts no connection.
+    /// Does not accept connections.
     Accepts,
-    /// Accepts a connection, and reads nothing.
+    /// Accepts connections, but reads no command.
     Reads,
-    /// Reads the command, and answers nothing.
+    /// Reads the command, but does not answer.
     Answers,
     /// Answers one byte every 100 ms.
     Drips,

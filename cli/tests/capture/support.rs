@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testdata::jvm::{Jdk, Launch, Target};
 
-/// The class of which 10,000 more instances are created before each `READY`.
+/// The class of which the program creates 10,000 more instances before each `READY`.
 pub(crate) const BOX: &str = "Shelf$Box";
 
 /// Returns the command for the program that most tests use.

@@ -141,7 +141,7 @@ fn content_is_found_in_each_encoding() {
     assert_eq!(found(&dump, "/absent/"), []);
 }
 
-/// The numbers of strings agree with SQL.
+/// `find` must find as many strings as an SQL query on the table `strings`.
 #[test]
 fn found_strings_are_those_of_the_table_of_strings() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -89,7 +89,7 @@ const COMMANDS: [&[&str]; 12] = [
     &["diff", DUMP, DUMP],
 ];
 
-/// Returns all answers as JSON.
+/// Runs all commands in [`COMMANDS`], and returns their JSON reports.
 fn answers(place: &Place, more: &[&str]) -> Vec<String> {
     let json = ["--format", "json"];
     let each = |command: &&[&str]| place.answer(&[command, &json[..], more].concat()).0;

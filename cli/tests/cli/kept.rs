@@ -323,7 +323,8 @@ fn two_summaries_are_compared_in_every_format() {
     assert_eq!(of_dumps, of_summaries);
 }
 
-/// A summary with a recording replaces both. A recording also works if only the dumps are replaced by summaries.
+/// In a comparison, a summary with a recording replaces the dump and the recording. A recording can also be given
+/// together with summaries of the dumps.
 #[test]
 fn a_summary_keeps_the_stacks_of_a_recording() {
     let place = Place::new();

@@ -74,7 +74,7 @@ fn a_report_goes_to_several_files() {
             [name, &alone].map(|name| fs::read(folder.path().join(name)).expect("a report"));
         assert!(all == one, "{name}");
     }
-    // The same check with one dump.
+    // A report of one dump can also be written to several files.
     let done = run(
         folder.path(),
         &[SAMPLED, "-o", "heap.json", "-o", "heap.html"],
@@ -524,7 +524,8 @@ fn the_agents_objects_are_not_shown() {
     assert_eq!(row["shallow_bytes"], arrays["selected"]["shallow_bytes"]);
 }
 
-/// Returns a heap with arrays in static fields of forty classes. The first array is larger.
+/// Returns a heap with a byte array in a static field of each of forty classes. The first array has the length `first`,
+/// and the others have the length `each`.
 fn arrays(first: usize, each: usize) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();

@@ -174,7 +174,7 @@ fn an_input_is_recognized_by_any_of_its_names() {
             "would overwrite the input mapping.txt",
         );
     }
-    // The same check with an input that is a symbolic link.
+    // The rule also applies to an input that is a symbolic link.
     let line = format!("histo {BEFORE} --mapping twice.json --format json -o mapping.txt");
     refuses(
         folder,

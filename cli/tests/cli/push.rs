@@ -129,7 +129,8 @@ fn a_profile_contains_the_live_bytes_of_the_trace() {
             top.contains(&format!("of {objects}B total")),
             "{objects}: {top}"
         );
-        // The class is the leaf frame. The frames of the stack are above it.
+        // In the profile, the class of the allocated objects is the leaf frame. The frames of the stack are its
+        // callers.
         let leaf = top.lines().find(|line| line.ends_with(" com.acme.Page"));
         assert!(leaf.is_some(), "{top}");
         // In the profile, only the allocations of the suspect's stack have the label `holder`.
@@ -269,7 +270,7 @@ fn server_errors_are_reported() {
     );
 }
 
-/// Returns an address where nobody listens.
+/// Returns the URL of a server that has stopped.
 fn server_that_left() -> String {
     let server = StubServer::start(Vec::new());
     let url = server.url();

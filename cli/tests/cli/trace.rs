@@ -213,7 +213,7 @@ fn an_imported_recording_has_all_of_it() {
     );
 }
 
-/// Ages are those of all objects since the start of the run.
+/// A flame graph of ages always covers all objects since the start of the run, so `--since` and `--window` are refused.
 #[test]
 fn a_flame_graph_of_ages_begins_with_the_run() {
     let folder = folder();

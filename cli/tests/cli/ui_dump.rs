@@ -11,7 +11,7 @@ use crate::support::heapdiff;
 const BEFORE: &str = "testdata/before.hprof.gz";
 const AFTER: &str = "testdata/after.hprof.gz";
 
-/// A running server. It ends when this is dropped.
+/// A running server. It ends when this value is dropped.
 struct Ui {
     child: Child,
     address: String,
@@ -71,7 +71,7 @@ impl Drop for Ui {
     }
 }
 
-/// Returns the addresses of all links.
+/// Returns the targets of all links.
 fn links(page: &str) -> Vec<String> {
     let links = page.split("<a href=\"").skip(1);
     let links = links.filter_map(|rest| rest.split_once('"'));
@@ -94,7 +94,7 @@ fn links_lead_from_the_report_to_the_objects() {
     assert!(found.contains("retains 2,952,368 bytes"), "{found}");
     let paths = ui.page("paths?of=0xfacab0b8");
     assert!(paths.contains("com.acme.shop.SessionRegistry"), "{paths}");
-    // The next elements of the map.
+    // This page shows the elements of the map from index 9,990 on.
     let next = ui.page("object?of=0xfacab0b8&from=9990");
     assert!(next.contains("10000 -&gt; "), "{next}");
 }

@@ -1,4 +1,4 @@
-//! Reports on dumps whose objects are mostly unreachable.
+//! Tests reports on dumps in which most objects are unreachable.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::support::heapdiff;
 const SENTENCE: &str = " is unreachable, 61.9 KiB in 120 objects: 60.9 KiB byte[], \
                         960 B app.Request; 60 app.Request would hold 100.0% of them";
 
-/// Writes a dump with requests that hold their bodies. Nothing holds the requests, except one.
+/// Writes a dump with 61 requests, which hold their bodies. Only the first request is reachable.
 fn dump(file: &Path) {
     let mut heap = HeapBuilder::new(Options::default());
     let boot = heap.boot();

@@ -1,5 +1,5 @@
-//! Calls of methods that allocate, such as `clone`, although the caller has no allocation instruction. This module
-//! finds out which method is called, and which hook is to be called after it.
+//! Finds calls of methods that allocate, such as `clone`, although the caller has no allocation instruction. Determines
+//! which method is called, and which hook is called after it.
 
 use std::ops::Range;
 
@@ -32,11 +32,11 @@ pub enum Invoke<'a> {
 /// A call in a method's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Call<'a> {
-    /// The calling class.
+    /// The class that contains the call.
     pub class: Name<'a>,
-    /// The calling method.
+    /// The method that contains the call.
     pub method: Name<'a>,
-    /// The descriptor of the calling method.
+    /// The descriptor of the method that contains the call.
     pub method_descriptor: Name<'a>,
     /// The call instruction.
     pub how: Invoke<'a>,
@@ -72,7 +72,7 @@ pub enum Told {
 #[derive(Clone, Copy)]
 pub(crate) struct After<'a> {
     pub(crate) told: Told,
-    /// The class of the returned value, as far as it is known from the code.
+    /// The class of the returned value, as far as the code shows it.
     pub(crate) class: ClassName<'a>,
     /// The class constant of an array class. The returned value must be cast to this class before its length can be
     /// read.
@@ -145,7 +145,7 @@ fn returned(descriptor: &[u8]) -> Option<&[u8]> {
     matches!(returned, [b'[' | b'L', _, ..]).then_some(returned)
 }
 
-/// Returns `name` if the type is `Lname;`. An array type is returned unchanged.
+/// Returns `name` if the type descriptor is `Lname;`. Returns other descriptors, such as those of arrays, unchanged.
 fn strip_descriptor(kind: &[u8]) -> &[u8] {
     match kind {
         [b'L', name @ .., b';'] => name,
@@ -184,7 +184,7 @@ impl<'a> Bootstraps<'a> {
     }
 
     /// Returns the method handle and the first static argument of a bootstrap method, as indexes of constants. The
-    /// argument is `None` if there is none.
+    /// argument is `None` if the bootstrap method has no static arguments.
     fn get(&self, number: u16) -> Option<(u16, Option<u16>)> {
         let place = self.places.get(usize::from(number))?;
         let numbers = self.content.get(place.clone())?;

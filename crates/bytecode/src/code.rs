@@ -1,4 +1,4 @@
-//! Splits code into instructions. For each instruction, finds the parts that depend on the offset, such as branch
+//! Splits code into instructions. For each instruction, finds the parts that depend on its offset, such as branch
 //! distances.
 
 use crate::cursor::Cursor;
@@ -23,7 +23,7 @@ pub(crate) struct Instruction<'a> {
     pub(crate) form: Form<'a>,
 }
 
-/// The parts of an instruction that depend on its offset.
+/// The parts of an instruction that change if the instruction moves to another offset.
 pub(crate) enum Form<'a> {
     /// No part depends on the offset.
     Plain,

@@ -1,8 +1,8 @@
-//! Calls a hook when a method is entered.
+//! Inserts a hook call at the start of a method.
 //!
 //! The call is inserted at the start of the code. It needs no stack map frame, because the first frame follows from the
 //! method's descriptor. A branch to the method's original first instruction skips the call, so the hook runs once for
-//! each entry. The method's exception handlers do not cover the call.
+//! each call of the method. The method's exception handlers do not cover the hook call.
 
 use crate::class::{ClassFile, Method};
 use crate::code::{Instructions, NEW};
@@ -26,8 +26,8 @@ const INVOKESPECIAL: u8 = 0xb7;
 const INVOKESTATIC: u8 = 0xb8;
 const ARRAYLENGTH: u8 = 0xbe;
 
-/// One step of computing the hook's arguments. The steps run in order. The caller must make sure that the named fields
-/// and methods exist.
+/// One step of computing the hook's arguments. The steps are executed in order. The caller must make sure that the
+/// named fields and methods exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push<'p> {
     /// Pushes a reference from this local variable.
@@ -46,13 +46,14 @@ pub enum Push<'p> {
     Call(&'p str, &'p str, &'p str),
     /// Works like [`Push::Call`], but always calls the method of the given class, even if a subclass overrides it.
     Own(&'p str, &'p str, &'p str),
-    /// Replaces an array by its length.
+    /// Replaces the array on top of the stack by its length.
     Length,
-    /// Replaces two numbers by their difference, the first minus the second.
+    /// Replaces the two topmost numbers by their difference, the lower one minus the topmost one.
     Less,
-    /// Replaces two `int`s by the result of a static method. The strings are the method's class and name.
+    /// Replaces the two topmost `int`s by the result of a static method with these arguments. The strings are the
+    /// method's class and name.
     Combined(&'p str, &'p str),
-    /// Duplicates the top of the stack.
+    /// Duplicates the value on top of the stack.
     Again,
     /// Duplicates the two topmost values, each of one slot.
     PairAgain,
@@ -84,7 +85,7 @@ pub struct Entered<'a> {
 /// method's name and its descriptor.
 ///
 /// # Errors
-/// The class cannot be read to its end. The caller should leave it unchanged.
+/// Returns an error if the class cannot be read to its end. The caller should then leave the class unchanged.
 pub fn enter<'a, 'p>(
     class: &'a [u8],
     mut entries: impl FnMut(Name<'a>, Name<'a>) -> Option<Entry<'p>>,

@@ -1,4 +1,4 @@
-//! Fills in constants of a compiled class that are known only when the class is defined.
+//! Fills in constants of a compiled class whose values are known only when the class is defined.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
@@ -13,11 +13,11 @@ const SYNTHETIC: u16 = 0x1000;
 
 /// Replaces placeholders in the constant pool by `numbers` and renames `names`, and marks the class as synthetic.
 ///
-/// Each number must fit the type of its placeholder. Code and attributes are copied unchanged, since they refer to
+/// Each number must fit the type of its placeholder. Code and attributes are copied unchanged, because they refer to
 /// constants by index.
 ///
 /// # Errors
-/// The class cannot be read up to the end of its constant pool.
+/// Returns an error if the class cannot be read up to the end of its constant pool.
 pub fn fill(bytes: &[u8], numbers: &[i64], names: &[(&str, &str)]) -> Result<Vec<u8>, Damage> {
     const WHAT: &str = "the constant pool";
     let number = |offset: i64| usize::try_from(offset).ok().and_then(|at| numbers.get(at));

@@ -1,4 +1,4 @@
-//! The attribute `StackMapTable`. It contains the types that the verifier expects at targets of branches.
+//! Moves the attribute `StackMapTable`, which contains the types that the verifier expects at branch targets.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
@@ -35,7 +35,8 @@ pub(crate) fn moved(
         };
         old_before += i64::from(old_delta) + 1;
         let new = i64::from(moved.target(old_before, offset)?);
-        // In the old code each frame has a higher offset than the previous one. This is also true in the new code.
+        // In the old code, each frame has a higher offset than the previous frame. The frames keep their order in the
+        // new code.
         let delta = u16::try_from(new - new_before - 1);
         let delta = delta.map_err(|_| Fault::Target(old_before).at(offset))?;
         new_before = new;

@@ -112,7 +112,7 @@ impl<'h> Constants<'h> {
     }
 }
 
-/// Code that is being generated.
+/// Code that is being generated, and the space that it needs.
 pub(crate) struct Calls<'c, 'h> {
     pub(crate) constants: &'c mut Constants<'h>,
     pub(crate) code: Vec<u8>,
@@ -132,7 +132,8 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Generates the call that precedes the creation of a one-dimensional array. The array's length is on the stack.
+    /// Generates the call that precedes the creation of a one-dimensional array. Before the call, the array's length is
+    /// on the stack.
     pub(crate) fn array(&mut self, site: i32) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Array)?;
         self.code.push(DUP);

@@ -101,7 +101,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The target of a branch to an instruction that has inserted code before it.
+/// The new target of branches to an instruction that has inserted code before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Branches {
     /// The branch goes to the inserted code, because the code has to run before every execution of the instruction.
@@ -213,8 +213,8 @@ impl<'a> Longer<'_, 'a> {
         out.extend(count.to_be_bytes());
         for (index, content) in kept {
             out.extend(index.to_be_bytes());
-            // The attribute's new length normally fits into 32 bits, because each of its entries grows by at most a few
-            // bytes.
+            // The attribute's new length fits into 32 bits in practice, because each of its entries grows by at most a
+            // few bytes.
             let length = u32::try_from(content.len()).map_err(|_| Reason::TooLong)?;
             out.extend(length.to_be_bytes());
             out.extend(content);

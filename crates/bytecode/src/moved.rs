@@ -1,4 +1,4 @@
-//! Maps old offsets of instructions to new ones.
+//! Maps old instruction offsets to new ones.
 
 use crate::code::{Form, Instruction, padding};
 use crate::error::{Damage, Fault};
@@ -40,8 +40,8 @@ impl Moved {
         }
     }
 
-    /// Adds the next instruction, with `inserted` new bytes before it and `after` new bytes behind it. No jump leads to
-    /// the bytes behind it. Returns `None` if the code gets too long.
+    /// Adds the next instruction, with `inserted` new bytes before it and `after` new bytes after it. No jump leads to
+    /// the bytes after the instruction. Returns `None` if the code gets longer than [`LONGEST`].
     pub(crate) fn place(
         &mut self,
         instruction: &Instruction<'_>,

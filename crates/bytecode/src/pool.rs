@@ -28,11 +28,11 @@ enum Constant<'a> {
     Utf8(&'a [u8]),
     Class(u16),
     String(u16),
-    /// A field or a method. The values are two constants: its class, and its name and type.
+    /// A field or a method. The values are the indexes of two constants: its class, and its name and type.
     Member(u16, u16),
     NameAndType(u16, u16),
-    /// An `invokedynamic` call. The values are the number of its bootstrap method, and the constant of the call's name
-    /// and type.
+    /// An `invokedynamic` call. The values are the number of its bootstrap method, and the index of the constant with
+    /// the call's name and type.
     Dynamic(u16, u16),
     Handle(u16),
     Other,
@@ -40,7 +40,7 @@ enum Constant<'a> {
 
 /// A field or a called method.
 pub(crate) struct Member<'a> {
-    /// The constant of the class.
+    /// The index of the class constant.
     pub(crate) class: u16,
     pub(crate) owner: &'a [u8],
     pub(crate) name: &'a [u8],
@@ -95,7 +95,7 @@ impl<'a> Pool<'a> {
         Ok(Pool { constants, offset })
     }
 
-    /// Returns the number of indexes that are in use, including index 0, which has no constant.
+    /// Returns the number of indexes in use. Index 0 counts, although it has no constant.
     pub(crate) fn count(&self) -> usize {
         self.constants.len()
     }
@@ -149,7 +149,7 @@ impl<'a> Pool<'a> {
         Some((self.utf8(name).ok()?, self.utf8(descriptor).ok()?))
     }
 
-    /// Returns the constant of the method to which a method handle refers.
+    /// Returns the index of the constant for the method that a method handle refers to.
     pub(crate) fn handle(&self, index: u16) -> Option<u16> {
         match self.get(index) {
             Constant::Handle(of) => Some(of),
@@ -169,7 +169,7 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Constants that are appended to the constants of the file.
+/// Constants that are appended after the constants of the file.
 pub(crate) struct Additions {
     bytes: Vec<u8>,
     /// The index of the next constant.
@@ -221,7 +221,7 @@ impl Additions {
         Ok(number)
     }
 
-    /// Adds a string. The length of hook names is checked before.
+    /// Adds a string. The caller has already checked the length of hook names.
     fn utf8(&mut self, text: &str) -> Result<u16, Full> {
         let length = u16::try_from(text.len()).map_err(|_| Full)?;
         self.add(UTF8, &[&length.to_be_bytes(), text.as_bytes()])

@@ -57,7 +57,7 @@ pub struct Counted<'a> {
     pub site: Site<'a>,
 }
 
-/// A method that stays unchanged although it has sites or may have some.
+/// A method that stays unchanged, although it has or may have sites.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftAlone<'a> {
     /// The method's name.
@@ -97,7 +97,8 @@ pub struct Rewritten<'a> {
 /// Inserts a call before each allocation to which `sites` gives a number.
 ///
 /// # Errors
-/// The class cannot be read to its end, or the name of a hook is invalid. The caller should leave the class unchanged.
+/// Returns an error if the class cannot be read to its end, or if the name of a hook is invalid. The caller should then
+/// leave the class unchanged.
 pub fn rewrite<'a>(
     class: &'a [u8],
     hooks: &Hooks<'_>,
@@ -226,7 +227,7 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
                     after: allocation.after.is_some(),
                 });
             }
-            // If the inserted calls alone make the code too long, the method stays unchanged. Then its remaining
+            // If the inserted calls alone are longer than [`LONGEST`], the method stays unchanged. Then its remaining
             // allocation sites need no numbers.
             if end > LONGEST {
                 return Err(Reason::TooLong);
@@ -271,7 +272,7 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
     }
 }
 
-/// Gives sites their numbers.
+/// Gives numbers to the sites of a method.
 struct Numbered<'n, 'f, 'a, S> {
     sites: &'n mut S,
     file: &'f ClassFile<'a>,
@@ -297,7 +298,7 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
         Some(number)
     }
 
-    /// Generates the call of a hook for an allocation.
+    /// Generates the hook call before an allocation.
     fn call(
         &mut self,
         allocation: &Allocation<'a>,
@@ -348,7 +349,7 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
         Ok(())
     }
 
-    /// Generates the call of a hook after a call.
+    /// Generates the hook call after a call that allocates.
     fn after(
         &mut self,
         at: usize,

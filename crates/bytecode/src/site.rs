@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Name<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Name<'a> {
-    /// Creates a name from modified UTF-8.
+    /// Creates a name from bytes in modified UTF-8. The bytes are not checked.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Name(bytes)

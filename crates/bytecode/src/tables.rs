@@ -1,4 +1,4 @@
-//! The tables that refer to offsets in the code: exceptions, lines, variables, type annotations.
+//! Moves the tables that refer to offsets in the code: exceptions, lines, variables, type annotations.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
@@ -39,7 +39,7 @@ impl Lines {
     }
 
     /// Returns the line of an offset by the same rule as HotSpot: the first line that begins at exactly this offset. If
-    /// there is none, the last line that begins before it.
+    /// there is no such line, returns the last line that begins before the offset.
     pub(crate) fn at(&self, at: u16) -> Option<u16> {
         let from = self.0.partition_point(|&(start, _)| start < at);
         let (before, rest) = self.0.split_at(from);
@@ -88,7 +88,7 @@ pub(crate) fn variables(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Dam
     })
 }
 
-/// Writes a range, which is a start and a length.
+/// Reads a range (start and length) and writes it for the new code.
 fn range(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(), Damage> {
     let offset = cursor.offset();
     let (start, length) = (cursor.u16(VARIABLES)?, cursor.u16(VARIABLES)?);
@@ -117,8 +117,8 @@ pub(crate) fn type_annotations(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u
     })
 }
 
-/// Writes the target of an annotation. Compilers store annotations of the method itself in this attribute, too; their
-/// targets have no offsets.
+/// Copies the target of an annotation, and moves its offsets. Compilers also store annotations of the method itself in
+/// this attribute. The targets of these annotations have no offsets.
 fn target(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(), Damage> {
     let offset = cursor.offset();
     let kind = cursor.u8(ANNOTATIONS)?;

@@ -143,12 +143,12 @@ impl Assembled {
         out
     }
 
-    /// Rewrites the class with hooks for all sites, and passes the parts of the new code to `look`.
+    /// Rewrites the class with hooks for all sites, and passes the result, the new code and its tables to `look`.
     fn rewritten(&self, look: impl FnOnce(&Rewritten<'_>, &[u8], &Parts<'_>)) {
         self.rewritten_from(1, look);
     }
 
-    /// Does the same as [`Assembled::rewritten`], but the first site has the number `first`.
+    /// Does the same as [`Assembled::rewritten`], but gives the number `first` to the first site.
     fn rewritten_from(&self, first: i32, look: impl FnOnce(&Rewritten<'_>, &[u8], &Parts<'_>)) {
         let bytes = self.bytes();
         let rewritten = rewrite(&bytes, &HOOKS, &mut From(first, |_| true)).unwrap();
@@ -465,7 +465,7 @@ fn stack_map_frames_of_each_kind_are_moved() {
     assert_eq!(code(&[&[60]]), [0, 1, 251, 0, 64]);
     assert_eq!(code(&[&[251, 0, 4]]), [0, 1, 8]);
     assert_eq!(code(&[&[251, 0, 250]]), [0, 1, 251, 1, 2]);
-    // One value on the stack.
+    // The long form of a frame with one value on the stack.
     assert_eq!(code(&[&[64 + 59, 1]]), [0, 1, 64 + 63, 1]);
     assert_eq!(code(&[&[64 + 60, 7, 0, 5]]), [0, 1, 247, 0, 64, 7, 0, 5]);
     assert_eq!(
@@ -595,7 +595,7 @@ fn damaged_code_leaves_the_method_alone() {
         fault(&[&lookup, &POPPED]),
         Fault::Switch { low: -1, high: -1 }
     );
-    // A huge number of switch cases must not cause a huge allocation.
+    // The count of switch cases is huge. It must not cause a huge allocation.
     let huge = [0xab, 0, 0, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff];
     assert_eq!(fault(&[&huge, &POPPED]), Fault::Short("the code"));
 }
@@ -735,7 +735,7 @@ fn a_call_on_entry_is_made_once() {
     let mut code = parts.code;
     let code = code.take(parts.length, "the code").unwrap();
     assert_eq!(code[..7], [0x19, 0, 0x15, 1, 0x05, 0x64, 0xb8]);
-    // The jump still has its old distance, so it skips the inserted call.
+    // The jump still has its old distance, so it leads to the old first instruction and skips the inserted call.
     assert_eq!(code[9..], [0, 0xa7, 0xff, 0xff]);
     assert_eq!(parts.max_stack, 3);
     let content = |mut cursor: crate::cursor::Cursor<'_>| {

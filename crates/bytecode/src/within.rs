@@ -1,10 +1,10 @@
-//! Calls a hook inside a method: before an instruction that sets a field, or after a call.
+//! Inserts a hook call inside a method: before an instruction that sets a field, or after a call.
 //!
 //! Before a field is set, the object and the new value are on the stack, and the field still has its old value. After a
 //! call, the returned value is on the stack. [`Push`](crate::Push) steps compute the hook's arguments from these
 //! values, and the stack is the same afterwards. A branch to an instruction that sets a field leads to the inserted
 //! call. No branch leads to the code after a call. Constructors are never changed, because an object must not be passed
-//! on before its constructor has called another constructor.
+//! to a hook before its constructor has called another constructor.
 
 use crate::class::{ClassFile, Method};
 use crate::code::{Instructions, NEW};
@@ -46,7 +46,7 @@ pub struct Step<'a> {
 /// Inserts a hook call at each instruction for which `entries` returns one.
 ///
 /// # Errors
-/// The class cannot be read to its end. The caller should leave it unchanged.
+/// Returns an error if the class cannot be read to its end. The caller should then leave the class unchanged.
 pub fn within<'a, 'p>(
     class: &'a [u8],
     mut entries: impl FnMut(&Step<'a>) -> Option<Entry<'p>>,

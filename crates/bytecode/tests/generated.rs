@@ -1,7 +1,7 @@
-//! Rewrites generated methods with this crate and with ASM. Instructions, tables, frames, results and counts must be
-//! the same.
+//! Rewrites generated methods with this crate and with ASM. Both must give the same instructions, tables, frames,
+//! results and counts.
 //!
-//! ASM is the copy inside JDKs before 24, or the jars in the folder that `HEAPDIFF_ASM` names.
+//! The test uses the copy of ASM inside JDKs before 24, or the jars in the folder that `HEAPDIFF_ASM` names.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -224,7 +224,7 @@ fn generated_methods_equal_those_of_asm() {
     }
 }
 
-/// Returns the numbers that follow `word` in the line that begins with it.
+/// Returns the numbers that follow `word` in the line that begins with `word`.
 fn figures<const N: usize>(lines: &[String], word: &str) -> [usize; N] {
     let line = lines.iter().find_map(|line| line.strip_prefix(word));
     let figures = line.unwrap().split_whitespace().map(|n| n.parse().unwrap());

@@ -12,7 +12,8 @@ use heapdiff_bytecode::{Hooks, Name, Site, Sites, rewrite};
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
-/// One in this many classes is tested. If `HEAPDIFF_ALL_CLASSES` is set, all classes are tested.
+/// The test rewrites every n-th class, where n is this number. If `HEAPDIFF_ALL_CLASSES` is set, it rewrites all
+/// classes.
 const SAMPLED: usize = 12;
 const PATIENCE: Duration = Duration::from_secs(300);
 

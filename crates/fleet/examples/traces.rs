@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use heapdiff_trace::synthetic::{self, SITES, Scene, SceneSite};
 
-/// Number of ticks: three an hour for thirty hours. The thirty hours are on two or three days.
+/// Number of ticks: three an hour for thirty hours. So the ticks are on two or three days.
 const TICKS: i64 = 90;
 const SPAN_MS: i64 = 1_200_000;
 const HOUR_MS: i64 = 3_600_000;
@@ -18,7 +18,7 @@ struct Service {
     hosts: usize,
     leaking: usize,
     leak: SceneSite<'static>,
-    /// Allocation sites that do not leak: of caches, sessions, tables and short-lived strings.
+    /// Allocation sites that do not leak: caches, sessions, tables and short-lived strings.
     rest: &'static [SceneSite<'static>],
 }
 

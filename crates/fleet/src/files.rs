@@ -1,4 +1,5 @@
-//! The files of a fleet (a folder with tables about many JVMs): their paths, and how they are written atomically.
+//! Determines the paths of the files of a fleet (a folder with tables about many JVMs), and writes the files
+//! atomically.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -11,7 +12,7 @@ use tempfile::NamedTempFile;
 
 use crate::{FleetError, Labels};
 
-/// A partition: it contains the rows of one input on one day.
+/// A partition of a table: the folder for the rows of one service, host and day.
 pub(crate) struct Partition<'a> {
     pub(crate) service: &'a str,
     pub(crate) host: &'a str,
@@ -113,10 +114,10 @@ impl Table {
                 return Err(std::io::Error::other(why).into());
             }
             std::fs::create_dir_all(&folder)?;
-            // Engines ignore files whose name begins with a dot.
+            // Query engines ignore files whose name begins with a dot.
             let mut temporary = tempfile::Builder::new();
             temporary.prefix(".heapdiff-").suffix(".parquet.tmp");
-            // An ordinary new file gets these permissions. A temporary file has fewer permissions.
+            // Set the permissions that an ordinary new file gets. A temporary file has fewer permissions.
             #[cfg(unix)]
             {
                 use std::os::unix::fs::PermissionsExt;

@@ -12,7 +12,7 @@ use crate::{Added, FleetError, Labels};
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// An allocation site, with the strings that its rows contain.
+/// An allocation site, with the strings that its rows in the table contain.
 struct Named {
     id: i64,
     class: String,
@@ -20,7 +20,7 @@ struct Named {
     stack: String,
     /// The allocating frame with its line: `com.acme.Foo.add(Foo.java:42)`.
     leaf: String,
-    /// A key that is the same for this class and stack on every host and in every build.
+    /// A key of the site. It is the same for this class and stack on every host and in every build.
     key: String,
 }
 
@@ -65,7 +65,7 @@ struct Hour {
     live: Live,
 }
 
-/// The ticks of a run in one hour or one day, as a range of positions in the list of ticks.
+/// The ticks of a run in one hour or one day, as a range of indexes in the list of ticks.
 struct Span {
     start_ms: u64,
     ticks: std::ops::Range<usize>,

@@ -39,14 +39,14 @@ pub struct Added {
     pub rows: u64,
     /// The written files, in order.
     pub files: Vec<PathBuf>,
-    /// The number of implausible figures in the trace. Each of them was replaced by 0.
+    /// Number of implausible figures in the trace. Each of these figures was replaced by 0.
     pub odd: u64,
 }
 
 /// The reason why an input could not be added.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// The trace cannot be read.
+    /// The input is a trace that cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The input cannot be read.

@@ -252,7 +252,7 @@ fn a_damaged_trace_leaves_no_half_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     synthetic::write(&path, &scene()).unwrap();
-    // Without a write-ahead log, all data is in one file.
+    // Without a write-ahead log, all data of the trace is in one file.
     let database = Database::create(&path).unwrap();
     let mode = database
         .connection()
@@ -269,8 +269,7 @@ fn a_damaged_trace_leaves_no_half_file() {
             *byte = byte.wrapping_mul(31).wrapping_add(step as u8);
         }
         fs::write(&path, &damaged).unwrap();
-        // If damage changes figures, nobody can detect it. If damage makes the trace unreadable, adding the trace is an
-        // error.
+        // Damage that changes figures cannot be detected. Damage that makes the trace unreadable must be an error.
         refused += usize::from(add(&path, &fleet, &shop()).is_err());
         for (file, bytes) in content(&fleet) {
             assert!(bytes.ends_with(b"PAR1"), "{}", file.display());

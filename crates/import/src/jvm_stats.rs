@@ -38,7 +38,8 @@ impl<'a> JvmStats<'a> {
         }
     }
 
-    /// Returns the figures of the next tick, without its sites. The caller must request the ticks in order.
+    /// Returns the figures of the next tick, without its sites. The caller must call this function for each tick in
+    /// order.
     pub(super) fn tick(&mut self, number: i64) -> NewTick {
         let Self {
             recording, ticks, ..

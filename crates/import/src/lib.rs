@@ -122,7 +122,7 @@ impl<'a> Import<'a> {
         let jvm = recording.jvm.clone().unwrap_or_default();
         let started_ms = recording.from_ns / NS_PER_MS;
         let words = |parts: [&str; 2]| parts.join(" ").trim().to_owned();
-        // The sampling interval must not be 0, because 0 means that the counts are exact.
+        // The sampling interval must not be 0, because 0 means that every allocation was sampled.
         let weights = recording.of(Event::Allocation).map(|s| s.weight);
         let (count, sum) =
             weights.fold((0_u64, 0_u64), |(n, sum), w| (n + 1, sum.saturating_add(w)));
@@ -170,7 +170,7 @@ impl Names for RecordedNames<'_> {
     }
 }
 
-/// Returns notes on the recording for readers of the trace.
+/// Returns notes on the recording, to be stored in the trace for its readers.
 fn notes(recording: &Recording, files: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let old = recording.of(Event::Old).count() as u64;

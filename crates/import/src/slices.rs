@@ -8,8 +8,7 @@ use heapdiff_trace::{Activity, EstimatedAmount};
 
 use super::{ImportError, NS_PER_MS};
 
-/// Maximum number of ticks. The first value applies if the length of ticks is the default, the second if the user gives
-/// the length.
+/// Maximum number of ticks: `TICKS` if the tick length is the default, `MOST_TICKS` if the user gives the tick length.
 const TICKS: i64 = 3600;
 const MOST_TICKS: i64 = 1 << 20;
 

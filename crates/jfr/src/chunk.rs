@@ -115,9 +115,9 @@ pub(crate) struct Chunk<'a> {
     pub(crate) types: Types,
     layouts: Layouts,
     constants: FxHashMap<(TypeIndex, i64), usize>,
-    /// The end of the last complete event.
+    /// The offset of the end of the last complete event.
     end: usize,
-    /// Damaged parts, which are left out.
+    /// Damaged parts of the chunk. They are left out when the chunk is read.
     pub(crate) damage: Vec<Damage>,
 }
 
@@ -162,7 +162,7 @@ impl<'a> Chunk<'a> {
         }
         chunk.end = at;
         let Some((_, metadata)) = metadata else {
-            // The metadata may be missing because the chunk ends early. Then return the damage that was found there.
+            // If the metadata is missing because the chunk ends early, return the damage that was found at this end.
             let unfinished = Fault::Unfinished.at(base);
             return Err(chunk.damage.pop().unwrap_or(unfinished));
         };
@@ -314,7 +314,7 @@ impl<'a> Chunk<'a> {
         self.layouts.get(index)?.iter().position(|s| s.name == name)
     }
 
-    /// Reads a constant into `values`. Returns `false` if it is missing or cannot be read.
+    /// Reads a constant into `values`. Returns `false` if the constant is missing or cannot be read.
     pub(crate) fn constant(&self, index: TypeIndex, key: i64, values: &mut Vec<Value<'a>>) -> bool {
         values.clear();
         let Some(&at) = self.constants.get(&(index, key)) else {
@@ -392,13 +392,13 @@ impl<'a, 'v> Record<'a, 'v> {
         Self { index, values }
     }
 
-    /// Returns the value of a field.
+    /// Returns the value of the field with this name.
     pub(crate) fn get(&self, chunk: &Chunk<'_>, name: &str) -> Option<Value<'a>> {
         let at = chunk.field(self.index, name)?;
         self.values.get(at).copied()
     }
 
-    /// Returns an integer, or 0 if the field is missing.
+    /// Returns the integer in a field, or 0 if the field is missing.
     pub(crate) fn int(&self, chunk: &Chunk<'_>, name: &str) -> i64 {
         match self.get(chunk, name) {
             Some(Value::Int(int)) => int,
@@ -406,7 +406,7 @@ impl<'a, 'v> Record<'a, 'v> {
         }
     }
 
-    /// Returns an integer as an unsigned number, or 0 if the integer is negative.
+    /// Returns the integer in a field as an unsigned number, or 0 if the integer is negative or the field is missing.
     pub(crate) fn size(&self, chunk: &Chunk<'_>, name: &str) -> u64 {
         u64::try_from(self.int(chunk, name)).unwrap_or(0)
     }
@@ -419,7 +419,8 @@ impl<'a, 'v> Record<'a, 'v> {
         }
     }
 
-    /// Returns a string, or `None` if it is null or missing.
+    /// Returns the string in a field, at most `most` characters of it. Returns `None` if the string is null or the
+    /// field is missing.
     pub(crate) fn text(&self, chunk: &Chunk<'a>, name: &str, most: usize) -> Option<String> {
         match self.get(chunk, name)? {
             Value::Text(text) => chunk.text(text, most),

@@ -28,12 +28,13 @@ pub(crate) enum Text<'a> {
 }
 
 impl Text<'_> {
-    /// Decodes at most `most` characters. Returns `None` for null, and for a string that is stored as a constant.
+    /// Decodes at most `most` characters of the string. Returns `None` for null, and for a string that is stored as a
+    /// constant.
     pub(crate) fn decoded(self, most: usize) -> Option<String> {
         Some(match self {
             Text::Null | Text::Pooled(_) => return None,
             Text::Utf8(bytes) => {
-                // A character has at most four bytes, so more bytes than this are not needed.
+                // A UTF-8 character has at most four bytes, so more bytes than this are not needed.
                 let bytes = &bytes[..bytes.len().min(most.saturating_mul(4))];
                 String::from_utf8_lossy(bytes).chars().take(most).collect()
             }
@@ -113,7 +114,7 @@ impl<'a> Cursor<'a> {
     /// Reads a compressed integer: seven bits in each byte, the lowest first. The ninth byte has eight bits.
     #[inline]
     pub(crate) fn varint(&mut self, what: &'static str) -> Result<u64, Damage> {
-        // Most integers have at most three bytes.
+        // This loop handles integers of at most three bytes, which most integers are.
         let mut value = 0;
         if let Some(bytes) = self.bytes.get(self.at..self.at + 3) {
             for (place, &byte) in bytes.iter().enumerate() {

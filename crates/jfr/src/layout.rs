@@ -10,7 +10,7 @@ use crate::types::{TypeIndex, Types};
 
 /// Maximum nesting depth of inline types, and of arrays inside arrays.
 const MOST_DEPTH: usize = 8;
-/// Maximum number of plain fields of one type, and maximum number of plain fields of all types that a chunk uses.
+/// Maximum number of plain fields of one type. The second constant is the maximum for all types that a chunk uses.
 const MOST_FIELDS: usize = 1 << 10;
 const MOST_FIELDS_IN_ALL: usize = 1 << 16;
 
@@ -49,7 +49,7 @@ impl Plain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     Plain(Plain),
-    /// The key of a constant of this type.
+    /// The key of a constant of the given type.
     Constant(TypeIndex),
     /// A whole record. Used only for elements of arrays. Outside of arrays, the layout lists the fields of the record
     /// instead.
@@ -179,7 +179,7 @@ impl Layouts {
         Ok(())
     }
 
-    /// Skips `count` items.
+    /// Skips `count` items of an array.
     pub(crate) fn pass(
         &self,
         item: Item,

@@ -3,10 +3,10 @@
 //!
 //! # The format
 //!
-//! A file is a sequence of chunks (`FLR\0`). Each chunk describes its own types, and holds events and the constants
-//! that these refer to. So a reader only needs to know the names of events and fields. The modules, from the bottom up:
-//! `cursor` (integers, strings), `types` (the metadata), `layout` (records by their types), `chunk` (header, events,
-//! constants), `chunks` (a file), `names` (stacks and classes of all chunks), and [`Recording`].
+//! A file is a sequence of chunks (`FLR\0`). Each chunk describes its own types. It contains events, and the constants
+//! that the events refer to. So a reader only needs to know the names of events and fields. The modules, from the
+//! bottom up: `cursor` (integers, strings), `types` (the metadata), `layout` (records by their types), `chunk` (header,
+//! events, constants), `chunks` (a file), `names` (stacks and classes of all chunks), and [`Recording`].
 //!
 //! # Bounds
 //!

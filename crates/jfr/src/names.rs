@@ -32,8 +32,8 @@ pub struct StackId(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainId(pub u32);
 
-/// Maximum number of references in a chain, and maximum number of references in all chains. The JVM writes at most 100
-/// references for each object.
+/// Maximum number of references in a chain. The second constant is the maximum for all chains together. The JVM writes
+/// at most 100 references for each object.
 const MOST_LINKS: usize = 100;
 const MOST_LINKS_IN_ALL: usize = 1 << 20;
 
@@ -274,7 +274,7 @@ impl Keys {
         id
     }
 
-    /// Returns the name of the constant that a field refers to.
+    /// Returns the name of the constant that the field `name` refers to.
     pub(crate) fn find_by_name(
         &mut self,
         chunk: &Chunk<'_>,
@@ -325,8 +325,8 @@ impl Keys {
         self.constant_name(chunk, names, record, field, |k| &mut k.threads, name)
     }
 
-    /// Returns the name of the constant that a field refers to. The function `name` computes it once. Then it is cached
-    /// in `known`.
+    /// Returns the name of the constant that a field refers to. If `known` does not contain the name, computes it with
+    /// the function `name` and stores it in `known`.
     fn constant_name(
         &mut self,
         chunk: &Chunk<'_>,

@@ -33,7 +33,7 @@ use crate::names::{ChainId, Keys, NameId, Names, StackId};
 const MOST_DAMAGE: usize = 100;
 /// Maximum number of characters in command lines and similar strings.
 const MOST_CHARS: usize = 1 << 16;
-/// Default sampling interval of async-profiler in bytes.
+/// Default sampling interval of async-profiler, in allocated bytes.
 const DEFAULT_INTERVAL: u64 = 524_287;
 
 /// If a recording has at least this many [`Event::Old`] samples, the JVM's list of 256 objects is assumed to have been
@@ -49,7 +49,7 @@ pub const MOST_LIVE: u64 = 1024;
 pub const LIVE_TABLE_FULL: &str =
     "the recorder's table of live objects was full (1,024 entries): live bytes are a lower bound";
 
-/// The types of constants that are needed.
+/// The types of constants that are read.
 const KINDS: [&str; 12] = [
     "java.lang.String",
     "java.lang.Class",
@@ -153,7 +153,7 @@ pub struct HeapDump {
     pub destination: String,
 }
 
-/// A garbage collection.
+/// A garbage collection that the JVM recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(
     missing_docs,
@@ -195,7 +195,7 @@ pub enum State {
     Classes { loaded: u64 },
 }
 
-/// `jdk.JVMInformation`.
+/// The JVM, from a `jdk.JVMInformation` event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(
     missing_docs,
@@ -217,7 +217,7 @@ impl Jvm {
     /// Returns the name and the version number of the JVM in one line.
     #[must_use]
     pub fn title(&self) -> String {
-        // The version string repeats the name and contains the build host.
+        // The version string repeats the name of the JVM, and contains the build host after ` for `. Leave out both.
         let version = self.version.split(" for ").next().unwrap_or_default();
         let number = version
             .split_once('(')
@@ -259,9 +259,9 @@ pub struct Recording {
     pub from_ns: i64,
     /// The end of the recording, in nanoseconds since 1970.
     pub to_ns: i64,
-    /// The damaged or missing parts of the recording. The other fields do not contain their events.
+    /// The damaged or missing parts of the recording. Events in these parts are not in the other fields.
     pub damage: Vec<Damage>,
-    /// The number of further damaged parts that are not in `damage`.
+    /// Number of further damaged parts, which are not in `damage`.
     pub more_damage: u64,
     seen: FxHashSet<(i64, u64)>,
 }
@@ -269,12 +269,12 @@ pub struct Recording {
 impl Recording {
     /// Reads a recording, gzipped or not.
     ///
-    /// Cost: the time is linear in the number of events. The memory holds the largest chunk, 80 bytes for each sample,
-    /// and all names.
+    /// Cost: time linear in the number of events. The memory contains the largest chunk, 80 bytes for each sample, and
+    /// all names.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened, is not a recording, or has no chunk that can be read. Later
-    /// damage is stored in [`Recording::damage`].
+    /// Returns an error if the file cannot be opened, is not a recording, or has no chunk that can be read. Damage
+    /// after the first readable chunk is stored in [`Recording::damage`].
     pub fn open(path: &Path) -> Result<Self, JfrError> {
         let mut recording = Self::default();
         recording.add(path)?;
@@ -323,13 +323,13 @@ impl Recording {
         !self.damage.is_empty()
     }
 
-    /// Returns the samples of one event.
+    /// Returns the samples that come from this kind of event.
     pub fn of(&self, event: Event) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(move |s| s.event == event)
     }
 
-    /// Returns the number of gaps of more than a second between consecutive chunks. The chunks of such a gap are lost,
-    /// or nothing was recorded.
+    /// Returns the number of gaps of more than a second between consecutive chunks. In each gap, chunks were lost or
+    /// nothing was recorded.
     #[must_use]
     pub fn gaps(&self) -> u64 {
         const LEAST_NS: i64 = 1_000_000_000;
@@ -442,7 +442,7 @@ impl Recording {
         let mut chain = ChainId::default();
         let class = match event {
             Event::Old => {
-                // The event has a negative number for objects that are no arrays.
+                // The field has a negative number for objects that are no arrays.
                 let array = record.get(chunk, "arrayElements");
                 elements =
                     array.and_then(|_| u32::try_from(record.int(chunk, "arrayElements")).ok());
@@ -570,7 +570,7 @@ impl Recording {
     }
 }
 
-/// Returns the minimum size of an object in bytes.
+/// Returns the minimum size of an object in bytes. `elements` is the number of elements of an array.
 fn min_object_size(class: &str, elements: u64) -> u64 {
     let width = match class.strip_suffix("[]") {
         None => return 16,

@@ -65,7 +65,7 @@ impl Types {
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Damage> {
         const WHAT: &str = "the metadata";
         for _ in 0..3 {
-            // Skip the first three fields of the event: its start, its duration and its id.
+            // Skip the first three fields of the event: the start, the duration and the id of the event.
             cursor.long(WHAT)?;
         }
         let start = *cursor;

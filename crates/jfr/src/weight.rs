@@ -1,4 +1,4 @@
-//! Computes the weights of samples.
+//! Computes how many objects and bytes each sample represents.
 
 use heapdiff_sites::{Sampling, Strategy, Weight};
 

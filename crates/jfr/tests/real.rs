@@ -1,4 +1,4 @@
-//! Compares recordings of real JVMs with the counts of the JDK's own tool.
+//! Compares recordings of real JVMs with the event counts of the JDK's tool `jfr`.
 
 use heapdiff_jfr::{Event, Recording, Sample};
 use testdata::jvm::Jdk;

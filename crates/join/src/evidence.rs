@@ -1,5 +1,5 @@
-//! The part of a recording that a join needs: samples of allocations and of live objects, the JVM's heap dumps, the
-//! identity of the JVM, and what the recording lacks.
+//! Takes from a recording what a join needs: samples of allocations and of live objects, the JVM's heap dumps, the
+//! identity of the JVM, and warnings about data that the recording lacks.
 
 use std::fs::File;
 use std::io;
@@ -35,15 +35,15 @@ pub enum EvidenceError {
 /// A sample of an allocation or of a live object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Seen {
-    /// When the object was allocated, in nanoseconds since 1970. `None` if the file does not record it.
+    /// Allocation time in nanoseconds since 1970. `None` if the file does not record it.
     pub(crate) at_ns: Option<i64>,
-    /// True if the object was alive at the end.
+    /// True if the object was alive at the end of the recording.
     pub(crate) survived: bool,
-    /// The class.
+    /// The class of the object.
     pub(crate) class: TextId,
     /// The number of elements of an array, if it is recorded.
     pub(crate) length: Option<u32>,
-    /// The size of the object in bytes, if the event records it but not the length.
+    /// The size of the object in bytes, if the event has the size but not the array length.
     pub(crate) size: Option<u64>,
     /// The number of bytes that the sample represents, at least 1.
     pub(crate) weight: u64,
@@ -52,11 +52,11 @@ pub(crate) struct Seen {
     pub(crate) count: u64,
     /// The allocating stack.
     pub(crate) stack: StackId,
-    /// The reference chain; 0 without one.
+    /// The reference chain from the object to a GC root. 0 if there is none.
     pub(crate) chain: ChainId,
 }
 
-/// The evidence from a recording or a profile.
+/// The part of a recording or of a profile that a join uses as evidence.
 #[derive(Debug, Default)]
 pub struct Evidence {
     /// The JVM, if the recording describes it.
@@ -69,15 +69,15 @@ pub struct Evidence {
     pub notes: Vec<String>,
     /// The number that identifies the recording, if the evidence was saved.
     pub(crate) digest: Option<u64>,
-    /// The time of the last list of old objects.
+    /// The time of the last list of old objects, in nanoseconds since 1970.
     pub(crate) listed_ns: Option<i64>,
     pub(crate) seen: Vec<Seen>,
     pub(crate) stacks: Stacks,
 }
 
 impl Evidence {
-    /// Reads a JFR recording, a collapsed profile or a pprof profile, gzipped or not. `originals` restores names that a
-    /// shrinker changed.
+    /// Reads a JFR recording, a collapsed profile or a pprof profile, gzipped or not. If a shrinker such as ProGuard
+    /// changed names, `originals` restores them.
     ///
     /// Cost: time linear in the size of the file, and memory as for [`Recording::open`].
     ///
@@ -105,8 +105,8 @@ impl Evidence {
             span_ns: Some((recording.from_ns, recording.to_ns)),
             ..Self::default()
         };
-        // Each dump of a recording lists all old objects again, and the earlier lists stay in the file. Only the last
-        // list counts.
+        // The JVM lists all old objects each time that it writes the recording to a file, and earlier lists stay in the
+        // file. Use only the last list.
         let last = recording.of(Event::Old).map(|s| s.time_ns).max();
         let is_last = |s: &Sample| {
             s.event != Event::Old || last.is_none_or(|t| s.time_ns > t.saturating_sub(NS_PER_MS))
@@ -147,7 +147,7 @@ impl Evidence {
         evidence
     }
 
-    /// Returns the number of samples of live objects, and the number of samples of allocations. All have stacks.
+    /// Returns the number of samples of live objects, and the number of samples of allocations.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let survivors = self.seen.iter().filter(|seen| seen.survived).count();
@@ -161,8 +161,8 @@ impl Evidence {
     }
 }
 
-/// Returns sentences about data that the recording lacks. `old` is the number of old objects in the last list, and
-/// `bare` the number of these without a stack.
+/// Returns sentences about data that the recording lacks. `old` is the number of old objects in the last list. `bare`
+/// is the number of old objects without a stack.
 fn notes(recording: &Recording, old: u64, bare: u64) -> Vec<String> {
     let mut notes = Vec::new();
     let live = recording.of(Event::Live).count() as u64;
@@ -187,7 +187,8 @@ fn notes(recording: &Recording, old: u64, bare: u64) -> Vec<String> {
             counted(old, "live object")
         ));
     }
-    // A longer list (`old-object-queue-size`) was not full if it has more entries than the default length.
+    // If the list has more than [`MOST_OLD`] entries, the user made it longer (`old-object-queue-size`). Then it is
+    // unknown whether the list was full.
     if (MANY_OLD..=MOST_OLD).contains(&old) {
         notes.push(format!(
             "the JVM's list of live objects ({MOST_OLD} entries) may have been full: objects allocated late may be missing"

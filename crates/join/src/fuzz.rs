@@ -1,4 +1,4 @@
-//! Fuzz entry point: joins these bytes with dumps.
+//! Fuzz entry point: reads bytes as a recording or a profile, and joins it with dumps.
 
 use heapdiff_diff::{ContentLine, StackSource, Suspect};
 use heapdiff_jfr::Recording;
@@ -10,7 +10,8 @@ use crate::rank::Join;
 /// Maximum number of classes whose stacks are ranked.
 const CLASSES: usize = 8;
 
-/// Reads a recording or a profile from the bytes, and ranks the stacks of suspects of its first classes.
+/// Reads a recording or a profile from the bytes. Ranks the stacks of suspects whose classes are the first eight
+/// classes of the samples.
 pub fn join(bytes: &[u8]) {
     let evidence = match Recording::from_bytes(bytes.to_vec()) {
         Ok(recording) => Evidence::of(&recording),

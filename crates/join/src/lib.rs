@@ -1,8 +1,9 @@
-//! Joins recordings of a JVM with its heap dumps: finds the stacks that probably allocated what a suspect holds.
+//! Joins recordings of a JVM with its heap dumps: finds the stacks that probably allocated the objects that a suspect
+//! holds.
 //!
 //! A plain heap dump has no allocating stacks. A recording (Java Flight Recorder, async-profiler) has stacks, but only
-//! of some allocations and of some live objects. The join finds the recorded stacks whose objects have the classes and
-//! array lengths that the suspect's objects have, and ranks these stacks by probability.
+//! for samples of the allocations and of the live objects. The join finds the recorded stacks whose objects have the
+//! classes and array lengths that the suspect's objects have, and ranks these stacks by probability.
 //!
 //! The modules: [`evidence`] takes from a recording what the join needs, [`matching`] checks that recording and dumps
 //! are of one JVM, and [`rank`] computes the probabilities.

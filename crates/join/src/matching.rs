@@ -1,15 +1,15 @@
 //! Checks that a recording and heap dumps are of one JVM.
 //!
-//! A `jdk.HeapDump` event has the size of the dump's file and the time at which the JVM wrote it. Both together
-//! identify a dump. Recordings without such events (async-profiler, JDK 16 and earlier) are matched by time, JVM
-//! version and command.
+//! A `jdk.HeapDump` event has the size of the dump's file and the time at which the JVM wrote it. Size and time
+//! together identify a dump. Recordings without such events (async-profiler, JDK 16 and earlier) are matched by time,
+//! JVM version and command.
 
 use heapdiff_jfr::HeapDump;
 use heapdiff_units::grouped;
 
 use crate::evidence::{Evidence, NS_PER_MS};
 
-/// Maximum difference of the clocks of an event and of a dump's header, in milliseconds.
+/// Maximum difference between the times of a recording and the time in a dump's header, in milliseconds.
 const SLACK_MS: i64 = 1000;
 
 /// The properties of a heap dump by which a recording is matched.
@@ -23,9 +23,9 @@ pub struct Dump {
     pub unpacked: Option<u32>,
     /// When the dump was taken, in milliseconds since 1970.
     pub taken_ms: u64,
-    /// The system property `java.vm.version`.
+    /// The system property `java.vm.version`. `None` if unknown.
     pub version: Option<String>,
-    /// The system property `sun.java.command`.
+    /// The system property `sun.java.command`. `None` if unknown.
     pub command: Option<String>,
     /// The [hash](hprof::bytes::hash) of the command, if the command itself is unknown.
     pub command_hash: Option<u64>,
@@ -34,7 +34,7 @@ pub struct Dump {
 /// How a recording was matched with dumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// By the event of a dump.
+    /// By the size and time in a `jdk.HeapDump` event.
     DumpEvent,
     /// By time, and by at least one of JVM version and command.
     Time {
@@ -43,7 +43,7 @@ pub enum Fit {
         /// True if the commands are known, and are equal.
         command: bool,
     },
-    /// Not at all: the file has neither times nor the name of a JVM.
+    /// The recording was not matched, because the file has neither times nor the name of a JVM.
     Unknown,
 }
 
@@ -58,7 +58,7 @@ impl Fit {
         }
     }
 
-    /// Returns what was compared, if the recording was matched by time.
+    /// Returns a sentence about what was compared, if the recording was matched by time.
     #[must_use]
     pub const fn note(self) -> Option<&'static str> {
         match self {
@@ -109,8 +109,8 @@ pub enum Refusal {
 
 /// Matches a recording with dumps of one JVM, oldest first.
 ///
-/// The event of the last dump during the recording identifies the JVM. If the recording ran between two dumps, or has
-/// no events of dumps, JVM version and command are compared.
+/// The `jdk.HeapDump` event of the last dump that was taken during the recording identifies the JVM. If the recording
+/// ran between two dumps, or has no such events, JVM version and command are compared.
 ///
 /// # Errors
 /// Returns the reason why the recording is of another JVM, or of another time.
@@ -135,7 +135,8 @@ pub fn fit(evidence: &Evidence, dumps: &[Dump]) -> Result<Fit, Refusal> {
     }
     if !evidence.heap_dumps.is_empty() {
         for dump in dumps.iter().rev() {
-            // A recording that was saved just before the dump cannot have the dump's event.
+            // A dump that was taken outside of the recording's time has no event in the recording. This is not an
+            // error.
             let is_outside = from / NS_PER_MS > taken(dump) || to / NS_PER_MS < taken(dump);
             match by_event(&evidence.heap_dumps, dump) {
                 Ok(fit) => return Ok(fit),
@@ -151,7 +152,7 @@ fn taken(dump: &Dump) -> i64 {
     i64::try_from(dump.taken_ms).unwrap_or(i64::MAX)
 }
 
-/// Finds the event of a dump that was taken during the recording.
+/// Finds the event with the time and the size of the dump.
 fn by_event(events: &[HeapDump], dump: &Dump) -> Result<Fit, Refusal> {
     let has_time = |event: &&HeapDump| {
         let from = event.from_ns / NS_PER_MS - SLACK_MS;
@@ -178,7 +179,7 @@ fn by_event(events: &[HeapDump], dump: &Dump) -> Result<Fit, Refusal> {
     })
 }
 
-/// Matches by JVM version and command. The time has been checked before.
+/// Matches by JVM version and command. The caller has already checked the time.
 fn by_identity(evidence: &Evidence, first: &Dump, last: &Dump) -> Result<Fit, Refusal> {
     let jvm = evidence.jvm.as_ref().ok_or(Refusal::Unknown)?;
     if jvm.start_ms > 0 && jvm.start_ms > taken(first) {
@@ -320,7 +321,7 @@ mod tests {
             ..dump(150_000)
         };
         assert!(refused(other).starts_with("the JVMs have different versions: OpenJDK"));
-        // A part of a version is another version.
+        // The version must match a whole word of the description, not a part of a word.
         let other = Dump {
             version: Some("7.0.15+6".to_owned()),
             ..dump(150_000)

@@ -80,8 +80,8 @@ pub(crate) fn read(mut input: impl BufRead) -> Result<Evidence, ProfileError> {
         return Err(ProfileError::TooLarge);
     }
     let mut profile = Profile::default();
-    // A pprof profile begins with a message: the tag 1 and a length. A collapsed line begins with a printable
-    // character.
+    // A pprof profile begins with a message: the tag byte of field 1 and a length. A collapsed line begins with a
+    // printable character.
     match bytes.first() {
         Some(0x0a | 0x12 | 0x1a) => profile.pprof(&bytes)?,
         Some(b' '..=0x7e | 0x80..) => profile.collapsed(&bytes)?,
@@ -107,20 +107,20 @@ struct Profile {
     evidence: Evidence,
     /// Number of frames in all stacks.
     frames: usize,
-    /// Number of bytes in the names of all frames and classes. A name counts again each time that it occurs.
+    /// Number of bytes in the names of all frames and classes. A name is counted each time that it occurs.
     names: usize,
 }
 
 /// The figures of an entry.
 struct Figures {
-    /// Bytes, or another unit that is the same in all entries.
+    /// Number of bytes, or a number in another unit that is the same in all entries.
     weight: i64,
     /// Number of samples; 0 if the file does not record it.
     count: i64,
 }
 
 impl Profile {
-    /// Adds a stack, the leaf first.
+    /// Adds an entry with the frames of its stack, leaf first.
     fn add(
         &mut self,
         class: &str,
@@ -196,7 +196,7 @@ impl Profile {
             let frames = frames.take(MOST_FRAMES);
             let frames = frames.map(|frame| self.frame(cut(frame), 0));
             let frames = frames.collect::<Result<_, _>>()?;
-            // The value is a number of samples or of bytes: the file does not say which.
+            // The value is a number of samples or of bytes. The file does not record which.
             let figures = Figures {
                 weight: value,
                 count: 0,
@@ -298,7 +298,7 @@ impl Profile {
     }
 }
 
-/// Returns an error if a profile has more of something than `most`.
+/// Returns an error if `count` is more than `most`.
 const fn limited(what: &'static str, count: usize, most: usize) -> Result<(), ProfileError> {
     if count > most {
         return Err(ProfileError::TooMany { what, most });
@@ -318,7 +318,7 @@ fn cut(name: &str) -> &str {
 /// Returns the name of a class as in Java source, without the marks that async-profiler appends.
 fn class_name(name: &str) -> String {
     let name = unmarked(name);
-    // Names as in Java source do not change here, except those of generated classes.
+    // Names in the form of Java source do not change here, except those of generated classes.
     types::of_class(name)
 }
 
@@ -337,7 +337,7 @@ fn unmarked(name: &str) -> &str {
 /// Splits a frame into the name and the line.
 fn parts(text: &str) -> (&str, Option<i32>) {
     let (name, place) = match text.split_once('(') {
-        // A marker such as ` (lambda)` belongs to the name.
+        // A suffix such as ` (lambda)` is part of the name, not a line number.
         Some((name, rest)) if !name.ends_with(' ') => {
             (name, rest.strip_suffix(')').unwrap_or(rest))
         }
@@ -376,8 +376,8 @@ impl Tables<'_> {
         Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_NAME)]).into_owned())
     }
 
-    /// Returns the index of the value to use: bytes of allocations, other bytes, or the first value. Also returns the
-    /// index of the number of samples, if there is one.
+    /// Returns the index of the value to use: allocated bytes if there are any, otherwise other bytes, otherwise the
+    /// first value. Also returns the index of the number of samples, if there is one.
     fn values(&self) -> Result<(usize, Option<usize>), ProfileError> {
         let (mut allocated, mut bytes, mut count) = (None, None, None);
         for (at, &(name, unit)) in self.types.iter().enumerate() {
@@ -478,7 +478,8 @@ impl<'a> Fields<'a> {
         Ok(Some((tag, field)))
     }
 
-    /// Returns the numbers in the fields with these tags; 0 for a missing field. The last value of a field counts.
+    /// Returns the numbers in the fields with these tags; 0 for a missing field. If a field occurs several times, the
+    /// last value is used.
     fn numbers<const N: usize>(mut self, tags: [u64; N]) -> Result<[u64; N], ProfileError> {
         let mut numbers = [0; N];
         while let Some((tag, field)) = self.next()? {
@@ -493,7 +494,7 @@ impl<'a> Fields<'a> {
 }
 
 impl Field<'_> {
-    /// Adds the integers of a repeated field, packed or not, until there are `most`.
+    /// Adds the integers of a repeated field, packed or not, until `to` has `most` integers.
     fn integers(self, to: &mut Vec<u64>, most: usize) -> Result<(), ProfileError> {
         match self {
             Field::Number(number) if to.len() < most => to.push(number),

@@ -1,16 +1,17 @@
 //! Ranks the stacks that may have allocated a suspect's growth.
 //!
-//! Samples of the suspect's own class are often missing, because its objects are small. So samples also count if their
-//! class, and for arrays the length, is one that the suspect's objects dominate. A *site* is the first application
-//! method of a stack. All samples with one site count together. For each site, the score is a sum of:
+//! Samples of the suspect's own class are often missing, because its objects are small. So samples of other classes
+//! also count, if the suspect's objects dominate objects of that class (and, for arrays, of that length). A *site* is
+//! the first application method of a stack. All samples with one site count together. For each site, the score is a sum
+//! of:
 //!
 //! - samples of live objects: each is strong evidence, unless its array has a length that the suspect does not hold;
 //! - the site's share of the allocations of each class.
 //!
-//! The score is multiplied if the stack goes through a class on the path to the suspect, and if the stack shares its
-//! outer frames with the stacks that let the holder's own collection grow, such as a `HashMap$Node[]`. A site's
-//! probability is its share of all scores, times a certainty that depends on the kind of evidence and on the number of
-//! samples.
+//! The score is multiplied by two factors: one for a stack that goes through a class on the path to the suspect, and
+//! one for a stack that shares its outer frames with the stacks that let the holder's own collection grow, such as a
+//! `HashMap$Node[]`. A site's probability is its share of all scores, times a certainty that depends on the kind of
+//! evidence and on the number of samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,34 +29,34 @@ use crate::stacks::{FrameId, StackId, Stacks, TextId};
 
 mod wanted;
 
-/// Maximum number of stacks of a suspect.
+/// Maximum number of stacks that are listed for a suspect.
 const STACKS: usize = 10;
-/// A stack after the first is listed only from this probability on, in thousandths.
+/// Minimum probability of a listed stack after the first one, in thousandths.
 const LEAST: u64 = 20;
-/// Maximum number of samples of the holder's collection that are compared with other stacks.
+/// Maximum number of stacks in [`Ranking::puts`] that each other stack is compared with.
 const PUTS: usize = 200;
 
 /// Weight of classes that the suspect's objects dominate, relative to the suspect's own class.
 const CONTENT: f64 = 0.7;
-/// Weight of a time between two dumps in which the suspect did not grow.
+/// Weight of a sample that was allocated between two dumps between which the suspect did not grow.
 const IDLE: f64 = 0.1;
-/// Weights of a surviving sample, and of all allocations of a class.
+/// Factors for the two parts of a site's score: its surviving samples, and its share of all allocations of a class.
 const SURVIVOR: f64 = 6.0;
 const ALLOCATED: f64 = 10.0;
-/// Factors for a reference chain with the holder, and without it.
+/// Factors for a sample with a reference chain: if the chain contains the holder or a field on the path, and if it does
+/// not.
 const HELD: (f64, f64) = (20.0, 0.2);
-/// Factors for a stack through a class on the path, through a class nested in the same outer class, and for a stack
-/// without an application frame.
+/// Factors for a stack. The first two apply if a frame is in a class with a field on the path, or only in a class that
+/// is nested in the same outermost class. The third applies if the stack has no application frame.
 const THROUGH: (f64, f64, f64) = (4.0, 3.0, 0.2);
-/// The score of all stacks that were not sampled.
+/// The score of all stacks that were not sampled, in addition to the scores of the sampled stacks.
 const UNSEEN: f64 = 1.0;
-/// Number of samples at which the certainty is one half.
+/// Number of samples at which the factor for the number of samples is one half. A surviving sample counts twice.
 const HALF: f64 = 1.5;
-/// Maximum probability if the evidence is from files without times. From 0.75 on, reports state a
-/// stack as a fact.
+/// Maximum probability of a site without times of samples. From 0.75 on, reports state a stack as a fact.
 const MOST_UNTIMED: f64 = 0.749;
 
-/// Classes that most code allocates. An allocation of them is weak evidence.
+/// Classes that most code allocates. An allocation of such a class is weak evidence.
 const SHARED: [&str; 14] = [
     "byte[]",
     "char[]",
@@ -73,7 +74,7 @@ const SHARED: [&str; 14] = [
     "java.lang.Integer",
 ];
 
-/// Evidence that was matched with dumps.
+/// Evidence from recordings that were matched with dumps.
 #[derive(Debug, Default)]
 pub struct Join {
     seen: Vec<Seen>,
@@ -99,7 +100,8 @@ impl Join {
             taken_ns: taken_ms.iter().map(ns).collect(),
             ..Self::default()
         };
-        // Each dump of a JVM's recording has a list of old objects. Only the last list counts.
+        // Each time that the JVM writes a recording to a file, it adds a list of old objects. Use only the last list of
+        // all recordings.
         let last_list = recordings.iter().filter_map(|r| r.1.listed_ns).max();
         let end = recordings.iter().filter_map(|r| Some(r.1.span_ns?.1)).max();
         for (path, mut evidence, fit) in recordings {
@@ -128,7 +130,7 @@ impl Join {
         join
     }
 
-    /// Returns warnings about the recordings for readers of the report: how they were matched, and what they lack.
+    /// Returns warnings for readers of the report: how the recordings were matched, and what they lack.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let of = |recording: &JoinedRecording| {
@@ -137,12 +139,12 @@ impl Join {
             notes.map(move |note| format!("{path}: {note}"))
         };
         let mut warnings: Vec<String> = self.recordings.iter().flat_map(of).collect();
-        // A summary and the command line can name the same recording.
+        // If a summary file and the command line name the same recording, its warnings occur twice.
         warnings.dedup();
         warnings
     }
 
-    /// Adds a recording. Two recordings of one JVM can have the same events: these count once.
+    /// Adds a recording. If two recordings of one JVM contain the same events, each event counts once.
     fn add(&mut self, evidence: Evidence) {
         let mut seen = evidence.seen;
         if self.seen.is_empty() {
@@ -164,8 +166,8 @@ impl Join {
 const EARLY: &str =
     "the recording ends before the last dump: run `jcmd PID JFR.dump` after the last heap dump";
 
-/// Returns the union of two sorted lists. An element that occurs several times in one list occurs as often in the
-/// union: equal samples of one recording are different objects.
+/// Returns the union of two sorted lists. If an element occurs several times in one list, it occurs as often in the
+/// union, because equal samples of one recording are different objects.
 fn union(a: Vec<Seen>, b: Vec<Seen>) -> Vec<Seen> {
     let mut all = Vec::with_capacity(a.len().max(b.len()));
     let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
@@ -247,25 +249,27 @@ struct Ranked {
 /// The evidence for a site.
 #[derive(Default)]
 struct Site {
-    /// The weights of surviving samples, by the time between two dumps in which they were allocated.
+    /// The summed weights of surviving samples, by the interval between two dumps in which they were allocated.
     survived: Vec<f64>,
     survivors: u64,
-    /// For each class, the bytes of allocation samples.
+    /// For each class, the bytes that the site's allocation samples represent.
     allocated: BTreeMap<TextId, f64>,
-    /// Number of allocation samples. Entries that do not record the number of samples count as 0.
+    /// Number of allocation samples. Entries whose number of samples is unknown count as 0.
     allocations: u64,
-    /// For each class of arrays, the numbers of survivors with another length and with a length of the suspect.
+    /// For each array class, two numbers of surviving samples: those whose length the suspect does not hold, and those
+    /// whose length it holds.
     lengths: BTreeMap<TextId, [u64; 2]>,
-    /// Number of samples of the suspect's own class.
+    /// Number of samples of the suspect's own class that were allocated while the suspect grew, or at an unknown time.
     own: u64,
-    /// True if a sample has a time.
+    /// True if at least one sample has an allocation time.
     is_timed: bool,
     /// The sample with the largest weight.
     best: Option<(f64, StackId, TextId, FrameId)>,
 }
 
 impl Site {
-    /// Limits a probability by the number of samples, and returns it in thousandths.
+    /// Multiplies a probability by the factor for the number of samples, and limits it if no sample has a time. Returns
+    /// the result in thousandths.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -284,7 +288,7 @@ impl Site {
     }
 }
 
-/// The samples of all sites.
+/// Totals of the samples of all sites.
 struct Totals {
     survivors: u64,
     allocations: u64,
@@ -292,7 +296,8 @@ struct Totals {
 }
 
 impl Totals {
-    /// Returns the evidence for a site: its samples, or its share of allocations if their number is unknown.
+    /// Returns the evidence for a site as text: its number of samples, or its share of allocations if the number is
+    /// unknown.
     fn evidence(&self, site: &Site) -> String {
         let part = |own: u64, all: u64, what: &str| {
             let plural = if all == 1 { "" } else { "s" };
@@ -315,17 +320,18 @@ struct Ranking<'a> {
     class: Option<TextId>,
     wanted: BTreeMap<TextId, Wanted>,
     most_bytes: f64,
-    /// True for each time between two dumps in which the suspect grew.
+    /// For each interval between two dumps: true if the suspect grew in it.
     grew: Vec<bool>,
-    /// Classes with a field on the path to the suspect, and their outermost classes.
+    /// Classes that declare the holder or a field on the path to the suspect. `outer` contains the outermost class of
+    /// each.
     holders: BTreeSet<TextId>,
     outer: BTreeSet<String>,
-    /// The holder and the fields on the path, as reference chains name them.
+    /// The holders and the fields on the path, as reference chains name them.
     fields: FxHashSet<TextId>,
     sites: BTreeMap<TextId, Site>,
-    /// Stacks of the samples of the holder's collection, from the holder's class outwards.
+    /// Frames of samples of the collections on the path, from the class that holds the collection to the root.
     puts: Vec<Vec<FrameId>>,
-    /// Number of samples whose class is wanted. An entry without a number of samples counts as one.
+    /// Number of samples whose class is in `wanted`. An entry without a number of samples counts as one.
     matching: u64,
     is_shared: bool,
 }
@@ -379,7 +385,8 @@ impl<'a> Ranking<'a> {
         ranking
     }
 
-    /// Computes which classes are wanted, and their weights.
+    /// Computes the classes whose samples are evidence, and their weights: the suspect's class and the classes of its
+    /// content.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     fn want(&mut self, suspect: &Suspect, content: &[ContentLine]) {
         let texts = &self.join.stacks.texts;
@@ -402,7 +409,8 @@ impl<'a> Ranking<'a> {
         }
         let most = self.wanted.values().map(|w| w.bytes);
         self.most_bytes = most.fold(1.0, f64::max);
-        // The content stands in for the suspect's own class as far as the latter was not sampled.
+        // The content's classes are evidence in place of the suspect's own class. So the more samples there are of the
+        // suspect's own class, the less weight the content's classes get.
         let own = self.class.and_then(|class| self.join.by_class.get(&class));
         let own = own
             .into_iter()
@@ -418,7 +426,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns the weight of the time at which an object was allocated, and the index of this time.
+    /// Returns the weight of a sample by its allocation time, and the index of the interval between two dumps in which
+    /// it was allocated.
     fn inside(&self, seen: &Seen) -> (f64, usize) {
         let Some(at) = seen.at_ns else {
             return (1.0, 0);
@@ -439,8 +448,9 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns the frames of a sample that count. The constructors of the suspect's class are left out for other
-    /// classes: the code that calls them allocated the suspect's objects.
+    /// Returns the frames of a sample that are used as evidence. If the sample is not of the suspect's class,
+    /// constructors of the suspect's class and the frames that they call are left out, because the caller of the
+    /// constructor allocated the suspect's object.
     fn counted(&self, seen: &Seen) -> &'a [FrameId] {
         let stacks = &self.join.stacks;
         let frames = stacks.frames(seen.stack);
@@ -458,7 +468,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns the first application frame, the first frame outside of the JDK, or the first frame.
+    /// Returns the method and the frame of a stack's site. The site is the first application frame. If there is none,
+    /// it is the first frame outside of the JDK, or else the first frame.
     fn site(&self, frames: &[FrameId]) -> Option<(TextId, FrameId)> {
         let stacks = &self.join.stacks;
         let first = |wanted: &dyn Fn(&crate::stacks::Frame) -> bool| {
@@ -514,7 +525,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Finds the stacks in which the collections on the path grew because the holder's class stored something.
+    /// Finds the samples of the collections on the path. Adds a stack to `puts` if only JDK frames are between its leaf
+    /// and a frame of the holder's class.
     fn collections(&mut self, suspect: &Suspect) {
         let texts = &self.join.stacks.texts;
         let classes = suspect
@@ -557,7 +569,8 @@ impl<'a> Ranking<'a> {
         })
     }
 
-    /// Returns the factor for the classes in a stack, and true if a class of the path is among them.
+    /// Returns the factor for the classes in a stack. Also returns true if a class on the path, or a class nested in
+    /// the same outermost class, is in the stack.
     fn prior(&self, stack: StackId) -> (f64, bool) {
         let stacks = &self.join.stacks;
         let frames = stacks.frames(stack);
@@ -589,7 +602,8 @@ impl<'a> Ranking<'a> {
         (prior, is_through)
     }
 
-    /// Returns the part of a put's frames outside of the JDK that another stack has in common with it, from the root.
+    /// Compares two stacks from the root. Returns the share of the non-JDK frames of `put` that come before the first
+    /// difference.
     #[allow(clippy::cast_precision_loss, reason = "at most 2,048 frames")]
     fn shared(&self, frames: &[FrameId], put: &[FrameId]) -> f64 {
         let stacks = &self.join.stacks;
@@ -602,8 +616,8 @@ impl<'a> Ranking<'a> {
         common as f64 / all.max(1) as f64
     }
 
-    /// Returns the weight of a site's surviving samples. Each time in which the suspect grew counts alike, so that the
-    /// load of a start does not outweigh later growth.
+    /// Returns, for each site, the weight of its surviving samples. All intervals in which the suspect grew count about
+    /// equally, so that many samples from the program's start do not outweigh later growth.
     #[allow(clippy::cast_precision_loss, reason = "a few steps")]
     fn evened(&self) -> BTreeMap<TextId, f64> {
         let steps = self.grew.len();
@@ -658,7 +672,8 @@ impl<'a> Ranking<'a> {
             };
             let made = site.allocated.iter().map(|(class, bytes)| {
                 let [other, same] = site.lengths.get(class).copied().unwrap_or_default();
-                // The site makes arrays of the class, but of other lengths.
+                // The surviving arrays of this site have lengths that the suspect does not hold. So the site's
+                // allocations of the class do not count.
                 if other > 1 && same == 0 {
                     return 0.0;
                 }
@@ -689,7 +704,7 @@ impl<'a> Ranking<'a> {
         ranked
     }
 
-    /// Returns the certainty that the kind of evidence allows.
+    /// Returns the factor for the kind of evidence that a site has.
     fn certainty(&self, site: &Site, is_through: bool) -> f64 {
         let of = |through: f64, other: f64| if is_through { through } else { other };
         if site.survivors > 0 {
@@ -702,7 +717,7 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// Returns for each time between two dumps whether the suspect grew.
+/// Returns, for each interval between two dumps, whether the suspect grew in it.
 fn grew(suspect: &Suspect) -> Vec<bool> {
     let grew = |figures: &[u64]| -> Vec<bool> { figures.windows(2).map(|w| w[1] > w[0]).collect() };
     let by_objects = grew(&suspect.objects);
@@ -713,7 +728,7 @@ fn grew(suspect: &Suspect) -> Vec<bool> {
     }
 }
 
-/// Returns the outermost class of a nested class.
+/// Returns the outermost class of a nested class. Returns other classes unchanged.
 fn outermost(class: &str) -> &str {
     class.split('$').next().unwrap_or(class)
 }

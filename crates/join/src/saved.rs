@@ -18,7 +18,7 @@ const VERSION: u64 = 1;
 const MOST_SAMPLES: usize = 1 << 15;
 /// Maximum size of the saved evidence in bytes.
 const MOST_BYTES: usize = 4 << 20;
-/// Maximum number of frames to save of one stack. The frames nearest to the allocation are saved.
+/// Maximum number of frames that are saved of one stack. The frames nearest to the allocation are saved.
 const MOST_FRAMES: usize = 256;
 /// Maximum number of bytes in the names of all frames.
 const MOST_NAMES: usize = 64 << 20;
@@ -26,8 +26,8 @@ const MOST_NAMES: usize = 64 << 20;
 const MOST_COUNT: u64 = 1000;
 
 impl Evidence {
-    /// Returns the evidence as bytes, without the description of the JVM and of its heap dumps. So match the evidence
-    /// with a dump first.
+    /// Encodes the evidence as bytes, without the description of the JVM and without its heap dumps. So match the
+    /// evidence with a dump first.
     ///
     /// Cost: time linear in the size of the evidence.
     #[must_use]
@@ -65,7 +65,7 @@ impl Evidence {
         let mut names = 0;
         let frames: Vec<FrameId> = r.list(|r| {
             let (class, method) = (text(r)?, text(r)?);
-            // Several frames can have one long name, and each stores it.
+            // Several frames can have the same long name. Each frame stores the name again.
             let length = |id| stacks.texts.text(id).len();
             names += length(class) + length(method);
             if names > MOST_NAMES {
@@ -106,7 +106,7 @@ impl Evidence {
         let notes: Vec<&String> = self.notes.iter().chain(&note).collect();
         w.list(&notes, |w, note| w.text(note));
         w.option(self.listed_ns.map(i64::cast_unsigned), Encoder::u64);
-        // Only strings, frames, stacks and chains that a sample needs are saved.
+        // Save only those strings, frames, stacks and chains that a saved sample needs.
         let mut ids = Ids::default();
         let keys = self.stacks.frame_keys();
         let mut samples = Encoder::default();
@@ -138,15 +138,15 @@ impl Evidence {
         w.0
     }
 
-    /// Returns what a reader has to know about the saved evidence: what the recording lacks, and how many samples are
-    /// left out.
+    /// Returns notes on the saved evidence for readers: what the recording lacks, and how many samples are left out.
     #[must_use]
     pub fn saved_notes(&self) -> Vec<String> {
         let (_, note) = self.thinned(MOST_SAMPLES);
         self.notes.iter().cloned().chain(note).collect()
     }
 
-    /// Returns a number that identifies the recording. Evidence that was saved has the number of the whole evidence.
+    /// Returns a number that identifies the recording. Saved evidence has the number of the complete evidence, even if
+    /// samples were left out.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest.unwrap_or_else(|| {
@@ -185,8 +185,9 @@ impl Evidence {
     }
 }
 
-/// Keeps at most `most` samples. Entries of profiles have very different weights, so those that weigh more than a
-/// sample after thinning are kept as they are. Of the others, every n-th is kept with n times its weight.
+/// Reduces the samples to at most `most`. Entries of profiles have very different weights. Samples that weigh more than
+/// twice the mean weight of a remaining sample are kept unchanged. Of the other samples, every n-th is kept, with n
+/// times its weight.
 fn every(samples: &mut Vec<Seen>, most: usize) {
     if samples.len() <= most {
         return;
@@ -199,7 +200,7 @@ fn every(samples: &mut Vec<Seen>, most: usize) {
     let large = u64::try_from(2 * total / most as u128).unwrap_or(u64::MAX);
     let (mut kept, rest): (Vec<Seen>, Vec<Seen>) =
         samples.iter().partition(|seen| seen.weight > large);
-    // At most half of the samples weigh more than twice the mean of `most` samples.
+    // Fewer than half of `most` samples can weigh more than `large`, so the divisor is positive.
     let step = rest.len().div_ceil(most - kept.len()).max(1);
     kept.extend(rest.iter().step_by(step).map(|seen| Seen {
         weight: seen.weight.saturating_mul(step as u64),

@@ -2,9 +2,9 @@
 
 use heapdiff_units::{Probability, counted};
 
-/// From this probability on, reports state the stack as a fact with its probability.
+/// Minimum probability (in thousandths) from which reports state the stack as a fact, with its probability.
 pub(crate) const NAMED: u64 = 750;
-/// From this probability on, reports state the stack as probable.
+/// Minimum probability (in thousandths) from which reports state the stack as probable.
 pub(crate) const PROBABLE: u64 = 250;
 
 /// Returns the sentence about the first stack. `frame` is its first application frame.
@@ -14,7 +14,7 @@ pub(crate) fn allocated(frame: &str, permille: u64, evidence: &str) -> String {
     } else {
         "probably allocated in"
     };
-    // A space separates the place, as in headlines.
+    // Insert a space before the place in parentheses, as in headlines.
     let frame = match frame.rsplit_once('(') {
         Some((name, place)) if !name.ends_with(' ') => format!("{name} ({place}"),
         _ => frame.to_owned(),
@@ -22,7 +22,8 @@ pub(crate) fn allocated(frame: &str, permille: u64, evidence: &str) -> String {
     format!("{word} {frame}, {}: {evidence}", Probability(permille))
 }
 
-/// Returns the sentence if no stack is probable. `matching` is the number of samples of matching classes.
+/// Returns the sentence for a suspect without a probable stack. `matching` is the number of samples of matching
+/// classes.
 pub(crate) fn unknown(matching: u64) -> String {
     match matching {
         0 => "allocating code unknown: no matching sample".to_owned(),
@@ -40,7 +41,7 @@ pub(crate) fn unknown(matching: u64) -> String {
     }
 }
 
-/// Below this number, matching samples are called too few.
+/// If there are fewer matching samples than this number, the sentence says that they are too few.
 const FEW: u64 = 6;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Classes, frames, stacks and reference chains of all evidence, each stored once.
+//! Stores the classes, frames, stacks and reference chains of all evidence, each once.
 
 use heapdiff_diff::{frame_text, is_application_frame, is_jdk_frame};
 use rustc_hash::FxHashMap;
@@ -27,7 +27,7 @@ pub(crate) struct Frame {
     pub(crate) is_jdk: bool,
 }
 
-/// Strings without duplicates.
+/// Strings without duplicates, each with an id.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     texts: Vec<String>,
@@ -85,7 +85,8 @@ impl Lists {
         self.lists.get(id as usize).map_or(&[], |list| list)
     }
 
-    /// Adds all lists of `other`. `of` maps the ids in these lists. Returns the new ids of the lists, by their old ids.
+    /// Adds all lists of `other`. The elements of these lists are ids, which `of` maps to new ids. Returns the new ids
+    /// of the lists, by their old ids.
     fn absorb(&mut self, other: &Self, of: &[u32]) -> Vec<u32> {
         let of = |&old: &u32| of.get(old as usize).copied().unwrap_or(0);
         let lists = other.lists.iter();
@@ -105,7 +106,7 @@ pub(crate) struct Stacks {
     chains: Lists,
 }
 
-/// The ids of strings, stacks and chains after [`Stacks::absorb`], by their ids before it.
+/// The new ids of strings, stacks and chains, indexed by the ids that they had in the absorbed [`Stacks`].
 pub(crate) struct NewIds {
     texts: Vec<TextId>,
     stacks: Vec<StackId>,
@@ -172,7 +173,7 @@ impl Stacks {
         self.chains.id(links)
     }
 
-    /// Adds the frames, stacks and reference chains of `other`.
+    /// Adds the frames, stacks and reference chains of `other`, and returns their new ids.
     pub(crate) fn absorb(&mut self, other: &Self) -> NewIds {
         let texts = other.texts.texts.iter();
         let texts: Vec<TextId> = texts.map(|text| self.texts.id(text)).collect();

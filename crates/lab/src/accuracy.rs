@@ -40,7 +40,7 @@ const CLASS: u32 = 95;
 const STACK: u32 = 95;
 const ONE_DUMP: u32 = 90;
 
-/// The default collector.
+/// The default garbage collector.
 const G1: &str = "G1";
 const SAMPLING: &str = "interval=4k";
 
@@ -257,8 +257,8 @@ fn goals(totals: &Totals) -> Result<()> {
     Ok(())
 }
 
-/// Returns one judgement for each JDK and subject: all subjects on the first JDK, then all subjects on the next one,
-/// and so on.
+/// Runs `J` for each JDK and subject, and returns the judgements: all subjects on the first JDK, then all subjects on
+/// the next one, and so on.
 fn run_all<J: Display + Send>(
     jdks: &[Jdk],
     subjects: &[Subject],

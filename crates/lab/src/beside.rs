@@ -1,5 +1,5 @@
-//! Counts allocations in a JVM where other tools change or observe the same code: JaCoCo and async-profiler. Each tool
-//! is loaded before the agent in some runs and after the agent in others, and is started and stopped while the agent
+//! Counts allocations in a JVM where other tools change or observe the same code: JaCoCo and async-profiler. In some
+//! runs a tool is loaded before the agent, in others after the agent. Each tool is started and stopped while the agent
 //! counts. The counts must be the same as without the other tools, and JaCoCo's coverage must be the same as without
 //! counts.
 
@@ -30,7 +30,7 @@ pub struct Options {
     jdk: Vec<u32>,
 }
 
-/// Number of objects by method, line and allocated class.
+/// Number of counted objects by method, line and allocated class.
 type Counts = BTreeMap<(String, u64, String), u64>;
 /// The executed probes of JaCoCo, by the checksum and name of the class.
 type Coverage = BTreeMap<(u64, String), Vec<u8>>;

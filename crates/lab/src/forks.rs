@@ -1,6 +1,7 @@
-//! Tests heap dumps that forked children write. After many dumps of a JVM under load, no file, thread or process may be
-//! left, even if processes are killed. The program's pauses and its clients' latency are compared with those of the
-//! JVM's own dump. Other programs must be able to read the dumps. The content must equal that of the JVM's own dump.
+//! Tests heap dumps that forked children write. After many dumps of a JVM under load, the JVM must not have more open
+//! files, threads or child processes than before, even if processes were killed. The program's pauses and its clients'
+//! latency are compared with those of the JVM's own dump. Other programs must be able to read the dumps. The content
+//! must equal that of the JVM's own dump.
 
 mod latency;
 mod many;

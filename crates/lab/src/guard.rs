@@ -57,10 +57,10 @@ const GROUP_MIB: u64 = 200;
 const GROUP_HEAP_MIB: u32 = 190;
 /// Share of the control group's memory at which the guard acts.
 const GROUP_SHARE: &str = "60%";
-/// Maximum time for which a dump may not grow.
+/// If a dump does not grow for this time, the wait for it ends.
 const GIVEN_UP: Duration = Duration::from_secs(10);
 
-/// The file whose report names the leak after the JVM's death.
+/// The kind of file that is left after the JVM's death, and whose report names the leak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Dump,
@@ -159,7 +159,7 @@ fn line(cause: Cause, collector: &str, guarded: &[Death], plain: &[Death]) -> St
     )
 }
 
-/// Returns median, 90th percentile and maximum.
+/// Returns the median, the 90th percentile and the maximum, as text.
 fn spread(figures: impl Iterator<Item = u64>) -> String {
     let mut figures: Vec<u64> = figures.collect();
     figures.sort_unstable();
@@ -256,8 +256,8 @@ impl Lab<'_> {
         java
     }
 
-    /// Kills a JVM and the child that writes its dump, and then the command that repairs the dump. Fails if a report of
-    /// an incomplete dump has no warning, or if an incomplete file has the name of a complete one.
+    /// Kills a JVM and the child that writes its dump, and then the command that repairs the dump. Fails if the report
+    /// on an incomplete dump has no warning, or if an incomplete file has the name of a complete one.
     fn kill(&self, collector: &str, number: u32) -> Result<&'static str> {
         let folder = tempfile::tempdir()?;
         let at = folder.path();
@@ -323,7 +323,8 @@ impl Lab<'_> {
         Ok(warnings.is_some_and(|warnings| !warnings.is_empty()))
     }
 
-    /// Waits until the dump is complete or given up, and finds the file whose report names the leak.
+    /// Waits until the dump is complete or has stopped growing for [`GIVEN_UP`]. Returns the kind of file whose report
+    /// names the leak.
     fn left(&self, folder: &Path, trace: &Path) -> Result<Left> {
         let mut seen = (0, Instant::now());
         while let Some(part) = with_ending(folder, ".part")? {

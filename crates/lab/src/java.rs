@@ -33,9 +33,9 @@ pub fn jdks(majors: &[u32]) -> Result<Vec<Jdk>> {
     Ok(jdks)
 }
 
-/// Returns the JVMs that the agent can be loaded into (version 11 and later), oldest first. They need not have a Java
-/// compiler. Returns one JVM of each major version in `majors`, or of each version that is found if `majors` is empty.
-/// A JVM that the user names is used instead of the one found for that version.
+/// Returns the JVMs that the agent can be loaded into (version 11 and later), oldest first. A JVM without a Java
+/// compiler is accepted. Returns one JVM of each major version in `majors`, or of each version that is found if
+/// `majors` is empty. A JVM that the user names is used instead of the one found for that version.
 pub fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
     ensure_jdk()?;
     let mut jdks = Vec::new();

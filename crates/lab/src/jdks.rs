@@ -1,6 +1,6 @@
 //! Runs heapdiff and its agent on each OpenJDK from 8 on, with each collector and object layout. The JDKs are in a root
-//! file system of Debian sid, because no other distribution has all of them. The task starts itself again inside of that
-//! root, with the workspace mounted at the same path.
+//! file system of Debian sid, because no other distribution has all of them. `cargo xtask jdks` starts itself again
+//! inside of that root, with the workspace mounted at the same path.
 
 mod cell;
 mod recording;
@@ -20,7 +20,7 @@ use table::Table;
 
 /// The OpenJDK versions that Debian sid has.
 const MAJORS: [u32; 8] = [8, 11, 17, 21, 25, 26, 27, 28];
-/// The versions that the short form tests: those that other measurements lack.
+/// The versions that `--short` tests, because other measurements do not cover them.
 const SHORT: [u32; 3] = [26, 27, 28];
 
 /// The file of the full table, in the folder `jdks` of the target folder.
@@ -72,7 +72,8 @@ impl Options {
         self.rounds.unwrap_or(if self.short { 3 } else { 50 })
     }
 
-    /// Returns the number of classes that are unloaded. JDK 26 and later free method ids.
+    /// Returns the number of classes to unload, unless the user gave one: 100,000 for JDK 26 and later, which free
+    /// method ids, and 5,000 for older JDKs. With `--short` it is 2,000.
     fn classes(&self, major: u32) -> u32 {
         let usual = match major {
             26.. if !self.short => 100_000,

@@ -1,5 +1,5 @@
-//! Measurements of heapdiff: how often its reports are right, and what the program and the agent cost. Each measurement
-//! is a task of `cargo xtask`. CI runs short forms of five of them.
+//! Measures heapdiff: how often its reports are right, and what the program and the agent cost. Each measurement is a
+//! task of `cargo xtask`. CI runs short forms of five measurements.
 #![allow(
     clippy::print_stdout,
     reason = "a measurement prints its progress and its tables"

@@ -1,4 +1,5 @@
-//! Compares Eclipse MAT's leak suspects of a dump with the same expectations as heapdiff's report on one dump.
+//! Compares Eclipse MAT's leak suspects of a dump with the expectations that are also used for heapdiff's report on one
+//! dump.
 //!
 //! MAT runs as users run it without a window: `ParseHeapDump.sh DUMP org.eclipse.mat.api:suspects`. MAT is not part of
 //! this project and is not installed by it.
@@ -16,21 +17,23 @@ use self::report::Suspect;
 
 /// Maximum time that MAT may take, in seconds.
 const SECONDS: &str = "900";
-/// Number of suspects that we expect a user to read.
+/// Number of suspects at the top of a report that a user is expected to read.
 const READ: usize = 3;
 /// Number of suspects that a table shows.
 const SHOWN: usize = 4;
 
-/// MAT's suspects, in its order.
+/// MAT's suspects, in the order of MAT's report.
 #[derive(Debug)]
 pub(crate) struct Suspects(Vec<Suspect>);
 
 /// Positions of the right answers in MAT's list of suspects, counted from 1.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// The first suspect with a path that goes through the expected field of an object of the expected class.
+    /// Position of the first suspect with a path that goes through the expected field of an object of the expected
+    /// class.
     pub(crate) field: Option<usize>,
-    /// The first suspect that names the class of the expected field, or the expected class that accumulates.
+    /// Position of the first suspect that names the class of the expected field, or the expected class that
+    /// accumulates.
     pub(crate) class: Option<usize>,
 }
 
@@ -50,7 +53,8 @@ impl Told {
 }
 
 impl Suspects {
-    /// Compares the suspects with the right answers: fields as `Class.field`, and classes that accumulate.
+    /// Compares the suspects with the right answers. `holders` are the expected fields as `Class.field`. `accumulates`
+    /// returns true for the expected classes that accumulate.
     pub(crate) fn compare_with_answers(
         &self,
         holders: &[&str],
@@ -90,7 +94,8 @@ impl fmt::Display for Suspects {
 pub(crate) fn suspects(program: &Path, dump: &Path, scratch: &Path) -> Result<Suspects> {
     let _ = fs::remove_dir_all(scratch);
     fs::create_dir_all(scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    // MAT writes its indexes beside the dump, and would reuse those of an earlier run.
+    // MAT writes its indexes beside the dump, and would use indexes of an earlier run again. So the dump gets a link in
+    // a new folder.
     let linked = std::path::absolute(scratch.join("last.hprof"))?;
     fs::hard_link(dump, &linked).with_context(|| format!("cannot link {}", dump.display()))?;
     let output = Command::new("timeout")
@@ -145,7 +150,7 @@ mod tests {
         let found = compare_with_answers(vec![other(), right()], HOLDER, "com.acme.Ticket");
         assert_eq!((found.field, found.class), (Some(2), Some(2)));
         assert!(found.names_field() && found.names_class());
-        // If another field of the same class is expected, MAT's answer is right only by its class.
+        // Another field of the same class is expected. So MAT's answer is right by its class only.
         let found = compare_with_answers(vec![right()], "com.acme.Registry.closed", "-");
         assert_eq!((found.field, found.class), (None, Some(1)));
         assert!(!found.names_field() && found.names_class());

@@ -32,10 +32,11 @@ pub struct Options {
 const LEAKS: [&str; 6] = ["linear", "steps", "accelerating", "noisy", "two", "random"];
 const BOUNDED: [&str; 3] = ["cache", "sawtooth", "warm-up"];
 const COLLECTORS: [&str; 4] = ["Serial", "Parallel", "G1", "Shenandoah"];
-/// Parts of the time to death, in percent, after which the time is estimated.
+/// The program's lifetime is cut at these percentages. The time to OutOfMemoryError is estimated from the trace up to
+/// there.
 const CUTS: [u64; 2] = [50, 75];
 const HEAP_MIB: u32 = 96;
-/// Bytes that the program keeps in addition to the leak, in MiB.
+/// Live data of the program without the leak, in MiB.
 const BASE_MIB: u32 = 12;
 
 /// A program to run.
@@ -49,7 +50,7 @@ struct Subject {
 /// An estimate and the true time, in milliseconds after the last tick that the estimate used.
 struct Estimate {
     cut: u64,
-    /// The interval, or `None` without an estimate.
+    /// The interval of the estimated time. `None` if there was no estimate.
     interval: Option<[u64; 2]>,
     outlook: String,
     truth: u64,
@@ -191,7 +192,8 @@ impl Lab<'_> {
         } = subject;
         let trace = self.folder.join(format!("{shape}-{collector}-{seed}.db"));
         let rate = (HEAP_MIB - BASE_MIB) * 1024 / self.seconds;
-        // A bounded program runs for the same time. One that leaks may take longer than planned.
+        // The time limit of the program: a bounded program runs for the planned time. A program that leaks may take
+        // longer than planned.
         let most = if BOUNDED.contains(shape) {
             self.seconds
         } else {
@@ -200,7 +202,8 @@ impl Lab<'_> {
         let mut program = Command::new(self.jdk.java());
         program
             .args([format!("-Xmx{HEAP_MIB}m"), format!("-XX:+Use{collector}GC")])
-            // With a small young generation, there are as many full GCs as in a program that runs for hours.
+            // With a small young generation, as many full GCs happen in a short run as in a program that runs for
+            // hours.
             .args(["-Xmn8m", "-XX:MaxTenuringThreshold=2"])
             .arg(format!(
                 "-agentpath:{}=trace={},tick=200ms",

@@ -1,5 +1,5 @@
-//! Measures what sampling costs a program: processor time per operation and memory, without an agent, with our agent,
-//! and with the tools that people would use instead.
+//! Measures what sampling costs a program: processor time per operation, and memory. Compares runs without an agent,
+//! with our agent, and with the tools that people would use instead.
 //!
 //! All JVMs of a round run side by side. Each waits on its standard input. The JVMs process slices of the same work in
 //! turn (A B C A B C ...). So a change of the machine's speed affects all of them. A new round starts new JVMs, because
@@ -204,8 +204,8 @@ fn measure(
     Ok(outcomes)
 }
 
-/// Checks that the results of a small run make sense: the tools did their work, and sampling did not crash the program.
-/// Timings are not checked in CI.
+/// Checks that the results of a small run make sense: each tool has reported its work, and sampling did not crash the
+/// program. Timings are not checked in CI.
 fn check(outcomes: &[Outcome]) -> Result<()> {
     for outcome in outcomes {
         for figures in &outcome.rounds {

@@ -29,7 +29,7 @@ use crate::{java, run};
 /// suspects.
 const ONE_DUMP: usize = 90;
 
-/// Growth in bytes above which a suspect of a healthy program is a false alarm.
+/// If a suspect of a healthy program grew by more than this number of bytes, it is a false alarm.
 const ALARMING: i64 = 500_000;
 
 /// The default collector.
@@ -329,7 +329,7 @@ fn one(
     Ok(Answer { text, json, alone })
 }
 
-/// Returns the position of the suspect with the right holder, from 1.
+/// Returns the position of the first suspect with an accepted holder, counted from 1.
 fn place(program: &Program, suspects: &Value) -> Option<usize> {
     let mut listed = suspects.as_array().into_iter().flatten();
     let found = listed.position(|suspect| {
@@ -426,8 +426,8 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
         // at random.
         return None;
     }
-    // The samples should represent about as many bytes as the suspect grew by. Below this growth, there are too few
-    // samples for the check.
+    // The samples should represent about as many bytes as the suspect grew by. If the suspect grew by less than this
+    // number of bytes, there are too few samples for the check.
     const ENOUGH: u64 = 1 << 20;
     let figure = |key: &str| suspect["coverage"][key].as_u64().unwrap_or(0);
     if figure("growth_bytes") < ENOUGH {

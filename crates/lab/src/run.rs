@@ -17,7 +17,7 @@ pub fn target_dir() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Returns a command for the cargo that runs this task.
+/// Returns a command that runs the same cargo as this task.
 pub fn cargo() -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -55,7 +55,7 @@ pub struct Products {
 }
 
 impl Products {
-    /// Builds with the profile of installed programs, so that measurements apply to them.
+    /// Builds with the profile of installed programs, so that measurements apply to installed programs.
     pub fn build() -> Result<Self> {
         run(agent_alone(&mut cargo(), DIST))?;
         let mut program = cargo();
@@ -70,9 +70,8 @@ impl Products {
         Self::of(DIST)
     }
 
-    /// Builds with the profile of the tests, so that nothing needs to be built if the tests ran before. Builds the
-    /// whole workspace with its examples. If only a part is built, cargo selects other features and rebuilds shared
-    /// crates.
+    /// Builds with the profile of the tests, so that nothing is built again if the tests ran before. Builds the whole
+    /// workspace with its examples. If only a part is built, cargo selects other features and rebuilds shared crates.
     pub fn build_test_profile() -> Result<Self> {
         // Build the tests too, because cargo then selects the same features as for a test run.
         let all = ["--workspace", "--lib", "--bins", "--examples", "--tests"];
@@ -144,7 +143,7 @@ pub const AGENT: &str = "libheapdiff_agent.so";
 pub const DIST: &str = "dist";
 
 /// Builds only the cdylib of the agent. If cargo also built the Rust library that tests link to, it could not optimise
-/// across crates, and the program could not share compiled dependencies.
+/// across crates. Then the program could not share compiled dependencies.
 pub fn agent_alone<'c>(cargo: &'c mut Command, profile: &str) -> &'c mut Command {
     cargo
         .args(["rustc", "--profile", profile, "--locked"])

@@ -1,8 +1,9 @@
 //! Reads a dump as large as those of large servers, within a memory limit.
 //!
 //! The machines that run this task are too small for a JVM with a heap of 40 GB. So the dump consists of a real dump of
-//! about a gigabyte and copies of its objects. Sizes of objects, shapes of structures and their mixture are therefore
-//! real. The totals must be in proportion to those of a dump with a tenth of the copies, which is read without a limit.
+//! about a gigabyte and copies of its objects. Therefore object sizes and data structures are like those of a real
+//! heap. A second dump has a tenth of the copies and is read without a limit. The totals of both dumps must be in
+//! proportion.
 
 mod copies;
 
@@ -47,7 +48,7 @@ pub struct Options {
 /// Number of objects and shallow bytes, by class.
 type Totals = BTreeMap<String, [i64; 2]>;
 
-/// Makes the large and the small dump, analyzes both, and fails if the totals are not in proportion.
+/// Writes the large and the small dump, analyzes both, and fails if the totals are not in proportion.
 pub(crate) fn scale(options: &Options) -> Result<()> {
     let scratch = match &options.scratch {
         Some(folder) => folder.clone(),
@@ -185,7 +186,7 @@ fn totals(report: &Value) -> Result<Totals> {
     Ok(totals)
 }
 
-/// Fails if the totals of a class do not grow linearly with the number of copies.
+/// Fails if the totals of a class do not grow in proportion to the number of copies.
 fn check_linear_totals(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> {
     let [(one, _), (some, count)] = *parts;
     let mut wrong = Vec::new();
@@ -194,8 +195,8 @@ fn check_linear_totals(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64)
         for (i, what) in ["objects", "shallow bytes"].into_iter().enumerate() {
             let step = (then[i] - first[i]) as f64 / (count - 1) as f64;
             let expected = first[i] as f64 + step * (copies - 1) as f64;
-            // Allow a small difference: if an object is followed by a class object, its size is not measured by the
-            // distance of addresses but calculated by the size model.
+            // Accept a small difference. The size of an object is normally the distance to the next object. If a class
+            // object follows, the size model calculates the size instead.
             if (figures[i] as f64 - expected).abs() > 0.000_1 * expected + 1.0 {
                 wrong.push(format!(
                     "{class}: {} {what}, expected {expected:.0}",

@@ -14,7 +14,7 @@ pub struct Options {
 }
 
 /// Number of JVMs that the longest stress test starts for each JDK, one after the other: one for each collector, and
-/// two with special options. The other tests run at the same time.
+/// two with special options. The other stress tests run at the same time.
 const JVMS: u64 = 7;
 
 /// Runs the agent's stress tests and prints their figures: samples, dropped samples, memory.

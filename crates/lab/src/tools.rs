@@ -1,4 +1,5 @@
-//! Programs that tests and tasks need in addition to cargo and a JDK. They are found, or installed if possible.
+//! Finds programs that tests and tasks need in addition to cargo and a JDK. If a program is missing, installs it if
+//! possible.
 
 use std::env;
 use std::fs;
@@ -105,8 +106,8 @@ pub fn install(package: &str) -> Result<()> {
         .env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
-/// Downloads packages of the distribution for a processor architecture, such as `arm64`, and unpacks them into a folder.
-/// Installs nothing, and changes no setting of apt-get.
+/// Downloads packages of the distribution for a processor architecture, such as `arm64`, and unpacks them into a
+/// folder. Installs nothing, and changes no setting of apt-get.
 pub fn download(folder: &Path, packages: &[&str], architecture: &str) -> Result<()> {
     let apt = ensure(&["apt-get"], "apt")?;
     let scratch = std::path::absolute(folder.join("apt"))?;
@@ -122,7 +123,7 @@ pub fn download(folder: &Path, packages: &[&str], architecture: &str) -> Result<
             format!("Dir::State={}", scratch.join("state").display()),
             format!("Dir::Cache={}", scratch.join("cache").display()),
             "Dir::State::status=/dev/null".to_owned(),
-            // The user of apt-get may have no access to the folder.
+            // apt-get normally downloads as the user `_apt`, which may have no access to the folder.
             "APT::Sandbox::User=root".to_owned(),
         ] {
             get.args(["-o", &option]);
@@ -150,7 +151,7 @@ fn ask_to_install(package: &str) -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Returns a program on the `PATH`. If it is missing, the error has the package to install.
+/// Returns a program on the `PATH`. If the program is missing, the error names the package to install.
 pub fn find(program: &str, package: &str) -> Result<PathBuf> {
     on_path(program)
         .with_context(|| format!("{program} is missing; run `apt-get install {package}`"))

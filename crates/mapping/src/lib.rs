@@ -1,6 +1,7 @@
 //! ProGuard and R8 mappings, which restore the original names of classes, fields and methods.
 //!
-//! A mapping is read and checked as a whole. The members of a class are parsed when they are first needed.
+//! A mapping is read and checked completely at once. But the members of a class are parsed only when they are first
+//! needed.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod members;
@@ -38,8 +39,7 @@ struct Class {
     members: OnceLock<Members>,
 }
 
-/// A compiler or the JVM appends a suffix to some class names, as in `a.b$$Lambda` and `a.b/0x1`. These characters
-/// begin such a suffix.
+/// The beginnings of suffixes that a compiler or the JVM appends to class names, as in `a.b$$Lambda` and `a.b/0x1`.
 const SPUN: [&str; 2] = ["$$", "/"];
 
 impl NameMapping for Mapping {
@@ -113,15 +113,15 @@ impl Mapping {
         Some(class.members.get_or_init(|| Members::parse(lines)))
     }
 
-    /// Returns the source file of the method of `frame`, a frame in the dump. `class` is the original name of the class
-    /// that declares the method. `own` is the original name of the class in `frame`. The two names differ if the
-    /// mapping names another class for the method, for example because the shrinker inlined the method.
+    /// Returns the source file of an original method. `frame` is the frame in the dump, and `own` is the original name
+    /// of its class. `class` is the original name of the class that declares the method. The two classes may differ,
+    /// for example if the shrinker inlined the method.
     fn file(&self, class: &str, own: &str, frame: &Frame) -> Option<String> {
         if let Some(file) = self.files.get(class) {
             return Some(file.to_string());
         }
         let known = frame.file.as_deref();
-        // The frame has neither file nor line, so the dump has no debug information. Then return no file name, not even
+        // If the frame has neither file nor line, the dump has no debug information. Then return no file name, not even
         // one that is derived from the class.
         known.or(matches!(frame.line, Line::Number(_)).then_some(""))?;
         let ends = [".java", ".kt", ".kts", ".scala", ".groovy", ".clj"];
@@ -130,8 +130,8 @@ impl Mapping {
             let last = class.rsplit('.').next().unwrap_or(class);
             last.split('$').next().unwrap_or(last).to_owned()
         };
-        // If the frame's file has a known extension, it is the original file name, because names that a shrinker
-        // invents have no such extension.
+        // A file name with a known extension is the original file name, because names that a shrinker invents have no
+        // such extension.
         if let (Some(file), Some(_)) = (known, end)
             && simple(class) == simple(own)
         {

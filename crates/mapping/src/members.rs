@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use proguard::{ProguardMapping, ProguardRecord};
 
-/// Maximum number of method names to show for a frame whose method is ambiguous.
+/// Maximum number of original method names to show for a frame, if its method is ambiguous.
 const ALTERNATIVES: usize = 3;
 /// Maximum number of original frames that replace one frame of the dump.
 const INLINED: usize = 256;
@@ -24,14 +24,14 @@ struct Field {
     original: Box<str>,
 }
 
-/// A line of the mapping about a method. It applies to a range of line numbers, or to the whole method.
+/// A line of the mapping that describes a method, or a range of line numbers in it.
 #[derive(Debug)]
 struct Method {
     /// The range of line numbers in the dump. `None` if the mapping has no line numbers for the method.
     lines: Option<(usize, usize)>,
     /// The range of line numbers in the original source to which the mapping translates `lines`.
     original_lines: Option<(usize, Option<usize>)>,
-    /// The original class of the method. `None` if it is the class of the frame.
+    /// The original class of the method; `None` if it is the class of the frame.
     class: Option<Box<str>>,
     original: Box<str>,
 }
@@ -39,7 +39,7 @@ struct Method {
 /// A method in the source, and a line in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place<'a> {
-    /// The class of the method. `None` if it is the class of the frame.
+    /// The class of the method; `None` if it is the class of the frame.
     pub(crate) class: Option<&'a str>,
     pub(crate) method: Cow<'a, str>,
     pub(crate) line: Option<usize>,
@@ -116,8 +116,8 @@ impl Members {
             }
         }
         let bare: Vec<&Method> = all.iter().filter(|m| m.lines.is_none()).collect();
-        // Inlined methods are consecutive entries with the same range of line numbers. The last of them is the
-        // outermost method. Its name is the one in the dump.
+        // Consecutive entries with the same range of line numbers are methods that were inlined into each other. The
+        // last entry is the outermost method, whose new name is in the dump.
         let outermost = || {
             let next = all.iter().skip(1).map(Some).chain([None]);
             let pairs = all.iter().zip(next);
@@ -148,8 +148,7 @@ impl Members {
             }];
         };
         let line = match may_be[..] {
-            // If the mapping has no line numbers for a method, then either the shrinker did not change them, or the
-            // method has only one line.
+            // A method without line numbers in the mapping has either unchanged line numbers, or a single line.
             [one] if one.lines.is_none() => one.original_lines.map(|l| l.0).or(line),
             _ => None,
         };

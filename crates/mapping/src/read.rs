@@ -1,4 +1,4 @@
-//! Reads mappings. Checks each line, but stores only the classes. Members are parsed later.
+//! Reads mappings. Checks each line, but parses only the classes. Members are parsed later.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,7 +11,7 @@ use crate::{Class, Mapping};
 
 /// Maximum line number in a mapping. Line numbers in class files have 16 bits, but shrinkers write larger ones, too.
 const LAST_LINE: usize = 1 << 30;
-/// The byte order mark that some editors write at the start of a file.
+/// The UTF-8 byte order mark, which some editors write at the start of a file.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Maximum number of characters of an invalid line that an error message shows.
 const SHOWN: usize = 80;
@@ -49,8 +49,8 @@ pub enum MappingError {
 }
 
 impl Mapping {
-    /// Reads the mappings of a program: one for the whole program, or one for each part. If two of them contain a
-    /// class, the first one counts.
+    /// Reads the mappings of a program: one for the whole program, or one for each part. If two mappings contain the
+    /// same class, the first one is used.
     ///
     /// Memory: the text, about 100 bytes for each class, and the parsed members of classes that were requested.
     ///
@@ -167,7 +167,7 @@ fn source_file(comment: &[u8]) -> Option<&str> {
     let (_, value) = json.split_once("\"fileName\"")?;
     let value = value.trim_start().strip_prefix(':')?.trim_start();
     let (file, _) = value.strip_prefix('"')?.split_once('"')?;
-    // For a class that R8 itself created, it writes a placeholder instead of a file name.
+    // For classes that R8 created itself, R8 writes a placeholder instead of a file name.
     (!file.is_empty() && !file.contains(['\\', '$'])).then_some(file)
 }
 

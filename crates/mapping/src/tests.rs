@@ -136,8 +136,8 @@ fn frames_of_proguard() {
         at("c", 99),
         ["com.acme.shop.Sessions.flush(Sessions.java:99)"]
     );
-    // The mapping does not contain this line number. If only one method has this name in the dump, the frame gets its
-    // original name. If several methods have the name, the frame gets the original names of all of them.
+    // The mapping does not contain this line number. If one original method has this name in the dump, the frame gets
+    // its original name. If several original methods have this name, the frame gets the names of all of them.
     assert_eq!(at("b", 7), ["com.acme.shop.Sessions.touch(Sessions.java)"]);
     assert_eq!(
         at("a", 7),
@@ -344,8 +344,8 @@ proptest! {
         }
     }
 
-    /// Compares frames with those of the `proguard` crate, which implements mappings independently. Frames whose line
-    /// the mapping does not contain are left out.
+    /// Compares frames with those of the `proguard` crate, an independent implementation. Frames are not compared if
+    /// the mapping does not contain their line.
     #[test]
     fn frames_equal_those_of_another_implementation(
         ranges in prop::collection::vec((1..40_usize, 0..5_usize, 1..99_usize, 0..5_usize, any::<bool>()), 1..8),

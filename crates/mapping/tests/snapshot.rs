@@ -12,8 +12,8 @@ use hprof::answers::{Histogram, Selected, Selector};
 use hprof::{Options, Silent, Snapshot};
 use testdata::dumps::unpacked;
 
-/// The committed dumps are of `Orders.java`. This mapping pretends that the names in the dumps are obfuscated, and maps
-/// them to invented original names.
+/// The committed dumps are from `Orders.java`. This mapping treats the names in the dumps as obfuscated, and maps them
+/// to invented original names.
 const MAPPING: &str = "\
 com.acme.book.Ledger -> Orders:
     java.util.List entries -> open

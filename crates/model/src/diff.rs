@@ -117,19 +117,19 @@ pub struct JoinedRecording {
     pub notes: Vec<String>,
 }
 
-/// Returns the value of `comparable` for reports of versions that did not write the key.
+/// Returns the value of `comparable` for reports of earlier versions, which lack the key.
 const fn comparable() -> bool {
     true
 }
 
 impl Report {
-    /// Adds a reason why the dumps cannot be compared, before the other warnings.
+    /// Adds a reason why the dumps cannot be compared. It is the first of the warnings.
     pub fn add_warning(&mut self, why: String) {
         self.comparable = false;
         self.warnings.insert(0, why);
     }
 
-    /// Sets `left_out` to the parts that are left out of the reports on the listed suspects.
+    /// Sets `left_out` of the report to the parts that any of the listed suspects leaves out.
     pub fn list_left_out(&mut self) {
         let is_missing = |part: &&str| {
             self.suspects
@@ -158,7 +158,7 @@ impl Report {
     }
 }
 
-/// Growth of fewer bytes than this is noise, in a heap of any size.
+/// Growth of less than this number of bytes is noise, whatever the size of the heap.
 const LEAST: u64 = 16 << 10;
 /// Growth of less than 1/`LEAST_PART` of the reachable bytes is noise.
 const LEAST_PART: u64 = 2_000;
@@ -176,7 +176,7 @@ pub fn noise(snapshots: &[SnapshotInfo]) -> u64 {
     least(reachable.unwrap_or(0))
 }
 
-/// Returns the last figure minus the first, or the figure itself if there is only one.
+/// Returns the last figure minus the first. If there is only one figure, returns this figure.
 #[must_use]
 pub fn difference(figures: &[u64]) -> i64 {
     match figures {
@@ -462,15 +462,15 @@ pub struct Suspect {
 pub mod left_out {
     /// Other fields that hold the same objects, and the id of the holder.
     pub const PATHS: &str = "references on other paths";
-    /// Evidence about a place that is too small for the summary.
+    /// Limits and known leak patterns of suspects that are too small for the summary.
     pub const EVIDENCE: &str = "limits and known leak patterns of small suspects";
-    /// Threads on the path.
+    /// Names and states of the threads on paths.
     pub const THREADS: &str = "names and states of threads";
-    /// Stacks of a recording.
+    /// Stacks from a recording, for suspects that are too small for the summary.
     pub const CONTENT: &str = "stacks of the recording for small suspects";
-    /// Commands that read objects.
+    /// Suggested commands that read objects.
     pub const COMMANDS: &str = "next commands";
-    /// All of them.
+    /// All parts.
     pub const ALL: [&str; 5] = [PATHS, EVIDENCE, THREADS, CONTENT, COMMANDS];
 }
 
@@ -487,13 +487,14 @@ impl Suspect {
         self.retained_bytes.last().copied().unwrap_or(0)
     }
 
-    /// Returns the bytes outside of the heap that the suspect's direct buffers own in the last dump.
+    /// Returns the size of the suspect's direct buffers in the last dump, which is memory outside of the heap, in
+    /// bytes.
     #[must_use]
     pub fn off_heap(&self) -> u64 {
         self.off_heap_bytes.last().copied().unwrap_or(0)
     }
 
-    /// Returns the growth of the suspect in bytes, in the heap and in direct buffers outside of it.
+    /// Returns the growth of the suspect in bytes: of its retained size, and of its direct buffers outside of the heap.
     #[must_use]
     pub fn growth_with_off_heap(&self) -> i64 {
         let off_heap = difference(&self.off_heap_bytes);
@@ -588,7 +589,7 @@ pub struct History {
     pub series: HistorySeries,
 }
 
-/// Returns the value of `survival_known` for reports of versions that did not write the key.
+/// Returns the value of `survival_known` for reports of earlier versions, which lack the key.
 const fn default_survival_known() -> bool {
     true
 }

@@ -1,13 +1,14 @@
 //! The JSON schemas of the reports, generated from the structs.
 //!
-//! The doc comments become descriptions. Some keys exist in every report today, but not in reports of earlier versions.
-//! Their fields have `extend("optional" = true)`, so that the schema does not require them.
+//! Doc comments of the structs become descriptions in the schemas. Some keys are in every report of this version, but
+//! not in reports of earlier versions. The fields of such keys have `extend("optional" = true)`, so that the schemas do
+//! not require them.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};
 
-/// Returns the schema of each report with the name of its file, without `.schema.json`.
+/// Returns the schema of each report, with the name of its file without `.schema.json`.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
@@ -36,8 +37,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
 
 /// Returns the schema of one report. Its title is the value that the key `schema` has in the report.
 fn schema<T: JsonSchema>(name: &'static str) -> (&'static str, Schema) {
-    // The schema describes the JSON that is written. If a key has no value, it is null, unless the key is left out in
-    // this case.
+    // The schema describes the JSON as it is written: a key without a value is null, unless its field has an attribute
+    // that leaves the key out.
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings
         .with_transform(Plain)
@@ -53,8 +54,8 @@ fn schema<T: JsonSchema>(name: &'static str) -> (&'static str, Schema) {
     (name, schema)
 }
 
-/// Makes schemas independent of Rust: removes the formats of integers and the line ends in descriptions, and marks
-/// optional keys.
+/// Makes schemas independent of Rust. Removes the formats of integers and the line ends in descriptions, and removes
+/// optional keys from the required keys.
 #[derive(Clone)]
 struct Plain;
 

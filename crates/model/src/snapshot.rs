@@ -46,8 +46,8 @@ pub struct SnapshotInfo {
 }
 
 impl From<&diff::SnapshotInfo> for SnapshotInfo {
-    /// Converts the description of a dump that was compared with other dumps. Its graph was built for the comparison,
-    /// so the figures of the graph are known.
+    /// Converts the description of a dump of a comparison. The comparison has built the dump's graph, so the figures of
+    /// the graph are known.
     fn from(info: &diff::SnapshotInfo) -> Self {
         Self {
             path: info.path.clone(),

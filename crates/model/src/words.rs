@@ -43,7 +43,7 @@ pub(crate) const EVENTS: [&str; 5] = [
     "jdk.ObjectAllocationOutsideTLAB",
 ];
 
-/// Returns the allowed values of a key whose value is one of these words or null.
+/// Returns the given words and null: the allowed values of a key.
 pub(crate) fn or_null(words: &[&'static str]) -> Vec<Option<&'static str>> {
     let words = words.iter().copied().map(Some);
     std::iter::once(None).chain(words).collect()

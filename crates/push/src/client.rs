@@ -14,7 +14,7 @@ use ureq::{Agent, Body, Error, RequestBuilder};
 use crate::error::{PushError, TlsFault};
 use crate::headers::Header;
 
-/// Maximum number of bytes that are read of an answer's body, and of its headers.
+/// Maximum number of bytes that are read of an answer's body, and maximum size of its headers.
 const MOST_READ: u64 = 64 << 10;
 /// Maximum number of characters that an error message quotes from an answer.
 const MOST_SAID: usize = 300;
@@ -27,7 +27,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub struct Patience {
     /// The time limit of one request, from the DNS lookup to the end of the answer.
     pub answer: Duration,
-    /// Maximum number of attempts if all failures are temporary. At least one.
+    /// Maximum number of attempts, at least 1. Only temporary failures are retried.
     pub tries: u32,
     /// The pause before the second attempt. The pause doubles before each later attempt.
     pub pause: Duration,
@@ -51,7 +51,7 @@ pub(crate) struct Client {
 }
 
 impl std::fmt::Debug for Client {
-    /// Headers may be secret.
+    /// Formats no field, because headers may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").finish_non_exhaustive()
     }
@@ -115,7 +115,7 @@ impl Client {
                 Err((error, _)) if !error.is_retryable() => return Err(error),
                 Err(failed) => failed,
             };
-            // The server cannot be reached, and another attempt a moment later would fail in the same way.
+            // Do not retry: a server that cannot be reached now is unlikely to be reachable a moment later.
             if matches!(error, PushError::Unreachable { .. }) {
                 return Err(error);
             }
@@ -173,8 +173,8 @@ fn untrusted(url: String, why: &rustls::Error) -> PushError {
     }
 }
 
-/// Returns the CA certificates in a file. Without a file, returns the certificates that this machine trusts, including
-/// those that a company has added.
+/// Returns the CA certificates in a file. Without a file, returns the CA certificates that this machine trusts,
+/// including certificates that its administrator added.
 fn roots(url: &str, file: Option<&Path>) -> Result<Vec<Certificate<'static>>, PushError> {
     let found = match file {
         Some(_) => rustls_native_certs::load_certs_from_paths(file, None),
@@ -205,7 +205,7 @@ fn roots(url: &str, file: Option<&Path>) -> Result<Vec<Certificate<'static>>, Pu
     })
 }
 
-/// Returns a URL for messages, without credentials.
+/// Returns the URL without credentials, for messages.
 pub(crate) fn without_user(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -218,7 +218,7 @@ pub(crate) fn without_user(url: &str) -> String {
     }
 }
 
-/// Returns true if the host of the URL is this machine. In this case no proxy is used, and nobody can listen in.
+/// Returns true if the host of the URL is this machine. Then no proxy is used, and no other machine can read the data.
 pub(crate) fn is_this_machine(base: &str) -> bool {
     let uri: Option<Uri> = base.parse().ok();
     let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
@@ -233,7 +233,7 @@ pub(crate) fn refusal(response: &mut Response<Body>, url: &str) -> Option<PushEr
     if status.is_success() {
         return None;
     }
-    // The status has the same meaning even if only a part of the body was read.
+    // Ignore an error while the body is read, because the status is enough.
     let body = read_body(response).unwrap_or_default();
     Some(PushError::Refused {
         url: url.to_owned(),
@@ -249,8 +249,8 @@ pub(crate) fn read_body(response: &mut Response<Body>) -> std::io::Result<Vec<u8
     Ok(body)
 }
 
-/// Returns the error message in an answer: the message of a Connect error if the body is one, otherwise the text of the
-/// body.
+/// Returns the error message in an answer. If the body is an error of the Connect protocol, this is its message.
+/// Otherwise it is the text of the body.
 fn reason(body: &[u8], status: StatusCode) -> String {
     #[derive(serde::Deserialize)]
     struct Reason {

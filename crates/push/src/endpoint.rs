@@ -17,7 +17,7 @@ use crate::requests::{INGEST, PUSH, Request, Series, ingest, push};
 /// The interface by which a server accepts profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interface {
-    /// It is not known yet which of the two interfaces this server has, so both are tried.
+    /// The interface is not known yet, so both interfaces are tried.
     Unknown,
     Push,
     Ingest,
@@ -63,7 +63,7 @@ impl Endpoint {
         &self.base
     }
 
-    /// Returns true if nobody can listen in: the connection is encrypted, or does not leave this machine.
+    /// Returns true if no other machine can read the data: the connection is encrypted, or does not leave this machine.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.base.starts_with("https:") || is_this_machine(&self.base)
@@ -90,8 +90,7 @@ impl Endpoint {
                 }
             };
             return match self.send_with_retries(&ingest(series)) {
-                // The server supports neither interface. The error of the first interface is more useful, so report
-                // that error.
+                // The server supports neither interface. Report the error of the first interface, which is more useful.
                 Err(PushError::Refused {
                     status: 404 | 405, ..
                 }) => Err(missing),
@@ -113,7 +112,7 @@ impl Endpoint {
     /// error.
     fn send_once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
         let url = format!("{}{}", self.base, request.path);
-        // Error messages do not contain the URL's query, because users cannot change it: heapdiff adds it.
+        // Error messages omit the query of the URL, because heapdiff adds it and users cannot change it.
         let shown = url.split('?').next().unwrap_or(&url).to_owned();
         let client = &self.client;
         let post = client.agent.post(&url);

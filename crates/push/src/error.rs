@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// The URL is not the address of a server.
+    /// The URL is invalid.
     #[error("{url}: {why}")]
     Address {
         /// The URL without credentials.
@@ -39,7 +39,7 @@ pub enum PushError {
         /// The problem.
         why: String,
     },
-    /// The CA certificates of the file cannot be read, or there are none.
+    /// The file with CA certificates cannot be read, or contains no certificates.
     #[error("{}: cannot read CA certificates: {why}", .file.display())]
     Authorities {
         /// The file.
@@ -47,7 +47,7 @@ pub enum PushError {
         /// The problem.
         why: String,
     },
-    /// The server's certificate or TLS handshake is not trusted.
+    /// No trusted TLS connection can be established, for example because the server's certificate is not trusted.
     #[error("{url}: cannot establish a trusted connection: {why}")]
     Tls {
         /// The URL.
@@ -115,8 +115,8 @@ impl TlsFault {
             return Self::Other;
         };
         match bad {
-            // A wrong signature means that another authority with the name of a trusted authority has issued the
-            // certificate.
+            // A wrong signature means that an unknown authority issued the certificate under the name of a trusted
+            // authority.
             Bad::UnknownIssuer | Bad::BadSignature => Self::Authority,
             Bad::NotValidForName | Bad::NotValidForNameContext { .. } => Self::Name,
             Bad::Expired

@@ -11,8 +11,7 @@ pub struct Header {
     pub(crate) value: HeaderValue,
 }
 
-/// Headers that users cannot add: headers that every request already has, and headers that describe how the body is
-/// encoded.
+/// Headers that users must not add: each request already has them, or they describe how the body is encoded.
 const OWN: [&str; 6] = [
     "connection",
     "content-encoding",

@@ -1,8 +1,8 @@
 //! The requests of the two supported interfaces.
 //!
 //! `POST /push.v1.PusherService/Push` is Pyroscope's documented interface: the Connect protocol with JSON. `POST
-//! /ingest` is the older one. Pyroscope and Alloy also accept it, and some other servers accept only this one. Its
-//! profiles use the sample types of Go's heap profiles, which need no further description.
+//! /ingest` is the older interface. Pyroscope and Alloy accept both interfaces, and some other servers accept only the
+//! older one. Profiles for the older interface have the sample types of Go's heap profiles, which these servers know.
 
 use serde::Serialize;
 use twox_hash::XxHash3_128;
@@ -14,8 +14,8 @@ pub(crate) const INGEST: &str = "/ingest";
 
 /// The series name under which servers store heap profiles.
 const METRIC: &str = "memory";
-/// Length in seconds of the time span that a profile covers. A profile is of one moment, but some interfaces require a
-/// time span. Servers with such interfaces store data in steps of this length.
+/// Length in seconds of the time span of a profile in the older interface. A profile shows one point in time, but this
+/// interface requires a time span. Servers store data in steps of this length.
 const SPAN_S: u64 = 10;
 
 /// A profile with its labels and time.
@@ -120,15 +120,15 @@ fn application(service: &str) -> String {
     name.collect()
 }
 
-/// Replaces characters that would end a value in the older interface.
+/// Replaces the characters in `ends`, which would end a value in the older interface, and control characters by `_`.
 fn plain(value: &str, ends: &str) -> String {
     let fits = |c: char| !ends.contains(c) && !c.is_control();
     let value = value.chars().map(|c| if fits(c) { c } else { '_' });
     value.collect()
 }
 
-/// Returns an id that depends only on the content, so a profile that is pushed again has the same id. The id is a UUID
-/// of version 8, whose bits may be chosen freely.
+/// Returns an id that depends only on the content, so a profile has the same id if it is pushed again. The id is a UUID
+/// of version 8, whose bits applications may choose freely.
 fn id(series: &Series<'_>) -> String {
     let mut all = Vec::new();
     let labels = series.labels.iter().flat_map(|(n, v)| [&**n, &**v]);

@@ -13,9 +13,9 @@ use crate::client::{
 use crate::error::PushError;
 use crate::headers::Header;
 
-/// Maximum number of redirects that are followed. All of them stay on the same server.
+/// Maximum number of redirects that are followed, all on the same server.
 const REDIRECTS: usize = 3;
-/// The slowest connection for which the time of an upload is enough, in bytes per second.
+/// Minimum speed of an upload in bytes per second. The time limit of an upload allows for this speed.
 const SLOWEST: u64 = 1 << 20;
 
 /// A URL to which files are uploaded.
@@ -34,9 +34,9 @@ impl std::fmt::Debug for Upload {
 }
 
 impl Upload {
-    /// Creates an upload to a URL. If its path ends in `/`, the names of the files are added to the path. Otherwise
-    /// the URL is the place of one file. The query of the URL may contain a signature. `authorities` is a PEM file with
-    /// trusted CA certificates, which replace those of this machine.
+    /// Creates an upload to a URL. If the path of the URL ends in `/`, the name of each file is added to the path.
+    /// Otherwise the URL is that of the uploaded file. The query of the URL may contain a signature. `authorities` is a
+    /// PEM file with trusted CA certificates, which replace those of this machine.
     ///
     /// # Errors
     /// Returns an error if the URL is invalid or contains credentials, or if there is no CA certificate.
@@ -68,7 +68,7 @@ impl Upload {
         })
     }
 
-    /// Returns the URL for messages, without its query.
+    /// Returns the URL without its query, for messages.
     #[must_use]
     pub fn target(&self) -> String {
         shown(&self.url)
@@ -80,7 +80,7 @@ impl Upload {
         self.url.path().ends_with('/')
     }
 
-    /// Uploads a file, and returns the URL of its place without the query. Retries after temporary failures.
+    /// Uploads a file, and returns its URL without the query. Retries after temporary failures.
     ///
     /// # Errors
     /// Returns the error of the last attempt. A redirect to another server is an error.
@@ -189,7 +189,7 @@ fn without_query(url: &str) -> String {
     without_user(url.split(['?', '#']).next().unwrap_or_default())
 }
 
-/// Returns a file name for a URL. All bytes but those that URLs never encode are encoded.
+/// Percent-encodes a file name for a URL. Only the bytes that never need encoding stay as they are.
 fn encoded(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {

@@ -1,7 +1,7 @@
 //! Limits of a running query: time, cancellation, and the size of SQLite's temporary files.
 //!
-//! A thread checks the limits every [`TICK`]. If a limit is exceeded, the thread interrupts SQLite, which then stops at
-//! the next row, and sets a flag. The tables check this flag while they search for a row.
+//! A thread checks the limits every [`TICK`]. If a limit is exceeded, the thread sets a flag and interrupts SQLite,
+//! which stops at the next row. The tables check the flag while they search for a row.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -27,7 +27,7 @@ enum Exceeded {
     Cancelled = 3,
 }
 
-/// A flag that ends a query; the tables check it while they search.
+/// A flag that ends a query. The tables check the flag while they search for rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Option<Arc<AtomicU8>>);
 
@@ -87,7 +87,8 @@ impl Watchdog {
     /// Starts the thread. The time limit of the query counts from now.
     pub(crate) fn start(interrupt: InterruptHandle, stop: Stop, limits: Limits) -> Result<Self> {
         let begin = Instant::now();
-        // Unnamed files that are open already, such as a temporary file with the dump, do not count towards the limit.
+        // Unnamed files that were opened before the query, such as a temporary file with the dump, do not count towards
+        // the limit.
         let others: Vec<FileId> = unnamed_files()
             .unwrap_or_default()
             .iter()
@@ -141,10 +142,10 @@ impl Drop for Watchdog {
 /// Device and inode of an open file.
 type FileId = (u64, u64);
 
-/// Returns the files without a name that this process has open, with their sizes. `None` if the system does not list
-/// open files.
+/// Returns the open files of this process that have no name, with their sizes. Returns `None` if the system does not
+/// list open files.
 ///
-/// SQLite's temporary files are such files: no folder contains an entry for them.
+/// SQLite's temporary files have no name: no folder contains an entry for them.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn unnamed_files() -> Option<Vec<(FileId, u64)>> {
     use std::os::unix::fs::MetadataExt;
@@ -170,7 +171,7 @@ pub(crate) fn can_watch_files() -> bool {
     unnamed_files().is_some()
 }
 
-/// Returns the total bytes of all unnamed files except `others`.
+/// Returns the total size of all open unnamed files except `others`, in bytes.
 fn temporary_bytes(others: &[FileId]) -> u64 {
     let files = unnamed_files().unwrap_or_default().into_iter();
     let own = files.filter(|(id, _)| !others.contains(id));

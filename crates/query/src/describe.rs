@@ -40,7 +40,7 @@ fn all(names: &[String]) -> Vec<(String, Table)> {
 }
 
 fn table(name: &str, names: &[String]) -> Result<(String, Table)> {
-    // A table without a dump's name belongs to the first dump.
+    // A table name without the name of a dump refers to the first dump.
     let found = all(names).into_iter().chain(all(&[]));
     let mut found = found.filter(|(known, _)| known.eq_ignore_ascii_case(name));
     found.next().ok_or_else(|| {
@@ -70,7 +70,7 @@ fn columns(tables: &[(String, Table)]) -> String {
     values(&["table", "column", "type", "what"], rows)
 }
 
-/// Returns a statement that has these rows as its result.
+/// Returns a SELECT whose result has these columns and rows.
 fn values(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let columns = columns.iter().enumerate();
     let columns: Vec<String> = columns

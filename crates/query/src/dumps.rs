@@ -12,7 +12,7 @@ pub(crate) const MAIN: &str = "main";
 /// Maximum number of dumps in a query, which is the number of databases that SQLite can attach.
 const MOST: usize = 10;
 
-/// Dumps that are queried together. A table without a dump's name belongs to the first dump.
+/// Dumps that are queried together. A table name without the name of a dump refers to the first dump.
 #[derive(Clone, Debug)]
 pub struct Dumps {
     names: Vec<String>,
@@ -32,7 +32,7 @@ impl Dumps {
     /// Returns dumps with names.
     ///
     /// # Errors
-    /// Returns an error if there are too many dumps, or if a name is invalid; see [`check_names`].
+    /// Returns the errors of [`check_names`].
     pub fn named(dumps: Vec<(String, Arc<Heap>)>) -> Result<Self> {
         let (names, heaps): (Vec<_>, Vec<_>) = dumps.into_iter().unzip();
         check_names(&names)?;
@@ -45,7 +45,7 @@ impl Dumps {
         &self.names
     }
 
-    /// Returns the first dump, which is used if no dump is named.
+    /// Returns the first dump, which queries use for tables without the name of a dump.
     pub(crate) fn first(&self) -> Option<&Arc<Heap>> {
         self.heaps.first()
     }
@@ -75,7 +75,7 @@ impl Dumps {
 /// differ.
 ///
 /// # Errors
-/// Returns an error if a name is invalid, or if there are too many.
+/// Returns an error if a name is invalid, or if there are more than 10 names.
 pub fn check_names(names: &[String]) -> Result<()> {
     if names.len() > MOST {
         return Err(Error::TooManyDumps {
@@ -110,7 +110,7 @@ pub fn check_names(names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Returns true if SQLite does not accept a schema of this name without quotes.
+/// Returns true if a name is a keyword of SQL, so that SQLite accepts it as the name of a schema only in quotes.
 fn is_keyword(name: &str) -> bool {
     let Ok(connection) = rusqlite::Connection::open_in_memory() else {
         return false;

@@ -21,10 +21,10 @@ pub enum Error {
         /// A suggestion, if there is one.
         hint: Option<String>,
     },
-    /// A statement in OQL.
+    /// The statement is OQL, not SQL.
     #[error("this is OQL, but `heapdiff query` takes SQL")]
     Oql {
-        /// The translation to SQL, if it has a simple form.
+        /// The translation to SQL; `None` if there is no simple translation.
         sql: Option<String>,
     },
     /// The statement does more than read.

@@ -18,8 +18,8 @@ pub struct Export {
     pub rows: u64,
 }
 
-/// Writes all rows of a table. The ids of all objects are held in memory, eight bytes each, within the dump's memory
-/// limit. No other memory depends on the number of rows.
+/// Writes all rows of a table. Only the ids of all objects are kept in memory, eight bytes for each object. They count
+/// towards the dump's memory limit.
 ///
 /// # Errors
 /// Returns an error if there is too little memory for the ids, or if a row cannot be written.

@@ -1,7 +1,7 @@
-//! Finds the result columns that contain ids of objects: calls of `field()` that return references.
+//! Finds result columns that contain object ids because they are calls of `field()` that return references.
 //!
-//! SQLite has no type for the result of a function. So this module finds the columns with calls of `field()` in the
-//! text of the statement. The function itself records the kinds of values that it returned for each field.
+//! SQLite does not report the type of a function's result. So this module finds calls of `field()` in the text of the
+//! statement, and `field()` records for each field which kinds of values it returned.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,8 +32,8 @@ impl FieldKinds {
         }
     }
 
-    /// True if values of the field are references. If the field is a reference in one class and a number in another,
-    /// `is_object` decides whether the value is the id of an object.
+    /// True if `field()` returned references for this field. If it also returned other values, `is_object` decides
+    /// whether the value is the id of an object.
     pub(crate) fn is_id(&self, field: &str, is_object: impl FnOnce() -> bool) -> bool {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let returned = all.get(field).copied().unwrap_or_default();
@@ -41,7 +41,8 @@ impl FieldKinds {
     }
 }
 
-/// For each of `count` columns, returns the name of the field if the column is a call of `field()`.
+/// Returns, for each of the `count` result columns, the name of the field that the column reads with `field()`. Returns
+/// `None` for columns without such a call.
 pub(crate) fn field_columns(sql: &str, count: usize) -> Vec<Option<String>> {
     let mut columns = vec![None; count];
     let all = tokens(sql);

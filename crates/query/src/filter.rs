@@ -1,7 +1,7 @@
 //! Filters on classes, sizes and ids, applied before rows are created.
 //!
-//! A filter may pass rows that do not match, because SQLite checks every row again. It must never drop a row that
-//! matches.
+//! A filter must never drop a row that matches. It may pass rows that do not match, because SQLite checks every row
+//! again.
 
 use hprof::{ClassIndex, ObjectIndex};
 use regex::{Regex, RegexBuilder};
@@ -154,8 +154,8 @@ impl ClassSet {
         Some(Self(classes.iter().map(|(_, c)| c.id.0 == id).collect()))
     }
 
-    /// Returns the union of the class sets of all values in `list`, except nulls. Returns `None` if the class set of
-    /// one value cannot be computed.
+    /// Returns the union of the class sets of all values in `list`. Nulls are ignored. Returns `None` if `set` returns
+    /// `None` for a value.
     fn union_of(
         heap: &Heap,
         list: &[Scalar],
@@ -182,7 +182,7 @@ impl ClassSet {
         }
     }
 
-    /// Returns true if the set has the object's class.
+    /// Returns true if the set contains the object's class.
     pub(crate) fn has_object(&self, heap: &Heap, object: ObjectIndex) -> bool {
         let snapshot = heap.snapshot();
         match snapshot.class_of(object).or_else(|| snapshot.class_class()) {
@@ -214,7 +214,8 @@ fn pattern(op: Op, text: &str) -> Option<Regex> {
             (Op::Regexp, c) => regex.push(c),
             (Op::Like, '%') | (Op::Glob, '*') => regex.push_str(".*"),
             (Op::Like, '_') | (Op::Glob, '?') => regex.push('.'),
-            // A set of characters, such as `[a-z]`, is not translated. From the set on, the regex matches anything.
+            // A set of characters, such as `[a-z]`, is not translated: the regex ends there, and accepts any rest of
+            // the string.
             (Op::Glob, '[') => {
                 regex.push_str(".*");
                 break;

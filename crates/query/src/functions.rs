@@ -20,7 +20,7 @@ const CHARS: usize = 1 << 16;
 /// Maximum number of bytes that `bytes()` returns.
 const BYTES: usize = 1 << 20;
 
-/// Registers functions that read objects, and `regexp`. SQLite has the operator REGEXP, but no implementation of it.
+/// Registers the functions that read objects, and the function `regexp`, which SQLite calls for its operator REGEXP.
 pub(crate) fn add(
     connection: &Connection,
     dumps: Option<&Dumps>,
@@ -51,7 +51,7 @@ pub(crate) fn add(
             _ => None,
         })
     })?;
-    // With several dumps, the last argument names the dump. Without it, the functions use the first dump.
+    // With several dumps, the last argument names the dump. Without this argument, the functions use the first dump.
     for arguments in [2, 3] {
         let (dumps, kinds) = (dumps.cloned(), kinds.clone());
         connection.create_scalar_function("field", arguments, flags, move |context| {
@@ -74,7 +74,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// Calls `read` with the dump and the id that the arguments name.
+/// Calls `read` with the dump and the object id that the arguments of the function contain.
 fn of_object<T>(
     dumps: Option<&Dumps>,
     context: &Context<'_>,

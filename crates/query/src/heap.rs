@@ -1,4 +1,4 @@
-//! An analyzed dump, with data that queries need. These data are computed when they are first used.
+//! An analyzed dump, with further data for queries. The further data are computed when they are first used.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 
 /// Maximum number of file parts whose records are cached. A part is a range of consecutive records in the dump file.
 const PARTS: usize = 32;
-/// Maximum number of references of a file part that is cached. A part with more references, such as one with a huge
-/// array, is read each time.
+/// Only file parts with at most this number of references are cached. A part with more references, for example with a
+/// huge array, is read again each time.
 const LINKS: usize = 1 << 20;
 
 /// An analyzed dump that can be queried and exported.
@@ -79,8 +79,8 @@ impl Heap {
         }
     }
 
-    /// Returns the ids of some objects. If `few` is true, the ids are looked up one by one, unless the ids of all
-    /// objects have been read already.
+    /// Returns the ids of the given objects. If `few` is true and the ids of all objects are not in memory yet, looks
+    /// up each id in the file.
     pub(crate) fn ids_of(&self, objects: &[ObjectIndex], few: bool) -> Result<Vec<ObjectId>> {
         if few && self.ids.get().is_none() {
             let ids = self.snapshot.ids(objects).into_iter();
@@ -123,8 +123,7 @@ impl Heap {
         })
     }
 
-    /// Returns the number and bytes of each class's objects. The numbers of reachable and retained objects may be
-    /// missing.
+    /// Returns the number and bytes of each class's objects. Figures of reachable and retained objects may be missing.
     pub(crate) fn sums(&self) -> &[ClassTotal] {
         if self.own.is_empty() && self.totals.get().is_none() {
             self.counts()
@@ -154,11 +153,12 @@ impl Heap {
         })
     }
 
-    /// Returns the agent's samples if the dump has an agent, and a description of what is wrong with them, if anything.
+    /// Returns the agent's samples, and a description of their faults. The samples are `None` if the dump has no agent,
+    /// or if they cannot be read. The description is `None` if there are no faults.
     fn read_samples(&self) -> &(Option<Samples>, Option<String>) {
         self.samples.get_or_init(|| {
-            // Check that the dump has an agent. A dump without an agent may contain allocation stacks, which would
-            // otherwise be taken for samples.
+            // Without an agent, the dump has no samples. Return here, because allocation stacks in the dump would be
+            // mistaken for samples.
             if self.own.is_empty() {
                 return (None, None);
             }
@@ -186,14 +186,14 @@ impl Heap {
         Ok(self.samples()?.and_then(|s| s.at_sites.as_ref()))
     }
 
-    /// Describes what is wrong with the agent's samples, if anything: the reason why the table `samples` cannot be read
-    /// ([`Error::Samples`]), or the data that are missing in it.
+    /// Describes the fault of the agent's samples, if there is one: why the table `samples` cannot be read
+    /// ([`Error::Samples`]), or which data it lacks.
     #[must_use]
     pub fn doubt_of_samples(&self) -> Option<&str> {
         self.read_samples().1.as_deref()
     }
 
-    /// Returns true if neither end of a reference is an object of the agent.
+    /// Returns true if neither the source nor the target of a reference is an object of the agent.
     pub(crate) fn is_link_visible(&self, link: &Link) -> bool {
         let own = |object| self.own.contains(object);
         self.own.is_empty() || !own(link.from) && !link.to.is_some_and(own)
@@ -258,7 +258,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A cache of records, by file part. It has the file parts that were used most recently, latest first.
+/// A cache of data by file part. It keeps the [`PARTS`] file parts that were used most recently, the latest first.
 #[derive(Debug)]
 struct Recent<T>(Vec<(u32, T)>);
 

@@ -36,8 +36,8 @@ pub(crate) fn read(text: &str) -> Option<Oql> {
     })
 }
 
-/// Reads the part after FROM, which names the objects to select from. Returns `None` for SQL. After FROM, SQL never has
-/// a name with two dots, a string or a number, but OQL may.
+/// Reads the part after FROM, which names the objects to select from. Returns `None` if the part may be SQL. Only OQL
+/// allows a name with two dots, a string or a number after FROM.
 fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> {
     let (is_below, tokens) = match tokens {
         [first, rest @ ..] if first.is("instanceof") => (true, rest),
@@ -80,8 +80,8 @@ fn translated(list: &[Token<'_>], source: &Source, after: &[Token<'_>]) -> Optio
         }
         _ => return None,
     };
-    // Translate a query of strings to one of the table `strings` if possible, because this table has columns for length
-    // and content. Otherwise translate it to one of `objects`.
+    // If possible, translate a query on strings to the table `strings`, which has columns for length and content.
+    // Otherwise use the table `objects`.
     let of_strings = matches!(source, Source::Class(name) if name == STRING);
     let tables: &[bool] = if of_strings { &[true, false] } else { &[false] };
     tables.iter().find_map(|&of_strings| {
@@ -184,7 +184,7 @@ impl Words<'_> {
         Some(out.join(" ").replace("( ", "(").replace(" )", ")"))
     }
 
-    /// Translates the tokens after the name of the object: its fields and attributes.
+    /// Translates the fields and attributes that follow the name of the object, such as `.value.length`.
     fn path<'t, 's>(&self, mut rest: &'t [Token<'s>]) -> Option<(String, &'t [Token<'s>])> {
         if self.of_strings {
             let (column, rest) = match rest {
@@ -236,8 +236,8 @@ impl Words<'_> {
                 ] => {
                     return Some((format!("text({text})"), rest));
                 }
-                // `x.field.length` has no simple translation to SQL: the length of the array to which a field refers is
-                // in the row of the array, not in the row of `x`.
+                // `x.field.length` has no simple translation: the length of the array is in the array's own row, not in
+                // the row of `x`.
                 [Token::Sign("."), Token::Word("length"), ..] if text != "id" => return None,
                 [Token::Sign("."), Token::Word("length"), rest @ ..] => {
                     return Some(("length".to_owned(), rest));
@@ -253,7 +253,7 @@ impl Words<'_> {
         }
     }
 
-    /// Translates to SQL a call of an OQL function whose argument is one object.
+    /// Translates a call of an OQL function with an object as its only argument.
     fn function<'t, 's>(
         &self,
         name: &str,
@@ -316,7 +316,7 @@ fn column(attribute: &str) -> Option<&'static str> {
     })
 }
 
-/// Translates a word that is neither a name nor a function: an operator, a constant or a number.
+/// Translates an operator, a constant or a number. Returns `None` for any other word.
 fn plain(word: &str) -> Option<String> {
     let lower = word.to_ascii_lowercase();
     match &*lower {

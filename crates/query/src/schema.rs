@@ -25,8 +25,8 @@ pub enum Table {
     Allocated,
     /// The agent's counts by line of code.
     CountedSites,
-    /// Sums over the rows of `objects`. Some statements on `objects` are rewritten to use this table. Listings of
-    /// tables do not show this table.
+    /// Sums over the rows of `objects`. Some statements on `objects` are rewritten to use this table. It is internal
+    /// and not listed.
     #[doc(hidden)]
     ObjectSums,
 }
@@ -445,7 +445,7 @@ pub(crate) const fn declared(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the kind of column that a declared type stands for.
+/// Returns the kind of column that was declared with this type.
 pub(crate) fn kind_from_declaration(declaration: &str) -> Option<Kind> {
     let mut all = [Bool, Int, Id, Kind::Double, Text].into_iter();
     all.find(|&kind| declared(kind) == declaration)

@@ -30,15 +30,14 @@ pub struct Limits {
     /// Maximum number of rows.
     pub rows: Option<u64>,
     /// Maximum number of bytes of memory that SQLite uses to sort and group, in addition to the dump's memory. SQLite
-    /// uses temporary files first, if it can.
+    /// prefers temporary files to memory.
     pub memory: Option<u64>,
     /// Maximum duration.
     pub time: Option<Duration>,
     /// Maximum number of bytes of SQLite's temporary files in this process. `None` means 1 GiB. If the system does not
-    /// list open files, SQLite sorts in memory instead of in files. Then this value limits that memory, unless `memory`
-    /// is set.
+    /// list open files, SQLite sorts in memory, and this value limits SQLite's memory unless `memory` is set.
     pub temporary_files: Option<u64>,
-    /// Returns true if the query was cancelled. Another thread calls it several times a second.
+    /// A function that returns true if the query was cancelled. Another thread calls it every 20 ms.
     pub is_given_up: Option<fn() -> bool>,
 }
 
@@ -48,15 +47,15 @@ impl Limits {
     }
 }
 
-/// Checks a statement over one dump before the dump is read, so that mistakes are reported at once.
+/// Checks a statement over one dump. Does not need the dump, so mistakes can be reported before the dump is read.
 ///
 /// # Errors
-/// Returns an error if it is not a single SELECT over known tables and columns.
+/// Returns an error if the statement is not a single SELECT over known tables and columns.
 pub fn check(sql: &str) -> Result<Vec<ResultColumn>> {
     check_for_dumps(&[], sql)
 }
 
-/// Checks a statement over dumps with these names before they are read.
+/// Checks a statement over dumps with these names. Does not need the dumps.
 ///
 /// # Errors
 /// Returns the errors of [`check`], and an error if a dump's name is invalid.
@@ -77,8 +76,8 @@ pub fn check_for_dumps(names: &[String], sql: &str) -> Result<Vec<ResultColumn>>
     }
 }
 
-/// Runs a statement over a dump. Each row is passed on when it is found. With `ORDER BY`, rows are passed on after all
-/// of them are found.
+/// Runs a statement over a dump. Passes each row to `sink` as soon as SQLite returns it. With `ORDER BY`, this may be
+/// after SQLite has found all rows.
 ///
 /// # Errors
 /// Returns the errors of [`check`], and an error if the statement fails while it runs.
@@ -191,7 +190,7 @@ fn columns_of(statement: &Statement<'_>) -> Vec<ResultColumn> {
 }
 
 /// Returns a connection to an in-memory database with one schema per dump. The schemas store no data: their virtual
-/// tables, and the SQL functions, read the dumps. Without dumps, the tables have no rows.
+/// tables and the SQL functions read the dumps. If `dumps` is `None`, the tables have no rows.
 fn connect(
     (names, dumps): (&[String], Option<&Dumps>),
     kinds: &FieldKinds,
@@ -224,7 +223,8 @@ fn connect(
     functions::add(&connection, dumps, kinds).map_err(failed)?;
     let mut memory = limits.memory;
     if !bounds::can_watch_files() {
-        // If the temporary files cannot be watched, nothing could stop their growth, so sort in memory.
+        // Nothing could limit the growth of temporary files here, because this system does not list open files. So sort
+        // in memory.
         connection
             .execute_batch("PRAGMA temp_store = MEMORY")
             .map_err(failed)?;

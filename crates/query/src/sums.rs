@@ -1,12 +1,11 @@
-//! Rewrites sums over `objects` to the table `object_sums`, which has a few thousand rows with sums that are computed
-//! already.
+//! Rewrites statements with sums over `objects` to use the table `object_sums`. It has at most two rows for each class,
+//! so such statements are faster.
 //!
-//! A statement is rewritten only if this module knows every word in it. For any other statement, SQLite computes the
-//! sums over `objects` itself.
+//! A statement is rewritten only if this module knows every word in it. SQLite runs any other statement unchanged.
 
 use crate::schema::Table;
 
-/// Columns of `objects` that `object_sums` has too. Its rows are grouped by these columns.
+/// Columns that both `objects` and `object_sums` have. The rows of `object_sums` are grouped by these columns.
 const GROUPS: [&str; 3] = ["class", "class_id", "reachable"];
 
 /// Columns of `objects` with sums, in the order of `object_sums`.
@@ -35,7 +34,7 @@ impl<'s> Token<'s> {
         matches!(self, Token::Word(w) if w.eq_ignore_ascii_case(word))
     }
 
-    /// Returns the word of `words` that the token equals, if any.
+    /// Returns the element of `words` that equals the token, if any.
     fn find_in_words<'w>(self, words: &[&'w str]) -> Option<&'w str> {
         words.iter().copied().find(|word| self.is(word))
     }
@@ -47,9 +46,9 @@ impl<'s> Token<'s> {
     }
 }
 
-/// Returns a statement over `object_sums` with the same result as a statement over `objects`, or `None`. The statement
-/// must have the form `select ... from objects [where ...] [group by ...] [having ...] [order by ...] [limit ...]`,
-/// with only counts, sums, averages, minima and maxima of [`SUMMED`] columns, grouped by [`GROUPS`] columns.
+/// Translates a statement over `objects` to a statement over `object_sums` with the same result. Returns `None` unless
+/// the statement has the form `select ... from objects [where ...] [group by ...] [having ...] [order by ...] [limit
+/// ...]`, with only counts, sums, averages, minima and maxima of [`SUMMED`] columns, grouped by [`GROUPS`] columns.
 pub(crate) fn from_sums(sql: &str) -> Option<String> {
     let tokens = tokens(sql)?;
     let parts = Parts::from_tokens(&tokens)?;
@@ -106,7 +105,7 @@ pub(crate) fn from_sums(sql: &str) -> Option<String> {
     Some(faster.text)
 }
 
-/// Returns true if a column has this name. Such a column hides an alias of the same name.
+/// Returns true if `objects` has a column with this name. SQLite then ignores an alias with the same name.
 fn is_column(word: &str) -> bool {
     let columns = Table::Objects.column_names();
     columns

@@ -1,8 +1,8 @@
 //! SQLite virtual tables, one for each [`Table`].
 //!
-//! To plan a query, SQLite passes each table several sets of comparisons, and the table returns the cost of each
-//! (`best_index`). Then it runs the cheapest plan: it opens cursors, passes them the values (`filter`), and reads the
-//! columns it needs.
+//! To plan a query, SQLite passes several sets of comparisons to each table, and the table returns the cost of each set
+//! (`best_index`). SQLite then runs the cheapest plan: it opens cursors, passes the values to them (`filter`), and
+//! reads the columns that it needs.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
@@ -28,8 +28,7 @@ use crate::value::{Scalar, Value};
 /// column with this index.
 const BY_CLASS: c_int = 1 << 30;
 
-/// Creates the tables of a dump in a schema of a connection. `others` are further tables, which listings of tables do
-/// not show.
+/// Creates the tables of a dump in a schema of a connection. `others` are further tables, which are not listed.
 pub(crate) fn create(
     connection: &Connection,
     schema: &str,

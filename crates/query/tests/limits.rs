@@ -1,5 +1,5 @@
-//! Tests that queries end when they exceed a limit of time or of temporary files. Temporary files of the whole process
-//! count towards the limit, so this test is a separate program.
+//! Tests that queries end when they exceed the limit for time or for temporary files. The temporary files of the whole
+//! process count towards the limit, so these tests are a separate program.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;

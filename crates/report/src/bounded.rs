@@ -27,7 +27,7 @@ struct Cut {
     text: usize,
 }
 
-/// Sets of limits, the most generous first. The first set that makes the report short enough is used.
+/// Sets of limits, the least strict first. [`data`] uses the first set with which the report is short enough.
 const CUTS: [Cut; 7] = {
     const fn cut(rows: usize, nested: usize, frames: usize, columns: usize, text: usize) -> Cut {
         Cut {
@@ -52,9 +52,10 @@ const CUTS: [Cut; 7] = {
 /// Cuts a report so that it has at most `room` bytes, as JSON without spaces. Returns `None` if the report is too long
 /// even with the strictest limits.
 ///
-/// Lists that have one figure for each dump are not cut. The key `left_out` of the result has the numbers of removed
-/// elements, by the path of keys to their list. For example, it has `"suspects.stacks": 4` if four stacks were removed
-/// from all suspects together. `more` contains the numbers of elements that were removed from lists before this call.
+/// Lists that contain only numbers, such as a figure for each dump, are not cut. The key `left_out` of the result has
+/// the number of removed elements of each list, under the keys that lead to the list, joined by dots. For example, it
+/// has `"suspects.stacks": 4` if four stacks were removed from all suspects together. `more` has the numbers of
+/// elements that the report already lacked before this call, by list.
 #[must_use]
 pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> {
     CUTS.iter().find_map(|cut| {
@@ -73,8 +74,8 @@ pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> 
     })
 }
 
-/// Returns the first lines of a text, and the number of omitted lines. Encoded as JSON, the result has at most `room`
-/// bytes. The middle of long lines is removed.
+/// Returns the first lines of a text. If lines are omitted, their number follows as the last line. As a JSON string,
+/// the result has at most `room` bytes. If a line has more than 200 columns, its middle is removed.
 #[must_use]
 pub fn text(text: &str, room: usize) -> String {
     const LINE: usize = 200;
@@ -97,8 +98,8 @@ pub fn text(text: &str, room: usize) -> String {
     kept
 }
 
-/// Returns how many elements are missing in the lists of a JSON report because of the report's own limit (`--top`). For
-/// suspects, the result may be too low: some reports record only that there are more suspects, but not how many.
+/// Returns how many elements each list of a JSON report lacks because of the option `--top`. For suspects, the number
+/// may be too low: some reports record only whether there are more suspects.
 #[must_use]
 pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
     let rest = |all: u64, listed: usize| all.saturating_sub(listed as u64);
@@ -139,8 +140,8 @@ struct Cutting<'a> {
 }
 
 impl Cutting<'_> {
-    /// Returns the value, cut to the limits. `depth` is the number of lists that contain the value. The recursion
-    /// follows the structs of the report, so its depth needs no limit.
+    /// Returns the value, cut to the limits. `depth` is the number of lists around the value. The recursion needs no
+    /// limit, because reports are nested no deeper than their structs.
     fn value(&mut self, value: &Value, path: &str, depth: usize) -> Value {
         match value {
             Value::String(text) => shorten_middle(text, self.cut.text).into(),
@@ -169,8 +170,8 @@ impl Cutting<'_> {
     fn limit(&self, list: &[Value], path: &str, depth: usize) -> usize {
         let name = path.rsplit('.').next().unwrap_or(path);
         match (name, depth) {
-            // Other lists contain one figure per dump, by the dump's position. So no dump may be removed from the list
-            // of dumps.
+            // Other lists have one figure for each dump, in the order of the list of dumps. So the list of dumps must
+            // stay complete.
             ("snapshots" | "dumps", 0) => usize::MAX,
             ("rows", 1) | ("columns", 0) => self.cut.columns,
             _ if list.iter().all(Value::is_number) => usize::MAX,

@@ -1,4 +1,4 @@
-//! Collapsed stacks, which `flamegraph.pl`, inferno, speedscope and most viewers of profiles read.
+//! Writes collapsed stacks, a text format that `flamegraph.pl`, inferno, speedscope and most profile viewers read.
 //!
 //! Each line is one stack: `root;caller;leaf;class N`. The last frame is the allocated class. Reversed stacks begin
 //! with the class.
@@ -10,7 +10,7 @@ use crate::stacks::{StackLine, Stacks, collapsible};
 /// The figures at the end of each line, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Columns {
-    /// Growth. The format cannot represent negative figures, so stacks that did not grow have no line.
+    /// Growth. The format has no negative figures, so stacks that did not grow have no line.
     #[default]
     Growth,
     /// Live bytes in the first dump and in the last dump, as `difffolded.pl` writes them. Stacks that shrank have a

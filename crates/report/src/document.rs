@@ -1,4 +1,4 @@
-//! A report as a document: its blocks in reading order, without a layout.
+//! The content of a report as a list of blocks in reading order, without a layout.
 //!
 //! The code that builds a document decides which data is shown. The printer of a format decides how the data is shown.
 //! For example, `text` wraps and aligns the blocks.
@@ -146,18 +146,19 @@ pub(crate) enum Block {
     Answer((&'static str, Tone), Vec<String>),
     /// A warning that readers need before they rely on the figures.
     Warning(String),
-    /// A label and a text on one line.
+    /// A label and a text, both on one line.
     Pair(&'static str, String),
-    /// A label and a sentence.
+    /// A label and a sentence, which may take several lines.
     Reason(&'static str, String),
     Table(Table),
     Stack(Stack),
-    /// A label, the frames of a stack, and which frames are shown. `(true, _)` means all frames. `(false, n)` means at
-    /// most `n` frames, unless the user requests all.
+    /// A label, the frames of a stack, and the choice of frames to show. `(true, _)` means all frames. `(false, n)`
+    /// means at most `n` frames, unless the user requests all.
     Frames(String, Vec<String>, (bool, usize)),
 }
 
-/// Returns the sentence about items that are not listed; `None` if all are. `what` is the name of one item.
+/// Returns the sentence with the number of items that are not listed; `None` if the number is 0. `what` is the name of
+/// one item.
 pub(crate) fn unlisted_count(number: u64, what: &str) -> Option<String> {
     let rest = (number > 0).then(|| counted(number, what))?;
     Some(format!("and {rest} (--top N shows more)"))
@@ -244,7 +245,7 @@ impl Document {
         self.0.push(Block::Pair(label, text.to_string()));
     }
 
-    /// Adds a sentence under a label.
+    /// Adds a sentence with a label in front of it.
     pub(crate) fn reason(&mut self, label: &'static str, text: impl Display) {
         self.0.push(Block::Reason(label, text.to_string()));
     }
@@ -261,20 +262,21 @@ impl Document {
         self.0.push(Block::Stack(stack));
     }
 
-    /// Adds frames under a label: all of them if `verbose` is set, else at most `limit`.
+    /// Adds frames with a label in front of them: all frames if `verbose` is set, else at most `limit`.
     pub(crate) fn frames(&mut self, label: &str, frames: &[String], verbose: bool, limit: usize) {
         let (label, frames) = (label.to_owned(), frames.to_vec());
         self.0.push(Block::Frames(label, frames, (verbose, limit)));
     }
 
-    /// Adds the number of items that are not listed. `what` is the name of one item.
+    /// Adds a line with the number of items that are not listed, unless it is 0. `what` is the name of one item.
     pub(crate) fn add_unlisted_count(&mut self, number: u64, what: &str) {
         if let Some(rest) = unlisted_count(number, what) {
             self.note(rest);
         }
     }
 
-    /// Adds an empty line and the number of items that are not listed. Used for items that take several lines.
+    /// Adds an empty line and a line with the number of items that are not listed, unless it is 0. Used after items
+    /// that take several lines.
     pub(crate) fn add_unlisted_blocks(&mut self, number: u64, what: &str) {
         if number > 0 {
             self.gap();

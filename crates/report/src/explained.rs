@@ -4,8 +4,7 @@ use heapdiff_diff::Report;
 use heapdiff_diff::sentence::Verdict;
 use heapdiff_units::Size;
 
-/// Returns the sentence that says how much of the growth belongs to the suspects; `None` if there is no growth to
-/// explain.
+/// Returns the sentence that says how much of the growth belongs to the suspects; `None` if the heap did not grow.
 pub(crate) fn sentence(report: &Report) -> Option<String> {
     let (grown, explained) = (report.grown_bytes(), report.explained_bytes);
     let rest = report.unexplained_bytes();
@@ -28,15 +27,15 @@ pub(crate) fn sentence(report: &Report) -> Option<String> {
     Some(sentence.to_string())
 }
 
-/// Returns the sentence that replaces the list of suspects if there are none; `None` if the heap grew by more than the
-/// noise limit.
+/// Returns the sentence that replaces an empty list of suspects. Returns `None` if the heap grew by more than the noise
+/// limit.
 pub(crate) fn no_suspects_sentence(report: &Report) -> Option<String> {
     let has_growth = report.unexplained_bytes() > 0;
     (!has_growth).then(|| Verdict::NoGrowth.to_string())
 }
 
-/// Returns the sentence that names the cheapest way to have allocating stacks in the next comparison. Returns `None` if
-/// the report has stacks or recordings, has no suspects, or if the JVM is too old.
+/// Returns a hint with the cheapest way to get allocation stacks in the next comparison. Returns `None` if the report
+/// has stacks, recordings or agent data, or has no suspects. Also returns `None` if the JVM is older than JDK 11.
 pub(crate) fn next_time(report: &Report) -> Option<String> {
     let last = report.snapshots.last()?;
     let has_stacks =
@@ -66,8 +65,8 @@ pub(crate) fn left_out(report: &Report) -> Option<String> {
     (!parts.is_empty()).then(|| format!("left out, because {} is a summary: {parts}", last.path))
 }
 
-/// Returns the major version of a JVM by its `java.vm.version`, such as `17.0.15+6`. The version of JDK 8 is that of
-/// its HotSpot, such as `25.402-b06`.
+/// Returns the major version of a JVM from its `java.vm.version`, such as `17.0.15+6`. JDK 8 has the version of its
+/// HotSpot there, such as `25.402-b06`.
 fn major(version: Option<&str>) -> Option<u32> {
     let version = version?;
     if version.contains("-b") && !version.contains('+') {

@@ -1,5 +1,5 @@
-//! Converts suspects to findings, the form in which tools that check code report problems. A finding has a rule, a
-//! level, a message, and a place in the source.
+//! Converts suspects to findings, as code checkers report problems. A finding has a rule, a level, a message, and a
+//! place in the source code.
 
 use heapdiff_diff::is_application_frame;
 use heapdiff_diff::{FrameParts, SnapshotInfo, Stack, Suspect, Through, Verdict};
@@ -29,7 +29,7 @@ pub(crate) struct Rule {
     pub(crate) about: String,
 }
 
-/// A suspect.
+/// A suspect in the form of a finding.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding<'a> {
     pub(crate) rule: Rule,
@@ -54,7 +54,7 @@ pub(crate) struct Findings<'a> {
     /// Suspects whose growth the user marked as known, each with the rule that matches it.
     pub(crate) known: Vec<(Finding<'a>, &'a str)>,
     pub(crate) warnings: &'a [String],
-    /// The reason why gates were not checked; `None` if they were.
+    /// The reason why gates were not checked; `None` if the gates were checked.
     pub(crate) undecided: Option<&'a str>,
     /// The reasons why gates tripped.
     pub(crate) tripped: Vec<&'a str>,
@@ -147,21 +147,22 @@ impl<'a> Finding<'a> {
         }
     }
 
-    /// Returns the application frame that allocated most of the content.
+    /// Returns the application frame to report: the frame through which most objects of the suspect were allocated, or
+    /// else the first application frame of its stacks.
     pub(crate) fn frame(&self) -> Option<&'a str> {
         let own = |stack: &'a Stack| {
             let mut frames = stack.frames.iter().map(|frame| &**frame);
             frames.find(|frame| is_application_frame(frame))
         };
         let through = self.through.map(|through| &*through.frame);
-        // If stacks differ only in the line of one method, their common frame has no line. Findings need a line in a
-        // source file, so such a frame is not used.
+        // Stacks that differ only in the line of one method have a common frame without a line. A finding needs a line
+        // in a source file, so such a frame is not used.
         let through =
             through.filter(|frame| Place::from_frame(frame).is_some_and(|p| p.line.is_some()));
         through.or_else(|| self.stacks.iter().find_map(own))
     }
 
-    /// Returns the message: the facts about the suspect, one per line.
+    /// Returns the message of the finding: the facts about the suspect, one per line.
     pub(crate) fn message(&self) -> String {
         let mut lines = vec![self.figures.clone()];
         lines.extend(self.reasons.iter().cloned());
@@ -213,8 +214,8 @@ impl Place {
         .split('.')
         .filter(|part| !part.is_empty())
         .collect();
-        // In Kotlin and Scala, names of nested classes are separated by dots, and a function may have no class. So the
-        // package ends before the first part that begins with a capital letter.
+        // Kotlin and Scala separate names of nested classes by dots, and functions may have no class. So in these
+        // languages the package ends before the first part with a capital letter.
         let is_package = |part: &&&str| !part.starts_with(char::is_uppercase);
         let packages = if file.ends_with(".java") {
             folders.len()
@@ -244,7 +245,7 @@ impl Place {
     }
 }
 
-/// True if a name is that of a source file, without a path.
+/// True if a name has the form of a file name with an extension, without a path.
 fn is_file(name: &str) -> bool {
     let has_end = name.rsplit_once('.').is_some_and(|(stem, end)| {
         !stem.is_empty() && !end.is_empty() && end.bytes().all(|b| b.is_ascii_alphanumeric())

@@ -87,7 +87,7 @@ impl Format {
         self.table().1
     }
 
-    /// True if people read the lists of this format from start to end. Such lists must be short.
+    /// True if people read the lists of this format from start to end, so that lists must be short.
     #[must_use]
     pub const fn is_read_by_people(self) -> bool {
         matches!(self, Self::Text | Self::Md)

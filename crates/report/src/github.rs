@@ -1,7 +1,8 @@
 //! Annotations of a GitHub Actions run, as workflow commands on standard output.
 //!
 //! GitHub shows ten annotations of each level per step. So only the first ten are written, in the order of the
-//! suspects. Line ends are escaped. In properties, colons and commas are escaped, too. So no name can end a command.
+//! suspects. No name can end a command, because line ends are escaped. Colons and commas in properties are escaped,
+//! too.
 
 use std::io::{self, Write};
 
@@ -25,7 +26,7 @@ pub(crate) fn render(findings: &Findings<'_>, out: &mut dyn Write) -> io::Result
     for why in &findings.tripped {
         annotations.plain(Level::Error, "gate tripped", why);
     }
-    // A report of one dump contains the warnings of the dump in a separate place.
+    // In a report of one dump, the warnings are stored with the dump.
     let damage = match findings.snapshots {
         [only] => &only.warnings[..],
         _ => &[],
@@ -42,7 +43,7 @@ pub(crate) fn render(findings: &Findings<'_>, out: &mut dyn Write) -> io::Result
 #[derive(Default)]
 struct Annotations {
     lines: Vec<String>,
-    /// Number of annotations of each level so far, whether they were written or not.
+    /// Number of annotations of each level so far, including annotations over the limit [`SHOWN`].
     counts: [usize; 3],
 }
 

@@ -1,9 +1,9 @@
 //! The web page of a comparison: suspects, a flame graph of the stacks that allocated the growth, an icicle graph of
 //! the paths that hold it, all classes, and the JSON report.
 //!
-//! The page is one file and loads nothing. Its content security policy allows only the built-in script, by its hash. So
-//! a name that breaks out of its element still cannot run code. Data is embedded as JSON and inserted as text. A page
-//! has less than 10 MB. If parts were cut to keep this limit, the page lists them.
+//! The page is one file and loads nothing. Its content security policy contains the hash of the built-in script and
+//! allows no other script. So a name with HTML in it cannot run code. Data is embedded as JSON and inserted as text. A
+//! page has less than 10 MB. If parts were cut to keep this limit, the page lists them.
 
 mod flame;
 mod heap;
@@ -54,7 +54,7 @@ const FLAMES: [&str; 2] = [
     include_str!("../assets/flame.js"),
     include_str!("../assets/tree.js"),
 ];
-/// Scripts of this page. They come after [`parts`], and each comes after the scripts that it uses.
+/// Scripts of this page, which come after [`parts`]. Each script comes after the scripts that it uses.
 const SCRIPTS: [&str; 5] = [
     include_str!("../assets/embedded.js"),
     FOLDING,
@@ -62,14 +62,14 @@ const SCRIPTS: [&str; 5] = [
     CLASSES,
     include_str!("../assets/page.js"),
 ];
-/// Script of the frames of a stack.
+/// Script that folds the frames of a stack.
 const FOLDING: &str = include_str!("../assets/frames.js");
-/// Script of the table of classes.
+/// Script that draws the table of classes.
 const CLASSES: &str = include_str!("../assets/classes.js");
 
 /// Maximum size in bytes of the suspects in the embedded JSON, as estimated by [`suspect_bytes`].
 const SUSPECT_BYTES: usize = 3_000_000;
-/// Maximum size in bytes of the classes in the embedded JSON. The size is estimated.
+/// Maximum size in bytes of the classes in the embedded JSON, as estimated by [`class_bytes`].
 const CLASS_BYTES: usize = 2_500_000;
 /// Maximum number of frames in the flame graph. A frame takes about ten bytes.
 const FRAMES: usize = 400_000;
@@ -87,11 +87,11 @@ struct Page<'a> {
     /// The change of the reachable heap in bytes and objects; `None` if it did not change.
     changed: Option<(String, String)>,
     explained: Option<String>,
-    /// The sentence about owners.
+    /// The sentence about the owners of memory.
     owned: Option<String>,
     /// The sentence about the time to OutOfMemoryError.
     end: Option<String>,
-    /// How to have stacks in the next comparison, if this one has none.
+    /// The hint how to get stacks in the next comparison, if this comparison has no stacks.
     next_time: Option<String>,
     answers: Vec<(&'a Suspect, Headline)>,
     layout: String,
@@ -108,7 +108,7 @@ struct Page<'a> {
     sentences: String,
 }
 
-/// Replaces those characters of a text that could control a terminal or reorder the text around them.
+/// Replaces characters that could control a terminal or change the order of the text around them.
 fn text(name: impl AsRef<str>) -> String {
     printable(name.as_ref()).into_owned()
 }
@@ -119,13 +119,13 @@ pub fn wrapped(scripts: &[&str]) -> String {
     format!("(() => {{\n\"use strict\";\n{}}})();\n", scripts.concat())
 }
 
-/// Returns the script with which every page begins that has a flame graph.
+/// Returns the first part of the script of each page with a flame graph.
 #[must_use]
 pub fn parts() -> String {
     base() + &FLAMES.concat()
 }
 
-/// Returns the script with which every page begins.
+/// Returns the first part of the script of each page.
 fn base() -> String {
     let list = |name: &str, prefixes: Vec<&str>| {
         let prefixes = Value::from(prefixes).to_string().replace('<', "\\u003c");
@@ -146,7 +146,7 @@ fn base() -> String {
 struct FlameData<'a> {
     names: Vec<&'a str>,
     places: Vec<String>,
-    /// The index in `names` at which classes begin. The names before it are frames.
+    /// Index of the first class in `names`. All names before it are frames.
     first_class: usize,
     tree: String,
 }
@@ -227,7 +227,7 @@ fn policy(script: &str) -> String {
     )
 }
 
-/// Returns JSON for a `script` element. Without `<`, no text can end the element or begin a comment.
+/// Returns JSON for a `script` element. Each `<` is escaped, so that no text can end the element or begin a comment.
 fn json(data: &impl Serialize) -> io::Result<String> {
     Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
 }
@@ -265,12 +265,13 @@ fn suspect_bytes(suspect: &Suspect, stacks: usize) -> usize {
     own + 800 + history + stacks.sum::<usize>()
 }
 
-/// Estimates the size of a class in JSON, in bytes. `dumps` is the number of figures of each kind.
+/// Estimates the size of a class in JSON, in bytes. `dumps` is the number of dumps: the class has one figure of each
+/// kind for each dump.
 fn class_bytes(class: &str, loader: Option<&str>, dumps: usize) -> usize {
     bytes(class) + loader.map_or(4, bytes) + 70 + 36 * dumps
 }
 
-/// Returns the first items of a list, as many as fit into a number of bytes.
+/// Returns the first items of a list whose sizes add up to at most `left` bytes.
 fn first<T>(list: &[T], mut left: usize, size: impl Fn(&T) -> usize) -> &[T] {
     let fitting = list.iter().take_while(|item| {
         let needed = size(item);
@@ -290,7 +291,8 @@ fn left_out(count: usize, what: &str) -> Option<String> {
     ))
 }
 
-/// Cuts the report to the size limits, the stacks of suspects first. For each cut, adds a sentence to `cut`.
+/// Cuts the report to the size limits. Stacks of suspects are cut before suspects. Adds a sentence to `cut` for each
+/// list that was cut.
 fn cut_to_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     let fits = |stacks: usize| {
         let suspects = report.suspects.iter();
@@ -343,7 +345,8 @@ fn cut_to_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     }
 }
 
-/// Words for the sentence about cut frames: the name of the flame graph, and a phrase for its figures.
+/// Words for the sentence about frames that were cut: the name of the flame graph, and the phrase that follows the
+/// bytes of these frames.
 const GROWTH: (&str, &str) = ("flame graph", "of growth");
 
 /// Returns the data of a flame graph with at most `most` frames. If frames are cut or stacks were merged, adds a
@@ -518,8 +521,7 @@ mod tests {
             report.more.more_suspects.extend(more_suspects.then(one));
             render(&report, &mut out).unwrap();
             let page = String::from_utf8(out).unwrap();
-            // The test checks which sentences are on the page. Remove the page's script before the check, because the
-            // script contains all of these sentences.
+            // Remove the page's script, which contains all the sentences that the test looks for on the page.
             page.split("<script>").next().unwrap().to_owned()
         };
         let mut sampled = plain.clone();

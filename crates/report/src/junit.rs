@@ -21,7 +21,7 @@ use crate::{series, size, verdict};
 pub struct Gate {
     /// The option on the command line: `--fail-on-growth 10MiB`.
     pub name: String,
-    /// The reason why the report meets the condition, so that the run fails. `None` if the report does not meet it.
+    /// The reason why the run fails: the report meets the condition. `None` if the report does not meet the condition.
     pub tripped: Option<String>,
 }
 
@@ -87,8 +87,8 @@ fn failure(kind: &str, message: &str, body: &str) -> TestCaseStatus {
     status
 }
 
-/// Returns the test case for dumps that cannot be compared. It contains the reasons. If gates need the comparison, the
-/// test case is reported as an error; otherwise it is skipped.
+/// Returns the test case for dumps that cannot be compared. The test case contains the reason. If gates need the
+/// comparison, the test case is reported as an error; otherwise it is skipped.
 fn inputs(report: &DiffReport) -> TestCase {
     let why = printable(report.warnings.first().map_or("", |w| w)).into_owned();
     let status = match report.unchecked_gates_reason() {
@@ -133,7 +133,8 @@ fn suspect_case(suspect: &Suspect, report: &DiffReport) -> TestCase {
     case
 }
 
-/// Returns a test case. Its name consists of holder and content, so that servers recognise it in the next run.
+/// Returns a test case. Servers recognise it in the next run by its name, which consists of the holder and the class of
+/// the held objects.
 fn case(suspect: &Suspect, status: TestCaseStatus) -> TestCase {
     let (holder, class) = (printable(&suspect.holder), printable(&suspect.class));
     let mut case = TestCase::new(format!("{holder} keeps {class}"), status);
@@ -141,8 +142,7 @@ fn case(suspect: &Suspect, status: TestCaseStatus) -> TestCase {
     case
 }
 
-/// Adds a number to the name of a test case if the name occurs more than once, because servers treat test cases of one
-/// name as one.
+/// Adds a number to each repeated name of a test case. Servers would treat test cases with the same name as one.
 fn number_equals(cases: &mut [TestCase]) {
     let mut seen: HashMap<String, u32> = HashMap::new();
     for case in cases {

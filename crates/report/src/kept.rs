@@ -16,8 +16,8 @@ pub(crate) fn width(bytes: u64, reachable: u64) -> String {
     part(bytes, reachable).replace(' ', "")
 }
 
-/// Returns the sentence with the share of the heap that the suspects retain, and with the minimum size of a suspect.
-/// `left_out` is true if other suspects were left out; `None` if this is not known.
+/// Returns the sentence with the share of the heap that the suspects retain, and with the minimum retained size of a
+/// suspect. `left_out` is true if the report leaves out suspects; `None` if this is not known.
 pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     let reachable = Size(report.snapshot.reachable_bytes);
     let least = Size(report.least_bytes);
@@ -56,7 +56,7 @@ pub(crate) fn figures(suspect: &Suspect, report: &HeapReport) -> String {
     }
 }
 
-/// HotSpot defines or loads a class in frames with these prefixes. This allocates class metadata.
+/// Prefixes of frames in which HotSpot loads or defines a class, and so allocates class metadata.
 const LOADS_CLASS: [&str; 6] = [
     "java.lang.ClassLoader.defineClass",
     "java.lang.ClassLoader.findBootstrapClass",
@@ -110,7 +110,7 @@ mod tests {
         let whole = Some(false);
         let told = "2.0 MiB of 4.0 MiB (50.0 %) accumulated in 1 place of at least 81.9 KiB";
         assert_eq!(sentence(&report, whole), told);
-        // The object of a buffer is small, and its memory is outside of the heap.
+        // A direct buffer is a small object. Its memory is outside of the heap.
         let mut buffers = report.suspects[0].clone();
         (buffers.retained_bytes, buffers.off_heap_bytes) = (vec![100], vec![3 << 20]);
         assert_eq!(

@@ -1,7 +1,7 @@
 //! All reports in all formats: text, JSON, web page, flame graph, profile, Markdown, JUnit results, metrics and rows.
 //!
-//! [`Report`] contains the data of one report. Its JSON form contains the same data. If a format has options, the data
-//! comes with a [`View`]. [`render()`] writes the report in a [`Format`].
+//! [`Report`] contains the data of one report. The JSON report contains the same data. A [`View`] beside the data has
+//! the options of the output. [`render()`] writes the report in a [`Format`].
 //!
 //! This crate is separate from the command line because it needs neither a dump nor arguments. A renderer takes a
 //! report, or the [`Stacks`] of allocated objects. For the same input it always writes the same bytes.
@@ -113,7 +113,7 @@ pub(crate) fn size(bytes: u64) -> String {
     Size(bytes).to_string()
 }
 
-/// Returns a sentence that begins with a capital letter and ends with a full stop.
+/// Returns the sentence with a capital letter at its start and a full stop at its end.
 pub(crate) fn capitalized(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let first = letters.next().map(|c| c.to_ascii_uppercase());

@@ -33,7 +33,7 @@ const FRAMES: usize = 16;
 const SENTENCE: usize = 1000;
 /// Maximum number of steps of a path.
 const STEPS: usize = 40;
-/// Maximum number of dumps that are named.
+/// Maximum number of dumps whose names are shown.
 const PATHS: usize = 8;
 
 /// Writes the report.
@@ -88,8 +88,8 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
     text.write(out)
 }
 
-/// Returns the names of the dumps. If there are many dumps, only the first ones and the last one are named, and the
-/// number of the others is given.
+/// Returns the names of the dumps. If there are more than [`PATHS`] dumps, returns the names of the first seven and of
+/// the last, and the number of dumps between them.
 fn paths(report: &Report) -> String {
     let all = &report.snapshots;
     let code = |s: &SnapshotInfo| code(&s.path);
@@ -281,8 +281,7 @@ fn allocated_in(suspect: &Suspect, text: &mut String) {
         );
     }
     for stack in suspect.stacks.iter().take(STACKS) {
-        // If an interval has no width, the figure is exact: the dump records the stack of each object, so nothing is
-        // estimated.
+        // An interval without width means an exact figure: the dump records the stack of each object.
         let basis = if stack.ci95 == [stack.estimated_bytes; 2] {
             counted(stack.estimated_objects, "object")
         } else {
@@ -382,8 +381,8 @@ fn code(name: &str) -> String {
     }
 }
 
-/// Returns a code span for a cell of a table. Within a table, a vertical bar ends the cell even in code, so bars are
-/// escaped.
+/// Returns a code span for a cell of a table. In a table, a vertical bar ends the cell even inside code, so vertical
+/// bars are escaped.
 fn cell(name: &str) -> String {
     code(name).replace('|', "\\|")
 }
@@ -424,7 +423,7 @@ fn html(name: &str) -> String {
     text
 }
 
-/// Escapes a sentence that contains names, so that no character is read as markup and no user is mentioned.
+/// Escapes a sentence that may contain names. The result contains no markup and mentions no GitHub user.
 fn prose(sentence: &str) -> String {
     let mut text = String::new();
     for c in printable(sentence).chars() {
@@ -487,7 +486,7 @@ mod tests {
             if fenced {
                 continue;
             }
-            // The fences of this name's code span have two backticks, because the name contains one.
+            // The name contains a backtick, so two backticks enclose its code span.
             let outside: String = line.split("``").step_by(2).collect();
             assert!(!outside.replace("\\<", "").contains("<script"), "{line}");
             assert!(!outside.replace("\\<", "").contains("<img"), "{line}");

@@ -14,7 +14,7 @@ pub(crate) fn of_dumps(report: &Report) -> Option<String> {
     Some(format!("reachable heap: {rate}/h, {end}"))
 }
 
-/// Returns when the heap reaches its limit, or why this is not known.
+/// Returns the sentence that says when the heap reaches its limit, or why this time is not known.
 pub(crate) fn heap_end(
     outlook: &str,
     oom: Option<Oom>,

@@ -1,8 +1,8 @@
 //! Profiles for `go tool pprof` and other readers of its format (profile.proto, gzipped).
 //!
-//! For a comparison, the sample types are growth, before and after, each in objects and in bytes. Values of growth may
-//! be negative. pprof accepts negative values, because it shows them itself if a base profile is given. For one dump,
-//! the only sample type is `inuse`. The allocated class is the label `class`.
+//! For a comparison, the sample types are `growth`, `before` and `after`, each in objects and in bytes. Growth may be
+//! negative. pprof accepts negative values, because its option for a base profile produces them, too. For one dump, the
+//! only sample type is `inuse`. The allocated class is the label `class`.
 
 mod builder;
 mod heap;

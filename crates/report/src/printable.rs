@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-/// True for characters that are not safe to show: control characters, marks that change the direction of the text after
-/// them, characters that XML forbids, and characters that most fonts cannot show. Control characters can control a
-/// terminal or an editor.
+/// True for characters that are not safe to show: control characters (which can control a terminal or an editor), marks
+/// that change the direction of text, characters that XML forbids, and characters that most fonts cannot show.
 fn is_unsafe_to_show(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -16,8 +15,8 @@ fn is_unsafe_to_show(c: char) -> bool {
         || c as u32 & 0xfffe == 0xfffe
 }
 
-/// Replaces unsafe characters by U+FFFD. These are characters that can control a terminal, or change how the text
-/// around them reads.
+/// Replaces characters that are not safe to show by U+FFFD. Such characters can control a terminal, or change the
+/// direction of the text around them.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_unsafe_to_show) {
@@ -35,8 +34,8 @@ fn columns(c: char) -> usize {
     c.width().unwrap_or(1).max(1)
 }
 
-/// Removes the middle of a text that has more than `room` columns. Two thirds of what remains come from the end of the
-/// text, because most names differ at their ends.
+/// Removes the middle of a text that has more than `room` columns. Two thirds of the remaining columns show the end of
+/// the text, because most names differ at their ends.
 #[must_use]
 pub fn shorten_middle(text: &str, room: usize) -> Cow<'_, str> {
     if text.chars().map(columns).sum::<usize>() <= room {

@@ -18,7 +18,7 @@ use crate::svg::Measured;
 use crate::view::{DiffReport, DumpReport, FlameView, RecordingView, SitesView, View, Viewed};
 use crate::{collapsed, github, html, json, junit, markdown, openmetrics, pprof, sarif, svg, text};
 
-/// Writes a report in a format. For a query, [`crate::rows`] writes the rows while the query finds them.
+/// Writes a report in a format. For a query, use [`crate::rows`] instead, which also writes the rows.
 ///
 /// # Errors
 /// Returns an error if the stream fails, or if the report cannot be written in this format.
@@ -84,8 +84,8 @@ fn heap(format: Format, report: &DumpReport, out: &mut dyn Write) -> io::Result<
     }
 }
 
-/// Returns how the live bytes of a dump were determined. They are estimated from the samples of the agent, or they are
-/// exact because the dump records the stack of each object.
+/// Returns how the live bytes of a dump were determined: estimated from samples of the agent, or exact. They are exact
+/// if the dump records the stack of each object.
 const fn live(has_agent: bool) -> Measured {
     if has_agent {
         Measured::Estimated

@@ -1,5 +1,5 @@
-//! The reports of the commands. Each is data of `heapdiff_model`. If the output has options, a view with these options
-//! is added.
+//! The reports of all commands. A report is a struct of `heapdiff_model`. If its output has options, a view with these
+//! options is stored beside it.
 
 use heapdiff_model::ages::TraceAgesReport;
 use heapdiff_model::count::CountReport;
@@ -34,7 +34,7 @@ pub enum Report {
     Diff(Box<DiffReport>),
     /// The largest holders in one dump.
     Heap(Box<DumpReport>),
-    /// Strings and arrays with some content.
+    /// Strings and arrays with a given content.
     Find(FindReport),
     /// Objects and bytes of each class.
     Histo(HistoReport),
@@ -76,7 +76,7 @@ pub enum Report {
     TraceSamples(Viewed<TraceSamplesReport>),
 }
 
-/// The state of an input, which the user of the command has to know.
+/// The damage of an input file, which the user has to know.
 #[derive(Debug)]
 pub struct Condition<'a> {
     /// Path of the input as the user gave it.
@@ -143,7 +143,7 @@ fn of_dump(snapshot: &SnapshotInfo) -> Condition<'_> {
     }
 }
 
-/// Returns the condition of an input that is not a dump: another file, or a process.
+/// Returns the condition of an input that is not a dump, such as another file or a process.
 const fn other_condition<'a>(
     path: &'a str,
     partial: bool,

@@ -32,10 +32,9 @@ pub trait RowSource: fmt::Debug {
     fn write_to(&self, sink: &mut dyn Sink) -> Result<Outcome, RowError>;
 }
 
-/// Maximum number of columns of a cell in text. The last cell of a row is not limited in this way: it takes the
-/// remaining width.
+/// Maximum width of a cell in text, in columns. The last cell of a row may take all of the remaining width.
 const CELL: usize = 60;
-/// Number of rows that are examined to determine the types of computed columns in Parquet.
+/// In Parquet, the types of computed columns are determined from this number of first rows.
 const SAMPLE: usize = 4096;
 
 /// Runs a query and writes its rows. Characters that can control a terminal are not written to a terminal.
@@ -134,8 +133,8 @@ impl RowSource for Found {
     }
 }
 
-/// Runs the query and keeps its rows, so that they can be written more than once. The middle of a string with more than
-/// `longest` columns is removed.
+/// Runs the query and stores its rows in `report`, so that the rows can be written more than once. The middle of a
+/// string with more than `longest` columns is removed.
 ///
 /// # Errors
 /// Returns an error if the query fails.
@@ -327,7 +326,7 @@ fn csv(report: &PendingQuery, is_terminal: bool, out: &mut dyn Write) -> Result<
     Ok(())
 }
 
-/// Writes the rows of a query as Parquet. The first rows decide the type of a computed column.
+/// Writes the rows of a query as Parquet. The first 4,096 rows determine the type of a computed column.
 ///
 /// # Errors
 /// Returns an error if the query or the stream fails.
@@ -335,7 +334,7 @@ pub fn parquet(report: &PendingQuery, out: &mut (dyn Write + Send)) -> Result<()
     struct ParquetRows<'a> {
         report: &'a PendingQuery,
         columns: Vec<ResultColumn>,
-        /// The first rows. They are stored until they determine the types of the columns.
+        /// The first rows, stored until there are enough to determine the types of the columns ([`SAMPLE`]).
         first: Vec<Vec<Held>>,
         out: Option<&'a mut (dyn Write + Send)>,
         parquet: Option<ParquetWriter<&'a mut (dyn Write + Send)>>,
@@ -350,7 +349,7 @@ pub fn parquet(report: &PendingQuery, out: &mut (dyn Write + Send)) -> Result<()
                     .first
                     .iter()
                     .filter_map(|row| row.get(at)?.cell().kind());
-                // If a column contains both integers and fractions, its type is that of fractions.
+                // A column with integers and fractions becomes a column of fractions.
                 kinds.reduce(|a, b| match (a, b) {
                     (Kind::Int, Kind::Double) => Kind::Double,
                     _ => a,

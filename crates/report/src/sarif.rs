@@ -1,8 +1,8 @@
 //! SARIF 2.1.0, a format that code scanning and editors show. Each suspect becomes a result, and each verdict or known
 //! leak pattern becomes a rule.
 //!
-//! In the next run, a result is recognised by its holder and class. A result has a place in the source if a stack names
-//! a source file.
+//! Tools recognise a result in the next run by its holder and class. A result has a place in the source if one of its
+//! stacks names a source file.
 
 use std::io::{self, Write};
 
@@ -147,8 +147,8 @@ impl<'a> Run<'a> {
         json!({ "message": { "text": text }, "frames": frames })
     }
 
-    /// Returns the calls in the application that led to an allocation, the outermost first. `None` if fewer than two of
-    /// these calls have a line in the source.
+    /// Returns the application frames of a stack as a SARIF code flow, the outermost first. Returns `None` if fewer
+    /// than two of these frames have a line in the source.
     fn flow(&self, stack: &Stack) -> Option<Value> {
         let own = stack.frames.iter().take(FRAMES).rev();
         let own = own.filter(|frame| is_application_frame(frame));
@@ -201,7 +201,7 @@ const fn level(level: Level) -> &'static str {
     }
 }
 
-/// Returns the fingerprint of a suspect: a hash of holder and class. So the fingerprint is the same in each run.
+/// Returns the fingerprint of a suspect. It is a hash of holder and class, so it is the same in each run.
 fn fingerprint(finding: &Finding<'_>) -> String {
     let mut hash = Sha256::new();
     hash.update(finding.holder);

@@ -28,9 +28,9 @@ pub struct StackLine {
     pub frames: Vec<u32>,
     /// Index of the class in [`Stacks::classes`].
     pub class: u32,
-    /// Figures of the first dump; zero if there is only one dump.
+    /// Live objects and bytes in the first dump; zero if there is only one dump.
     pub before: Live,
-    /// Figures of the last dump.
+    /// Live objects and bytes in the last dump.
     pub after: Live,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn signed_difference(after: u64, before: u64) -> i64 {
     i64::try_from(difference).unwrap_or(if difference > 0 { i64::MAX } else { -i64::MAX })
 }
 
-/// The parts of a frame that are in its name. Frames with equal names are merged.
+/// The parts of a frame that its name contains. Frames with equal names are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// Class and method. Two lines of one method are the same frame.
@@ -67,8 +67,8 @@ pub struct Stacks {
     pub classes: Vec<String>,
     /// The stacks with their figures.
     pub lines: Vec<StackLine>,
-    /// True if stacks begin with the allocated class and end with the outermost frame. Callees then come before their
-    /// callers.
+    /// True if stacks begin with the allocated class and end with the outermost frame, so that callees come before
+    /// their callers.
     pub reversed: bool,
 }
 
@@ -187,8 +187,8 @@ impl Stacks {
         }
     }
 
-    /// Sorts stacks by the names of their steps (frames, then the class). Comparing the indices of names would not be
-    /// enough, because they depend on the order of the input.
+    /// Sorts stacks by the names of their steps (frames, then the class). Indices of names cannot be compared instead,
+    /// because they depend on the order of the input.
     fn sort(&mut self) {
         let rank = |texts: &[String]| {
             let mut order: Vec<usize> = (0..texts.len()).collect();
@@ -291,7 +291,7 @@ fn add(sum: &mut Stack, other: Stack) {
     let probabilities = sum.probability_permille.zip(other.probability_permille);
     if let Some((own, more)) = probabilities {
         sum.probability_permille = Some(own.saturating_add(more).min(1000));
-        // The evidence names the samples of one of both stacks only.
+        // Each stack's evidence is about the samples of this stack only, so it does not apply to the merged stack.
         sum.evidence = None;
     }
     for thread in other.threads {

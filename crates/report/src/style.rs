@@ -8,7 +8,7 @@ use heapdiff_diff::Frames;
 use crate::document::{Tone, WIDTH};
 use crate::printable::shorten_middle;
 
-/// Minimum number of columns that are left of a name if it is shortened.
+/// Minimum width of a shortened name, in columns.
 const LEAST: usize = 20;
 
 /// The style of text: with or without colours, and with names that are whole or cut to the width of a terminal.
@@ -43,7 +43,7 @@ impl Style {
         }
     }
 
-    /// Returns the style for a terminal with this number of columns. Only this style cuts names. Elsewhere names stay
+    /// Returns the style for a terminal with this number of columns. Only this style cuts names. Without it, names stay
     /// whole, so that users can copy and paste them.
     #[must_use]
     pub const fn within(self, columns: usize) -> Self {
@@ -80,8 +80,8 @@ impl Style {
         })
     }
 
-    /// Removes the middle of a text that does not fit. `room` is the space for the text in a line of [`WIDTH`] columns.
-    /// If the terminal is wider or narrower than that, the space grows or shrinks by the same number of columns.
+    /// Removes the middle of a text that does not fit. `room` is the space for the text if the terminal has [`WIDTH`]
+    /// columns. In a wider or narrower terminal, the space is larger or smaller by the same number of columns.
     pub(crate) fn shorten_to_fit(self, text: &str, room: usize) -> Cow<'_, str> {
         match self.columns {
             Some(columns) => {
@@ -118,7 +118,7 @@ impl Style {
     }
 }
 
-/// A text with a colour. When it is padded or aligned, its colour codes do not count.
+/// A text with a colour. Its colour codes do not count as columns when the text is padded or aligned.
 #[derive(Debug)]
 pub struct Painted<T> {
     code: Option<&'static str>,

@@ -40,7 +40,7 @@ impl Measured {
         }
     }
 
-    /// Returns the error that there is nothing to draw.
+    /// Returns the error for a flame graph without any stack to draw.
     pub(crate) fn nothing_to_draw(self, focus: Option<&Regex>) -> io::Error {
         let focus = focus.map(|f| printable(f.as_str()));
         let why = match (self, focus) {
@@ -93,9 +93,9 @@ pub fn render(
     }
     // Without this option, inferno would choose colours at random.
     options.deterministic = true;
-    // inferno merges only adjacent lines. By default it sorts them. Then `B$1` and `B (lambda)` come between `B` and
-    // the frames that `B` calls, so `B` is drawn twice. With this option, inferno does not sort lines. It reads them
-    // from the last to the first.
+    // inferno merges only adjacent lines. By default it sorts the lines, so that `B$1` and `B (lambda)` come between
+    // `B` and the frames that `B` calls. Then `B` would be drawn twice. With this option, inferno does not sort. It
+    // reads the lines from the last to the first.
     options.flame_chart = true;
     options.font_type = "monospace".into();
     let alive = stacks.lines.iter().filter(|l| l.after.bytes > 0);

@@ -9,8 +9,8 @@ use heapdiff_diff::{
     Suspect, ThreadHold, Verdict,
 };
 
-/// A class name for tests. It contains characters that have a special meaning in the output formats, as in an injection
-/// attack.
+/// A class name for tests. It is an injection attack: it contains characters with a special meaning in the output
+/// formats.
 pub const HOSTILE: &str =
     "com.acme.</script><script>window.hacked=1</script>'\"&<b>|`x`\u{202e}]]>*_@all.Map<K,V>";
 
@@ -46,7 +46,7 @@ pub fn allocated(lines: &[(&str, &str, [u64; 2])]) -> Allocated {
     all
 }
 
-/// Splits frames at spaces, except that ` (lambda)` stays with its frame.
+/// Splits a text at spaces into frames, but not before `(lambda)`, which is part of a frame.
 fn split_frames(frames: &str) -> Vec<String> {
     let frames = frames.replace(" (", "\u{1}(");
     frames.split(' ').map(|f| f.replace('\u{1}', " ")).collect()
@@ -256,8 +256,8 @@ pub fn heap(suspects: u32) -> HeapReport {
     }
 }
 
-/// Returns a report and stacks that fill a page to its maximum size: suspects with fifty stacks each, and different
-/// stacks of up to sixty frames.
+/// Returns a report and stacks that fill a page to its maximum size. Each suspect has fifty stacks. The stacks differ
+/// and have at most sixty frames.
 #[must_use]
 pub fn largest_page_report(suspects: u32, stacks: u32) -> (Report, Allocated) {
     let verdicts = [
@@ -285,7 +285,8 @@ pub fn largest_page_report(suspects: u32, stacks: u32) -> (Report, Allocated) {
     };
     let report = report((1..=suspects).map(suspect).collect(), 20_000);
     let mut all = Allocated::default();
-    // A tree of calls. On every third level, each method calls ten methods. On the other levels, each method calls one.
+    // A call tree. Methods on every third level call ten methods each. Methods on all other levels call one method
+    // each.
     const WAYS: u32 = 10;
     for level in 0..60 {
         for way in 0..WAYS {
@@ -324,7 +325,8 @@ pub fn largest_page_report(suspects: u32, stacks: u32) -> (Report, Allocated) {
     (report, all)
 }
 
-/// Number of frames of each stack in the deep reports, and number of frames that the growing stacks share.
+/// Number of frames of each stack in the deep reports ([`DEPTH`]), and number of frames that the growing stacks share
+/// ([`SHARED`]).
 pub const DEPTH: usize = 60;
 pub const SHARED: usize = 58;
 
@@ -337,8 +339,8 @@ fn long_class(number: usize) -> String {
         .collect()
 }
 
-/// Returns a stack of [`DEPTH`] frames with long names, the root first. All these stacks share [`SHARED`] frames, and
-/// call `method` in the others.
+/// Returns a stack of [`DEPTH`] frames with long names, the root first. All such stacks have the same [`SHARED`]
+/// outermost frames. The method of each other frame is `method`.
 fn deep_frames(method: &str) -> String {
     let frames = (0..DEPTH).map(|at| {
         let method = if at < SHARED { "confirm" } else { method };
@@ -347,8 +349,8 @@ fn deep_frames(method: &str) -> String {
     frames.collect::<Vec<_>>().join(" ")
 }
 
-/// Gives a suspect long names and deep stacks. The second suspect has only stacks that allocated its class, dead or
-/// alive. The third one has only the sentence of a recording.
+/// Gives a suspect long names and deep stacks. The second suspect has only stacks without live samples
+/// (`allocated_at`). The third suspect has no stacks, only the sentence of a recording.
 fn deepen(suspect: &mut Suspect) {
     let field = format!("{}.CURRENT", long_class(70));
     suspect.holder.clone_from(&field);

@@ -15,7 +15,7 @@ use crate::{kept, size};
 /// Maximum number of rows of the thread table and of the waste table, unless the user requests all rows.
 pub(crate) const ROWS: usize = 5;
 
-/// Returns at most `limit` threads, the most retained bytes first.
+/// Returns a table of at most `limit` threads, the thread that retains the most first.
 pub(crate) fn threads(heap: &HeapReport, limit: usize) -> Table {
     let columns = [
         ("retained", Figure),
@@ -35,7 +35,7 @@ pub(crate) fn threads(heap: &HeapReport, limit: usize) -> Table {
     Table::new(&columns, rows).titled("Threads with the largest retained size")
 }
 
-/// Returns at most `limit` kinds of waste.
+/// Returns a table of at most `limit` kinds of wasted memory.
 pub(crate) fn waste(heap: &HeapReport, limit: usize) -> Table {
     let columns = [
         ("savings", Figure),
@@ -105,7 +105,7 @@ pub(crate) fn classes_of_owners(report: &OwnerFigures) -> Table {
     Table::new(&columns, rows).titled("Largest classes of each owner")
 }
 
-/// Returns a table of the classes that would hold the unreachable objects.
+/// Returns a table of the classes whose unreachable instances would hold other unreachable objects.
 pub(crate) fn unreachable_holders(summary: &UnreachableSummary) -> Table {
     let columns = [
         ("bytes", Figure),
@@ -124,7 +124,7 @@ pub(crate) fn unreachable_holders(summary: &UnreachableSummary) -> Table {
     Table::new(&columns, rows).titled("Unreachable objects, by the class that would hold them")
 }
 
-/// Returns the sentence that begins a report on owners, with its most important part apart.
+/// Returns the first sentence of a report on owners, in two parts. The first part is the more important one.
 pub(crate) fn owners_sentence(report: &OwnerFigures) -> [String; 2] {
     let heap = reachable(report);
     let shared = last(&report.shared_bytes);

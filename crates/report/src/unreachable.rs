@@ -7,7 +7,8 @@ use heapdiff_units::{Size, counted, grouped, percent};
 /// Maximum number of classes in the sentence.
 const CLASSES: usize = 3;
 
-/// Returns what the unreachable objects consist of, and what would hold most of them. `dump` names the dump.
+/// Returns the sentence with the largest classes of the unreachable objects, and the class that would hold most of
+/// them. `dump` is the name of the dump.
 pub(crate) fn sentence(summary: &UnreachableSummary, dump: &str) -> String {
     let size = |class: &OwnedClass| format!("{} {}", Size(class.bytes), class.class);
     let classes: Vec<String> = summary.classes.iter().take(CLASSES).map(size).collect();
@@ -38,7 +39,7 @@ pub(crate) fn sentence(summary: &UnreachableSummary, dump: &str) -> String {
     )
 }
 
-/// True if most of the bytes are objects of one class without an unreachable referrer.
+/// True if objects of one class, to which no unreachable object refers, have at least half of the bytes.
 fn is_made_of(summary: &UnreachableSummary, first: &OwnedClass) -> bool {
     let is_same = |class: &OwnedClass| class.class == first.class && first.bytes <= class.bytes;
     first.bytes * 2 >= summary.bytes && summary.classes.first().is_some_and(is_same)

@@ -14,15 +14,14 @@ use crate::junit::Gate;
 use crate::stacks::stacks_in_focus;
 use crate::svg::Measured;
 
-/// A report's data with the options of its output. Through `Deref` it can be used like the data, and its JSON contains
-/// only the data.
+/// A report's data with the options of its output. It dereferences to the data, and its JSON contains only the data.
 #[derive(Debug)]
 pub struct Viewed<D, M = ()> {
     /// The data, which is also the JSON.
     pub data: D,
-    /// The options that reports share.
+    /// The options that several reports have.
     pub view: View,
-    /// Options of this report only.
+    /// The options that only this report has.
     pub more: M,
 }
 
@@ -55,20 +54,20 @@ impl<D: Serialize, M> Serialize for Viewed<D, M> {
     }
 }
 
-/// Options that reports share. Each format reads only the options that apply to its report.
+/// Options that several reports have. Each format reads only the options that apply to its report.
 #[derive(Debug, Default)]
 pub struct View {
     /// True if text shows all frames, stacks and steps, and also candidates that do not grow.
     pub verbose: bool,
     /// The pattern for the frame with which stacks begin (`--focus`).
     pub focus: Option<Regex>,
-    /// All stacks, if the format shows them and they are known.
+    /// All allocation stacks. `None` if the format does not show stacks, or if no stacks are known.
     pub allocated: Option<Allocated>,
     /// True if flame graphs begin with the frames that allocate.
     pub reverse: bool,
     /// The figures of collapsed stacks.
     pub columns: Columns,
-    /// Labels of each metric.
+    /// Labels to add to each metric.
     pub labels: Vec<(String, String)>,
     /// Folder in the repository that contains the sources.
     pub source_root: Option<String>,
@@ -95,8 +94,8 @@ pub type DiffReport = Viewed<Report, DiffView>;
 /// The parts of a comparison that the report does not list, and the gates.
 #[derive(Debug, Default)]
 pub struct DiffView {
-    /// Suspects that are not listed. With gates, this has all of them. Without gates, it has at most one, which shows
-    /// only that there are more.
+    /// Suspects that are not listed: all of them if there are gates. Without gates at most one, to show that there are
+    /// more.
     pub more_suspects: Vec<Suspect>,
     /// Number of classes that changed but are not listed.
     pub more_classes: usize,
@@ -138,8 +137,8 @@ pub type DumpReport = Viewed<HeapReport, HeapView>;
 pub struct HeapView {
     /// True if there are suspects that are not listed.
     pub more_suspects: bool,
-    /// True if suspects are left out, by a filter on their classes or by a limit on the number of suspects; `None` if
-    /// this is not known, as for a saved report.
+    /// True if a filter on classes, or a limit on the number of suspects, left out suspects. `None` if this is not
+    /// known, as for a saved report.
     pub left_out: Option<bool>,
     /// Number of classes that are not listed.
     pub more_classes: usize,
@@ -148,7 +147,7 @@ pub struct HeapView {
 /// The kind and number of rows in a report of live bytes.
 #[derive(Debug, Default)]
 pub struct SitesView {
-    /// True if text lists frames, not stacks.
+    /// True if the text report lists frames instead of stacks.
     pub lists_frames: bool,
     /// Number of frames, listed or not.
     pub frame_count: u64,
@@ -189,9 +188,9 @@ pub type OwnersReportView = Viewed<OwnersReport, OwnersView>;
 /// The parts of a report on owners that are not in its JSON.
 #[derive(Debug, Default)]
 pub struct OwnersView {
-    /// The owners in text.
+    /// The owners that the text report lists.
     pub owners: Vec<OwnerRow>,
-    /// Maximum number of groups of owners in text.
+    /// Maximum number of groups of owners that the text report lists.
     pub rows: usize,
     /// Number of groups of owners that share memory.
     pub groups: u64,
@@ -211,8 +210,8 @@ pub struct WasteView {
 /// The parts of a trace that the report does not list.
 #[derive(Debug, Default)]
 pub struct TraceTopView {
-    /// True if the agent counted classes, but the counts are not shown, because the report covers only a part of the
-    /// run or of the stacks.
+    /// True if the agent counted allocations by class, but the report does not show the counts. The reason is that the
+    /// report covers only a part of the run or of the stacks.
     pub counts_more: bool,
     /// The requested gates, each with the reason if it failed.
     pub outcomes: Vec<Gate>,

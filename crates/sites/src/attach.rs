@@ -1,9 +1,10 @@
-//! The agent's options, and the return codes of `Agent_OnAttach`. The JVM passes the code to the process that requested
-//! to load the agent.
+//! The agent's options, and the return codes of `Agent_OnAttach`. The process that attaches to the JVM receives the
+//! return code.
 
-/// A request to stop sampling. It is sent in place of options.
+/// A request to stop sampling, in place of options.
 pub const DETACH: &str = "detach:";
-/// Prefix of a request with options. An agent that is already sampling replaces all of its options by these.
+/// Prefix of a request with options. An agent that is already sampling replaces all its options by the options of the
+/// request.
 pub const CHANGE: &str = "change:";
 /// Prefix of a request with options. An agent that is already sampling changes only the options that the request
 /// contains.
@@ -21,7 +22,7 @@ pub const OTHER_SAMPLER: i32 = 203;
 pub const FAILED: i32 = 204;
 /// The Java heap is too full for the agent's objects. Nothing was changed; try again later.
 pub const HEAP_FULL: i32 = 205;
-/// No snapshot can be taken: the heap is shared memory, so a forked child would not have a copy of it.
+/// No snapshot can be taken: the heap is shared memory, so a forked child would not have its own copy of the heap.
 pub const SHARED_HEAP: i32 = 206;
 /// There is too little memory for a forked child.
 pub const NO_ROOM: i32 = 207;
@@ -48,12 +49,12 @@ pub const COUNT: &str = "count:";
 /// Prefix of a request to end a count. The rest of the request is a token. The agent returns the [`crate::Counts`] in a
 /// file in memory whose name contains the token ([`counts_file_name`]).
 pub const COUNT_END: &str = "count-end:";
-/// Prefix of a request for the number of classes that would be changed if counting started now. The rest of the request
-/// is options with [`COUNT_KEYS`]. The agent returns the sum of [`CLASSES`] and that number.
+/// Prefix of a request for the number of classes that the agent would change if counting started now. The rest of the
+/// request is options with [`COUNT_KEYS`]. The agent returns the sum of [`CLASSES`] and this number.
 pub const COUNT_CLASSES: &str = "count-classes:";
-/// The return code for zero classes.
+/// The return code of [`COUNT_CLASSES`] for zero classes. Each class adds 1.
 pub const CLASSES: i32 = 1 << 24;
-/// The count was ended before all classes had got counters ([`Counting`]).
+/// The count was ended before the agent had inserted counters into all classes ([`Counting`]).
 pub const COUNT_ENDED: i32 = 217;
 /// The request was to count only classes in sampled stacks, but the agent is not sampling.
 pub const NO_SAMPLES: i32 = 218;
@@ -61,13 +62,13 @@ pub const NO_SAMPLES: i32 = 218;
 pub const COUNTS_ALREADY: i32 = 213;
 /// No count is active.
 pub const COUNTS_NOT: i32 = 214;
-/// A debugger is attached, so the agent cannot change classes. If the request was to end a count, the count has ended.
-/// The agent removes the counters once the debugger has detached.
+/// A debugger is attached, so the agent cannot change classes. A count that was requested to end has ended. Its
+/// counters are removed once the debugger has detached.
 pub const DEBUGGED: i32 = 215;
 /// The JVM is older than JDK 11 and lacks JVMTI 11; nothing was changed.
 pub const TOO_OLD: i32 = 216;
-/// A request for the agent's state. The agent returns the sum of [`STATE`] and those of [`SAMPLES`], [`COUNTS`] and
-/// [`TRACES`] that apply.
+/// A request for the agent's state. The agent returns [`STATE`], plus each of [`SAMPLES`], [`COUNTS`] and [`TRACES`]
+/// that applies.
 pub const STATUS: &str = "status:";
 /// The return code of an inactive agent.
 pub const STATE: i32 = 256;
@@ -92,20 +93,20 @@ pub fn counting_file_name(token: &str) -> String {
     format!("heapdiff-counting-{token}")
 }
 
-/// The agent's progress while it sets up a count. If the requester empties the file during this time, the agent ends
-/// the count.
+/// The agent's progress while it inserts counters for a count, as stored in a file in memory. If the requester empties
+/// this file, the agent ends the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
     /// Classes that were changed.
     pub done: u64,
     /// Classes to change.
     pub all: u64,
-    /// A heartbeat: a number that increases as long as the agent is alive, even while it changes no classes.
+    /// A heartbeat: a number that increases while the agent is alive, even if it is not changing classes.
     pub beats: u64,
 }
 
 impl Counting {
-    /// Number of bytes of the file.
+    /// Size of the file in bytes.
     pub const LEN: usize = 24;
 
     /// Returns the bytes of the file.

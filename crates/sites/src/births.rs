@@ -1,39 +1,38 @@
-//! Bounds from exact allocation counts. They narrow the estimates that come from samples.
+//! Narrows estimates from samples, with bounds from exact allocation counts.
 //!
 //! The agent can count every executed allocation at a place in the code ([`crate::Counted`]). The counts give bounds
 //! for the live bytes of each place:
 //!
-//! - The live bytes are at most the bytes that were allocated there.
-//! - They are at least the total minus the upper bounds of all other places.
+//! - The live bytes of a place are at most the bytes that were allocated there.
+//! - The live bytes of a place are at least the total minus the upper bounds of all other places.
 //! - If 100 samples were taken at a place and 20 of them are alive, about 20 % of the allocations counted there are
 //!   alive. The upper end of the interval of this share is also an upper bound.
 //!
-//! All bounds are one-sided. If the compiler removes allocations, a count is too large. Bounds are then wider than
-//! necessary, but not wrong.
+//! If the compiler removes allocations, a count is too large. Then the upper bounds are too high and the lower bounds
+//! too low, but none of them is wrong.
 //!
-//! Objects that are not counted (allocated without bytecode, or after the counts were copied) are estimated from
-//! samples.
+//! Some objects are not counted: they were allocated without bytecode, or after the counts were copied. They are
+//! estimated from samples.
 
 use std::collections::BTreeMap;
 
 use crate::{Interval, Part};
 
-/// The exact count of one class at one place in the code.
+/// The exact allocation count of one class at one place in the code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Births {
     /// Number of executed allocations.
     pub objects: u64,
     /// Bytes of these allocations.
     pub bytes: u64,
-    /// Number of samples that were taken of these allocations, whether the objects are alive or dead. `None` if
-    /// unknown.
+    /// Number of samples of these allocations, alive or dead; `None` if unknown.
     pub samples: Option<u64>,
 }
 
 /// The samples of one stack, and the place in the code where the stack allocates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfStack {
-    /// The place; `None` if nothing is counted there.
+    /// The place; `None` if allocations are not counted there.
     pub place: Option<u32>,
     /// Number of the stack's samples of objects whose allocations were counted at the place.
     pub counted: u64,
@@ -74,8 +73,8 @@ impl<K: Ord + Copy> Counts<K> {
         }
     }
 
-    /// Narrows the interval of each stack's part of the net growth, with the help of the exact counts. `total` is the
-    /// net growth in bytes, and `born` is the number of bytes allocated in the same time.
+    /// Narrows the interval of each stack's part of the net growth, by the exact counts. `total` is the net growth in
+    /// bytes, and `born` is the bytes allocated in the same time.
     pub(crate) fn narrow(&self, parts: &mut BTreeMap<K, Part>, total: f64, born: f64) {
         let limits = Limits::new(self, total, born);
         let shares: Vec<Interval> = parts.values().map(|part| part.bytes).collect();
@@ -96,12 +95,12 @@ impl<K: Ord + Copy> Counts<K> {
     }
 }
 
-/// Upper bounds of the live bytes at each place in the code. A bound is an interval, because it may come from samples.
-/// Its upper end is valid even if the compiler removed allocations.
+/// Upper bounds for the live bytes at each place in the code. A bound is an interval, because samples may be part of
+/// it. The upper end of the interval is valid even if the compiler removed allocations.
 struct Limits {
     total: f64,
     born: f64,
-    /// Number of all samples, and number of those samples whose allocations are counted.
+    /// Number of all samples. `counted` is the number of samples whose allocations were counted.
     samples: u64,
     counted: u64,
     all: BTreeMap<u32, Births>,
@@ -149,7 +148,7 @@ impl Limits {
     }
 
     /// Returns the interval of a stack's bytes, narrowed by the bounds. `share` is the interval from samples. An end of
-    /// it is replaced if the bound for this end is better ([`is_tighter_bound`]).
+    /// `share` is replaced if the bound for this end is better ([`is_tighter_bound`]).
     fn narrow_interval(&self, stack: OfStack, share: Interval) -> Interval {
         let Some((place, births)) = stack.place.and_then(|p| Some((p, self.all.get(&p)?))) else {
             return share;
@@ -158,9 +157,9 @@ impl Limits {
             upper_live_bound(births, stack.counted),
             self.share(stack.other),
         ]);
-        // Exact counts exist only for places (lines of code). Two other amounts are estimated from their shares of the
-        // samples: the bytes of other stacks through the same place, and the bytes of objects that are not counted.
-        // `strangers` is the number of these samples.
+        // Exact counts exist only for places (lines of code). Two other numbers of bytes are estimated from their
+        // shares of the samples: the bytes of other stacks through the same place, and the bytes of objects that are
+        // not counted. `strangers` is the number of samples for both amounts together.
         let here = self.places.get(&place).map_or(0, |of| of.1);
         let elsewhere = self.counted.saturating_sub(here);
         let known = stack.counted + stack.other + elsewhere;
@@ -212,23 +211,24 @@ const HALVINGS: u32 = 60;
 /// Maximum difference, in standard errors, between a bound and the estimate from samples. A larger difference is not
 /// random variation: it shows that the compiler has removed allocations. The estimate is then better than the bound.
 const FAR: f64 = 2.5;
-/// Half the width of a 95 % interval, in standard errors.
+/// Distance from the estimate to an end of its 95 % interval, in standard errors.
 const ERRORS: f64 = 1.96;
 
-/// Returns true if a bound should replace the upper (or lower) end of a stack's interval. The interval was estimated
-/// from samples. The bound is uncertain, too: it has a value and an interval of its own.
+/// Returns true if a bound should replace an end (upper or lower) of a stack's interval, which was estimated from
+/// samples. The bound is uncertain, too: it is an interval with a value.
 ///
 /// `out` is the distance from the estimate to the bound's value. `width` is the distance from the bound's value to the
 /// same (upper or lower) end of the bound's interval. `share` is the distance from the estimate to the end of the
 /// estimate's interval.
 ///
-/// The bound replaces the end if its interval is the narrower one (`width < share`). The alternative, to choose the end
-/// that is nearer to the estimate, would make the interval wrong more often than either end alone.
+/// The bound replaces the end only if the interval of the bound is narrower (`width < share`) and the bound is not
+/// implausibly far from the estimate ([`FAR`]). Choosing the end that is nearer to the estimate would be wrong more
+/// often than using either end alone.
 fn is_tighter_bound([out, width]: [f64; 2], share: f64) -> bool {
     width < share && out <= FAR / ERRORS * width.hypot(share)
 }
 
-/// Returns the upper bound of a place's live bytes, given the number of its samples that are alive.
+/// Returns the upper bound of a place's live bytes. `alive` is the number of its samples that are alive.
 fn upper_live_bound(births: &Births, alive: u64) -> Interval {
     let bytes = float(births.bytes);
     match births.samples {

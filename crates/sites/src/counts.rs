@@ -14,7 +14,7 @@
 const START: &[u8] = b"HDCOUNT1";
 const END: &[u8] = b"END";
 
-/// Maximum number of names in each of the two lists of names.
+/// Maximum number of names in each of the two lists: methods and classes without counters.
 pub const MOST_NAMES: usize = 20;
 
 /// An allocation site with its counts.
@@ -261,8 +261,8 @@ mod tests {
             prop_assert_eq!(Counts::decode(&counts.encode()), Some(counts));
         }
 
-        /// Damaged bytes may still be decoded. The result can then be encoded and decoded again. Decoding takes no more
-        /// memory than the number of bytes allows.
+        /// If damaged bytes can be decoded, encoding and decoding the result gives the same result. Decoding takes
+        /// memory in proportion to the number of bytes.
         #[test]
         fn damaged_counts_are_refused_or_read_consistently(
             counts in any_counts(),
@@ -284,7 +284,7 @@ mod tests {
         fn any_bytes_are_refused_or_read_consistently(bytes in vec(any::<u8>(), 0..99)) {
             let numbers = [START, &bytes, END].concat();
             assert_read_alike(&numbers)?;
-            // The decoder gets further in random bytes if their values are small.
+            // In random bytes with small values, the decoder gets further before it fails.
             let small: Vec<u8> = bytes.iter().map(|byte| byte % 3).collect();
             assert_read_alike(&[START, &small, END].concat())?;
         }

@@ -1,4 +1,4 @@
-//! Reads the site table. The bytes come from a dump and are not trusted.
+//! Reads the site table. The bytes come from a dump, so they are untrusted.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -28,7 +28,7 @@ pub enum Fault {
     /// A batch of a later version.
     #[error("the data has the unknown format version {0}")]
     Version(u8),
-    /// A length is larger than the bytes that are left.
+    /// A length is larger than the number of bytes that are left.
     #[error("{length} bytes are needed, but only {left} are left")]
     Length {
         /// The length.
@@ -96,7 +96,7 @@ impl Line {
     }
 }
 
-/// A frame with its names. If the table lacks a name, the name is empty.
+/// A frame with its names. A name that the table lacks is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame<'a> {
     /// The class that declares the method, as in Java source.
@@ -109,7 +109,7 @@ pub struct Frame<'a> {
     pub line: Line,
 }
 
-/// A stack.
+/// The stack of a site.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
     /// Frame ids, leaf first.
@@ -133,7 +133,7 @@ pub struct SiteTable {
     pub(crate) frames: HashMap<u32, (u32, i32)>,
     pub(crate) sites: HashMap<u32, (bool, Box<[u32]>)>,
     pub(crate) types: HashMap<u32, u32>,
-    /// The positions of the batches in a table, and of the strings in each batch.
+    /// The positions of the batches in the pieces of the table, and of the strings in each batch.
     places: Vec<BatchPlace>,
 }
 
@@ -148,8 +148,8 @@ struct BatchPlace {
     strings: Vec<(u32, std::ops::Range<usize>)>,
 }
 
-/// Returns a copy of the pieces of a site table for a redacted dump. Only names of classes, methods and files stay
-/// readable. `overwrite` replaces any other string, such as a thread's name, by a string of the same length in UTF-8.
+/// Returns a copy of the pieces of a site table for a redacted dump. Names of classes, methods and files stay readable.
+/// `overwrite` replaces each other string, such as a thread's name, by UTF-8 text with the same number of bytes.
 /// Returns `None` if the table cannot be read.
 #[must_use]
 pub fn names_only(pieces: &[&[u8]], overwrite: &dyn Fn(&mut [u8])) -> Option<Vec<Vec<u8>>> {

@@ -1,4 +1,4 @@
-//! Writes the site table: the definitions of allocation sites that the agent stores in the heap.
+//! Writes the site table, which the agent stores in the heap: the definitions of allocation sites.
 
 /// Size of a batch's header, which precedes its body, in bytes.
 pub const BATCH_HEADER: usize = 12;

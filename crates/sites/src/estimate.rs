@@ -13,11 +13,11 @@ pub struct Estimate {
     pub samples: u64,
     /// Estimated number of objects.
     objects: f64,
-    /// Estimated bytes of the samples that were added.
+    /// Estimated bytes that [`Estimate::add`] and [`Estimate::merge`] added.
     added: Sum,
-    /// Estimated bytes of the samples that [`Estimate::take`] subtracted.
+    /// Estimated bytes that [`Estimate::take`] subtracted.
     taken: Sum,
-    /// Bytes of the sampled objects.
+    /// Bytes of the sampled objects themselves.
     seen: f64,
 }
 
@@ -38,7 +38,7 @@ impl Sum {
     }
 }
 
-/// Upper bound of the bytes of objects whose samples the agent could not store. It is unknown which stacks allocated
+/// Upper bounds for the bytes of objects whose samples the agent could not store. It is unknown which stacks allocated
 /// these objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unseen {
@@ -215,8 +215,7 @@ mod tests {
         net.take(&one(500.0, 7500.0, 30));
         assert_eq!((net.objects(), net.bytes()), (0, 500));
         assert_eq!(net.ci95(none), [278, 676]);
-        // Even if an estimate is very uncertain, its lower end is at least the bytes of the samples, because these
-        // objects exist.
+        // The sampled objects exist, so the lower end is at least their bytes, even if the estimate is very uncertain.
         let mut wide = one(1000.0, 1e8, 700);
         wide.merge(&one(1000.0, 1e8, 200));
         assert_eq!(wide.ci95(none)[0], 900);

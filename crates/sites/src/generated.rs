@@ -1,13 +1,13 @@
 //! Stable names for classes that the JVM or a library generates at run time.
 //!
-//! A generated name ends with an address, a hash or a counter. Two dumps of one JVM may name the same lambda
-//! differently, and two dumps of different JVMs always do. Without stable names, a comparison could not match them.
-//! Readers keep the names in the dump; a comparison uses the stable form.
+//! A generated name ends with an address, a hash or a counter. So the same lambda may have different names in two dumps
+//! of one JVM, and has different names in dumps of two JVMs. Comparisons match classes by their stable names. All other
+//! code uses the names in the dump.
 
 use std::borrow::Cow;
 
-/// Marks in class names after which a library puts a random suffix. The stable name ends with the mark, but without the
-/// last character of the mark and without the suffix.
+/// Marks in class names after which a library adds a random suffix. The stable name ends with the mark without its last
+/// character. The suffix is removed.
 const SUFFIXED: [&str; 9] = [
     "$$Lambda$",
     "$ByteBuddy$",
@@ -20,7 +20,7 @@ const SUFFIXED: [&str; 9] = [
     "_$$_javassist_",
 ];
 
-/// Endings of class names after which the JDK puts a counter.
+/// Endings of class names to which the JDK appends a counter.
 const NUMBERED: [&str; 4] = [
     "$Proxy",
     "GeneratedMethodAccessor",
@@ -46,8 +46,8 @@ pub fn stable(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns true if no rule applies to a name, as for nearly all names. Rules apply to addresses after a slash, to
-/// hashes and random suffixes after marks with two dollar signs, and to numbers at the end.
+/// Returns true if no rule can apply to a name, as for nearly all names: it has no slash, at most one dollar sign, and
+/// no digit at the end.
 fn needs_no_rewrite(name: &str) -> bool {
     let brackets = |byte: &u8| matches!(byte, b'[' | b']');
     let last = name.bytes().rev().find(|byte| !brackets(byte));
@@ -66,7 +66,7 @@ fn without_address(name: &str) -> &str {
     }
 }
 
-/// Removes the hashes and numbers that CGLIB puts after its marks: `Foo$$EnhancerBySpringCGLIB$$1a2b3c`,
+/// Removes the hashes and numbers that CGLIB adds after its marks: `Foo$$EnhancerBySpringCGLIB$$1a2b3c`,
 /// `Foo$$SpringCGLIB$$0`.
 fn without_hash(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());

@@ -1,8 +1,8 @@
-//! 95 % confidence intervals that hold even for few samples, when a normal distribution does not apply: for shares, for
-//! counts, and for sums of these.
+//! 95 % confidence intervals of shares, of counts, and of sums of shares or counts. They are valid even for few
+//! samples, for which a normal distribution does not apply.
 //!
-//! The interval of a share is Wilson's score interval, that of a count the score interval of a Poisson distribution.
-//! Both intervals extend further up than down, which matters with few samples. Sums keep this asymmetry by the method
+//! The interval of a share is Wilson's score interval. The interval of a count is the score interval of a Poisson
+//! distribution. These intervals may be asymmetric, above all with few samples. Sums keep the asymmetry by the method
 //! of variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008).
 
 use heapdiff_trend::Z95;
@@ -12,9 +12,9 @@ use heapdiff_trend::Z95;
 pub struct Interval {
     /// The estimate.
     pub value: f64,
-    /// The lower end; at most the value.
+    /// The lower end, at most `value`.
     pub low: f64,
-    /// The upper end; at least the value.
+    /// The upper end, at least `value`.
     pub high: f64,
 }
 
@@ -30,7 +30,8 @@ impl Interval {
     }
 
     /// Returns the interval of a share of a population, from a sample of `samples` members. `drawn` is the part of the
-    /// population that is in the sample. The larger it is, the narrower the interval is (finite population correction).
+    /// population that is in the sample. The larger `drawn` is, the narrower is the interval (finite population
+    /// correction).
     #[must_use]
     pub fn share(share: f64, samples: f64, drawn: f64) -> Self {
         let share = share.clamp(0.0, 1.0);
@@ -140,7 +141,7 @@ mod tests {
             Interval::share(1.0 / 29.0, 29.0, 0.0),
             [0.0345, 0.0061, 0.1718],
         );
-        // The interval for 20 of 20 is the mirror image of that for 0 of 20.
+        // The interval for 20 of 20 is the mirror image of the interval for 0 of 20.
         near(Interval::share(1.0, 20.0, 0.0), [1.0, 0.8389, 1.0]);
     }
 

@@ -5,7 +5,7 @@
 //! http-1 U+001F tenant=acme U+001F route=/book a thread with two labels
 //! ```
 //!
-//! Versions of heapdiff without labels show them as a part of the thread's name.
+//! Versions of heapdiff that do not support labels show them as a part of the thread's name.
 
 /// Separates the name of a thread from its labels, and the labels from each other: the unit separator of ASCII. In names of
 /// threads and in labels, the agent replaces it by a space.

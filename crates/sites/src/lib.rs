@@ -5,8 +5,8 @@
 //!
 //! All data is reachable from the static fields of one class of the boot loader, [`CLASS`] (`heapdiff.SampleRef`),
 //! which extends `java.lang.ref.PhantomReference`. A dump without this class was taken without the agent. Class and
-//! fields do not change as long as the static field `format` is [`FORMAT`]. A reader that finds another number must
-//! report it and read nothing else.
+//! fields do not change as long as the static field `format` is [`FORMAT`]. If `format` has another value, a reader
+//! must report the value and read nothing else.
 //!
 //! ## Static fields ([`statics`])
 //!
@@ -54,10 +54,10 @@
 //! | `thread` | `int` | id of the string with the thread's name and its labels ([`labels`]); 0 if unknown |
 //! | `time` | `int` | unsigned: milliseconds from `started` to the allocation, at most 2³² - 1 |
 //!
-//! Read live samples from `samples` and `classes`, and collected ones from `recent` and `reservoir`, not from all
-//! instances of the class: a dump with unreachable objects has instances that the agent has dropped. A referent that is
-//! not `null` may still be unreachable (there was no GC since, or the dump was not preceded by one). A sample whose
-//! object was collected stays in `samples` with a `null` referent until the agent's thread has found it.
+//! Read live samples from `samples` and `classes`, and collected samples from `recent` and `reservoir`. Do not read all
+//! instances of the class: a dump with unreachable objects contains instances that the agent has dropped. A referent
+//! that is not `null` may be unreachable, if there was no GC since it became unreachable. When an object is collected,
+//! its sample stays in `samples` with a `null` referent until the agent's thread removes it.
 //!
 //! An entry in `classes` represents exactly one class definition. The weight of a sample is [`Sampling::weight`].
 //!
@@ -65,22 +65,24 @@
 //!
 //! The agent's objects are the class, its instances, and everything reachable from its static fields up to the
 //! `referent`s: the arrays above and their chunks. JNI global references of the agent refer to the same arrays, so in a
-//! dominator tree most of them are directly below the root. Find them by walking from the static fields. The agent also
-//! has one thread, `heapdiff agent`, and the class [`LABELS_CLASS`], which has no data.
+//! dominator tree most of them are children of the root. To find all objects of the agent, follow the references from
+//! the static fields. The agent also has one thread, `heapdiff agent`, and the class [`LABELS_CLASS`], which has no
+//! data.
 //!
 //! ## Downsampling (thinning)
 //!
-//! When the table of `max_samples` places is nearly full, or a sample found no place in it, the agent doubles
-//! `interval` (or `rate`). It drops the samples that the new interval would not have taken, so estimates stay unbiased.
-//! [`Sampling::would_take`] makes the choice from uid and size alone. [`Counter::Thinned`] counts the dropped samples.
+//! When the table of `max_samples` places is nearly full, or has no place for a sample, the agent doubles `interval`
+//! (or `rate`). It drops the samples that would not have been taken with the new interval, so estimates stay unbiased.
+//! [`Sampling::would_take`] makes this choice from the uid and the size of a sample. [`Counter::Thinned`] counts the
+//! dropped samples.
 //!
-//! A dump may be taken at any moment of this, so the new interval is written first. A reader has to ignore samples that
-//! the interval in the dump does not keep, because the agent is about to drop them. To match samples across dumps,
-//! apply the later dump's interval to the earlier dump's samples: a sample that it does not keep is missing in the
-//! later dump for this reason, not because its object died.
+//! A dump may be taken at any moment during downsampling, so the new interval is written first. A reader must ignore
+//! samples that the interval in the dump does not keep, because the agent had not dropped them yet. To match the
+//! samples of two dumps, apply the later dump's interval to the samples of the earlier dump. A sample that this
+//! interval does not keep is missing in the later dump because of downsampling, not because its object died.
 //!
-//! A sample that finds no place is lost. [`Counter::DroppedBytes`] counts the bytes that lost samples represent. Their
-//! sites are unknown, and so is whether their objects are alive.
+//! A sample that finds no place is lost. [`Counter::DroppedBytes`] counts the bytes that lost samples represent. It is
+//! unknown at which sites their objects were allocated, and whether these objects are alive.
 //!
 //! # The site table
 //!
@@ -98,9 +100,10 @@
 //! ```
 //!
 //! All numbers in records are unsigned LEB128. Each kind of record has separate ids, starting at 1. The checksum is the
-//! 32-bit FNV-1a hash of the body. A definition may occur more than once, always with the same content: two threads met
-//! the same new stack. A definition may follow its use in another batch. Strings, methods and frames are stored once.
-//! Names of hidden classes have neither the suffix that the JVM adds nor the number of a lambda.
+//! 32-bit FNV-1a hash of the body. A definition may occur more than once, always with the same content, because two
+//! threads may record the same new stack. A definition may come after its use in another batch. Strings, methods and
+//! frames are stored once. Names of hidden classes have neither the suffix that the JVM adds nor the number of a
+//! lambda.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod attach;

@@ -71,8 +71,8 @@ pub mod fields {
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// A counter of the agent. Samples and classes that are being recorded when the dump is taken may not be
-        /// included yet.
+        /// A counter of the agent. It may lack samples and classes that the agent was recording when the dump was
+        /// taken.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Counter {
             $($(#[doc = $doc])+ $name,)+
@@ -86,7 +86,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// The highest uid given so far.
+    /// The highest uid that the agent has assigned so far.
     Uids,
     /// Samples that the JVM reported, whether or not the agent recorded them.
     Events,
@@ -98,7 +98,7 @@ counters! {
     Classes,
     /// Samples and class definitions that the agent found dead: a GC has collected their objects.
     Collected,
-    /// Samples excluded by a filter or a strategy. They are not lost.
+    /// Samples excluded by a filter or a strategy. They do not count as lost.
     Filtered,
     /// Samples dropped because the agent already stores `max_samples` live samples, and downsampling has not made room
     /// yet. With [`FewFollowed`](Self::FewFollowed), the totals still count such a sample.
@@ -107,7 +107,7 @@ counters! {
     DroppedFailed,
     /// Samples dropped because an exception was pending in the thread.
     DroppedPending,
-    /// Class definitions dropped because the table is full, or for the same reason as `DroppedFailed`.
+    /// Class definitions dropped because the table is full, or because there was no room for the agent's object.
     DroppedClasses,
     /// Live samples dropped by downsampling.
     Thinned,
@@ -128,17 +128,17 @@ counters! {
     Collections,
     /// Number of times that the agent's thread looked for dead samples.
     Sweeps,
-    /// Internal errors of the agent after which it continued.
+    /// Internal errors after which the agent continued.
     Faults,
     /// Bytes that dropped samples represent: samples dropped because the table was full, because there was no room for
     /// the agent's object, or because an exception was pending.
     DroppedBytes,
-    /// 1 if sampling began when the JVM started. Then only the JVM's first objects were allocated before sampling
+    /// 1 if sampling began when the JVM started, so that only the JVM's first objects were allocated before sampling
     /// began.
     FromStart,
-    /// 1 if the agent tracks only some of the samples. The totals count every sample taken at the initial sampling
-    /// interval. The heap stores only the samples that the current interval would also have selected. Happens with
-    /// generational ZGC, because its young GCs treat sampled objects as live.
+    /// 1 if the agent tracks only some of the samples. The totals count all samples of the initial sampling interval.
+    /// The heap stores only the samples that the current interval also selects. The agent does this with generational
+    /// ZGC, whose young GCs treat sampled objects as live.
     FewFollowed,
     /// Samples of value objects. The JVM does not let an agent track value objects, so only the totals count them.
     Values,
@@ -155,7 +155,8 @@ impl Counter {
 /// The elements of the array `counted`, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Time at which the counters were copied, in milliseconds since 1970; 0 if nothing is counted or copied yet.
+    /// Time at which the counters were last copied into the heap, in milliseconds since 1970. 0 if the agent does not
+    /// count, or has not copied the counters yet.
     At,
     /// Start of the counting, in milliseconds since 1970.
     Since,
@@ -166,7 +167,7 @@ pub enum Counted {
     Jdk,
     /// Number of allocation sites for which the agent had no counter left.
     NoRoom,
-    /// Number of allocation sites that have a counter, but for whose count the heap had no room.
+    /// Number of allocation sites that have a counter, but whose count is missing because the heap had no room for it.
     HeapFull,
     /// Number of methods into which the agent could not insert counters.
     LeftAlone,

@@ -23,12 +23,12 @@ pub struct OwnedFrame {
 pub trait Originals: std::fmt::Debug + Send + Sync {
     /// Returns the original name of a class, or `None` if it was not renamed.
     fn class(&self, name: &str) -> Option<String>;
-    /// Returns the original frames of a frame, innermost first. There are several if methods were inlined. Returns
-    /// `None` if nothing was renamed.
+    /// Returns the original frames of a frame, innermost first. There are several if the shrinker inlined methods.
+    /// Returns `None` if no name in the frame was renamed.
     fn frames(&self, frame: &Frame<'_>) -> Option<Vec<OwnedFrame>>;
 
-    /// Returns the original place of a line of code. If methods were inlined there, returns the place in the innermost
-    /// of these methods. Returns `None` if nothing was renamed.
+    /// Returns the original place of a line of code. If the shrinker inlined methods there, returns the place in the
+    /// innermost of these methods. Returns `None` if no name was renamed.
     fn place(&self, class: &str, method: &str, line: Option<u32>) -> Option<OwnedFrame> {
         let frame = Frame {
             class,
@@ -84,7 +84,7 @@ impl Counts {
             }
         });
         self.sites = sites.collect();
-        // The sort is stable, so equal sites stay in the order of their lines and names.
+        // The sort is stable, so sites with equal bytes and objects stay in the order of their lines and names.
         self.sites.sort_by_key(|s| Reverse((s.bytes, s.objects)));
     }
 }
@@ -93,8 +93,8 @@ impl Counts {
 pub const DEEPEST: usize = 1 << 14;
 
 impl SiteTable {
-    /// Replaces obfuscated names of classes and frames by the original ones. If methods were inlined into a frame, it
-    /// becomes several frames of the site.
+    /// Replaces obfuscated names of classes and frames by the original ones. A frame into which methods were inlined is
+    /// replaced by several frames.
     pub fn rename(&mut self, names: &dyn Originals) {
         let mut renaming = Renaming {
             last: 0,

@@ -5,7 +5,8 @@
 /// Prefixes of the names of JDK classes.
 pub const JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
 
-/// Prefixes of the class names of frameworks, servers and language runtimes. Some begin like the packages of [`JDK`].
+/// Prefixes of the class names of frameworks, servers and language runtimes. Some of these prefixes begin with a prefix
+/// in [`JDK`].
 pub const FRAMEWORKS: [&str; 51] = [
     "akka.",
     "ch.qos.logback.",

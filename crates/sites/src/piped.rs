@@ -1,14 +1,16 @@
-//! The protocol that sends a snapshot through a pipe from a JVM's forked child to the process that requested it.
+//! The protocol to send a snapshot through a pipe, from a JVM's forked child to the process that requested the
+//! snapshot.
 //!
 //! 1. The requester sends a token ([`crate::attach::SNAPSHOT_PIPE`]).
 //! 2. The agent creates a pipe, and a file in memory with the name [`memory_file_name`]. The file contains the number
 //!    of the descriptor to read from ([`file_content`]).
-//! 3. The requester finds the file among the open files of the process and opens the pipe through the process.
+//! 3. The requester finds the file among the open files of the JVM, and opens the pipe through the JVM's file
+//!    descriptor.
 //! 4. The requester empties the file to confirm that it has the pipe.
 //!
-//! Then the bytes of the dump follow in order. One piece of the dump is known only at the end, so wrong bytes are sent
-//! in its place. The piece itself follows after the dump, and then its offset in the dump and its length ([`trailer`]).
-//! The reader writes the piece over the wrong bytes (`hprof::bytes::piped`):
+//! Then the child sends the bytes of the dump in order. One piece of the dump is known only at the end, so wrong bytes
+//! are sent in its place. After the dump, the child sends the piece, its offset in the dump, and its length
+//! ([`trailer`]). The reader overwrites the wrong bytes with the piece (`hprof::bytes::piped`):
 //!
 //! ```text
 //! dump (with wrong bytes at `at`) | piece | at, 8 bytes | length, 8 bytes

@@ -1,10 +1,10 @@
 //! Estimates from samples combined with the exact totals of a dump (post-stratification).
 //!
-//! A dump shows how many objects of each class and size are alive, but not who allocated them. All samples of one class
-//! and size, a *stratum*, were taken with the same probability. So they show which *share* of the stratum each stack
-//! allocated, even if the probability is unknown. This matters because JVMs before JDK 25 forget part of what a thread
-//! allocated since its last sample, differently for small and large objects. The estimate of a stack is its share times
-//! the exact total:
+//! A dump shows how many objects of each class and size are alive, but not which stacks allocated them. All samples of
+//! one class and size, a *stratum*, were taken with the same probability. So they show which *share* of the stratum
+//! each stack allocated, even if the probability is unknown. This matters because JVMs before JDK 25 ignore part of the
+//! bytes that a thread allocated since its last sample. The ignored part differs between small and large objects. The
+//! estimate of a stack is its share times the exact total:
 //!
 //! ```text
 //! stratum: byte[] of 1 KiB, 1000 alive    samples: 3 of stack A, 1 of stack B
@@ -13,8 +13,9 @@
 //!
 //! The estimates of all stacks add up to the total.
 //!
-//! With two dumps, the total that is divided is what was allocated between them: the objects in the last dump minus the
-//! survivors of the first. The number of survivors is estimated from the samples that are in both dumps.
+//! With two dumps, the total consists of the objects that were allocated between the dumps: the objects in the last
+//! dump minus the objects that survived from the first dump. The number of survivors is estimated from the samples that
+//! are in both dumps.
 
 mod seen;
 
@@ -25,17 +26,18 @@ pub use self::seen::corrected_intervals;
 use crate::births::Counts;
 use crate::{Estimate, Interval, Sampling};
 
-/// A stratum is a group of objects of about one size. If it has fewer samples than this, it is merged with the strata
-/// of the next sizes.
+/// A stratum (a group of objects of about one size) with fewer samples than this is merged with the strata of
+/// neighbouring sizes.
 const FEW: u64 = 5;
-/// If at least this number of samples is expected and there is none, the objects were allocated before sampling began.
+/// If at least this number of samples is expected but there is no sample, the objects must have been allocated before
+/// sampling began.
 const EXPECTED: f64 = 4.0;
 /// Maximum distance, in size classes, between neighbouring strata; 4 is a doubling of the size.
 const NEAR: u32 = 4;
-/// A sampling probability that is at least this high is treated as 1.
+/// A sampling probability of at least this value is treated as 1.
 const ALL: f64 = 0.999;
 
-/// Returns the size class of a size. The size classes are powers of two, each divided into four.
+/// Returns the size class of a size in bytes. There are four size classes between a power of two and the next.
 #[must_use]
 pub fn size_class(bytes: u64) -> u32 {
     let bytes = bytes.max(8);
@@ -44,7 +46,7 @@ pub fn size_class(bytes: u64) -> u32 {
     power * 4 + u32::try_from(quarter).unwrap_or(0)
 }
 
-/// A number of objects and their bytes that are counted, not estimated.
+/// A number of objects and their bytes, which are exact and not estimated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     /// Number of objects.
@@ -64,17 +66,17 @@ impl Known {
 /// The meaning of a stratum's totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Totals {
-    /// All new objects were allocated while sampling was active. The totals are therefore divided by the shares of
+    /// All new objects were allocated while sampling was active. So the totals are divided in proportion to the
     /// samples.
     Shared,
     /// Some objects may have been allocated before sampling began, so the totals are only upper bounds.
     Most,
-    /// The totals are upper bounds, and the JVM is older than JDK 25: there may be more large objects than the samples
-    /// show ([`Sampling::shortfall`]).
+    /// The totals are only upper bounds, as in [`Self::Most`], and the JVM is older than JDK 25. So there may be more
+    /// large objects than the samples show ([`Sampling::shortfall`]).
     MostOfMore,
 }
 
-/// How to identify in the last dump the objects that survived from the first dump.
+/// How to find the objects of the first dump that survived until the last dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
     /// Survivors are identified by uid: both dumps are of one JVM, where samples keep their uids.
@@ -86,9 +88,11 @@ pub enum Follow {
 /// The keys by which samples are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// Allocating stacks. A report lists only stacks with samples, so stacks without a sample are missing.
+    /// Allocation stacks. A report lists only stacks with samples, so estimates are corrected for stacks without
+    /// samples.
     Stacks,
-    /// Groups other than stacks. They are so few that a report lists all of them, even without samples.
+    /// Groups other than stacks. A report lists all groups, even groups without samples, so estimates are not
+    /// corrected.
     Groups,
 }
 
@@ -105,8 +109,8 @@ pub struct Stratum<K> {
     pub came: BTreeMap<K, Estimate>,
     /// Samples in the first dump only.
     pub went: BTreeMap<K, Estimate>,
-    /// The samples that are in the last dump only (`came`), with the exact allocation counts of the class. `None` if
-    /// the class was not counted.
+    /// The stacks of the samples in `came`, with the exact allocation counts of the class. `None` if allocations of the
+    /// class were not counted.
     pub counts: Option<Counts<K>>,
 }
 
@@ -130,12 +134,12 @@ pub struct Part {
     pub objects: f64,
     /// Bytes with their interval.
     pub bytes: Interval,
-    /// The bytes estimated from samples alone. Set only if exact counts narrowed the interval of `bytes`.
+    /// The bytes as estimated from samples alone, if exact counts narrowed the interval of `bytes`; otherwise `None`.
     pub sampled: Option<Interval>,
 }
 
 impl Part {
-    /// Multiplies by a number above 0.
+    /// Multiplies objects and bytes by a number above 0.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self {
@@ -156,11 +160,10 @@ impl Part {
     }
 }
 
-/// The objects of one class, divided among keys such as stacks. They are divided stratum by stratum, that is,
-/// separately for each size.
+/// Objects divided among keys such as stacks. The objects of each class and size (stratum) are divided separately.
 #[derive(Clone, Debug)]
 pub struct Division<K> {
-    /// Each key's part of the objects and bytes; negative if more objects were freed than allocated.
+    /// Each key's part of the objects and bytes. A part is negative if more objects were freed than allocated.
     pub parts: BTreeMap<K, Part>,
     /// Bytes of growth in strata without samples.
     pub unsampled: u64,
@@ -205,7 +208,7 @@ impl<K: Ord + Copy> Division<K> {
         }
     }
 
-    /// Adds samples that belong to no stratum. The number of objects comes from the samples' weights alone.
+    /// Adds samples that belong to no stratum. Objects and bytes are estimated from the weights of the samples alone.
     pub fn add_direct(&mut self, samples: BTreeMap<K, Estimate>) {
         for (key, estimate) in samples {
             let part = Part {
@@ -220,8 +223,8 @@ impl<K: Ord + Copy> Division<K> {
 
 impl<K: Ord + Copy> Stratum<K> {
     /// Divides the objects of several classes among keys, such as allocating stacks. `strata` contains the strata of
-    /// each class by size class. If `keys` is [`Keys::Stacks`], the parts of stacks with few samples are corrected,
-    /// because other stacks have no sample at all.
+    /// each class by size class. If `keys` is [`Keys::Stacks`], the parts of stacks with few samples are reduced in
+    /// favour of stacks without samples.
     #[must_use]
     pub fn divide<C>(
         strata: BTreeMap<C, BTreeMap<u32, Self>>,
@@ -276,8 +279,8 @@ impl<K: Ord + Copy> Stratum<K> {
         probability.unwrap_or(0.0) * float(born)
     }
 
-    /// Returns true if samples must not be scaled to shares: either every object was sampled when it was allocated, or
-    /// the weight of a sample is unknown.
+    /// Returns true if totals must not be divided by shares of samples: either every object was sampled, or the
+    /// sampling probability is unknown.
     fn is_all(&self, sampling: &Sampling) -> bool {
         let probability = sampling.probability(self.mean_size());
         probability.is_none_or(|p| p >= ALL)
@@ -301,8 +304,8 @@ impl<K: Ord + Copy> Stratum<K> {
         self.after.bytes.saturating_sub(self.before.bytes)
     }
 
-    /// Estimates the objects of each key by the weights of its samples. The upper ends of the intervals are multiplied
-    /// by `shortfall`. The sum of all estimates is limited to `most` bytes.
+    /// Estimates the objects of each key by the weights of the key's samples. Multiplies the upper ends of the
+    /// intervals by `shortfall`. Scales the estimates down if their sum exceeds `most` bytes.
     fn direct(
         &self,
         most: Option<u64>,
@@ -372,8 +375,8 @@ impl<K: Ord + Copy> Stratum<K> {
                 Some(correct) => correct(key, born),
                 None => born,
             };
-            // If there is no sample of the freed objects, use the samples of the surviving objects. They show which
-            // keys (such as allocating stacks) the freed objects may belong to.
+            // Without samples of freed objects, use the samples of surviving objects. These show to which keys (such as
+            // stacks) the freed objects may belong.
             let (lost, gone) = match (went.samples, kept.samples) {
                 (0, 0) => (own_came, Interval::exact(born.value)),
                 (0, _) => {
@@ -382,9 +385,9 @@ impl<K: Ord + Copy> Stratum<K> {
                 }
                 _ => (own_went, share(&own_went, &went, objects.gone.value)),
             };
-            // The number of objects is the bytes divided by the mean size of the key's samples, at most the number of
-            // all objects. The mean size of the stratum would be wrong, because strata of other sizes may have been
-            // merged into it.
+            // The number of objects is the bytes divided by the mean size of the key's samples, limited to the number
+            // of all objects. The mean size of the stratum would be wrong, because the stratum may be merged from
+            // several sizes.
             let net = bytes.born * born.value * own_came.objects_per_byte()
                 - bytes.gone.value * gone.value * lost.objects_per_byte();
             let net = net.clamp(-objects.before, objects.after);
@@ -424,7 +427,7 @@ struct Flow {
 
 impl Flow {
     fn new(before: f64, after: f64, survival: Interval) -> Self {
-        // There cannot be more survivors than objects in the last dump.
+        // The survivors cannot be more than the objects in the last dump.
         let most = if before > after { after / before } else { 1.0 };
         let survival = survival.within(0.0, most);
         let gone = Interval {
@@ -440,9 +443,8 @@ impl Flow {
         }
     }
 
-    /// Returns the growth that belongs to one key, such as a stack: its share of the allocated objects or bytes, minus
-    /// its share of the freed ones. `born` is its share of what was allocated, and `gone` is its share of what was
-    /// freed.
+    /// Returns the growth of one key, such as a stack: its part of the allocated objects or bytes minus its part of the
+    /// freed ones. `born` is the key's share of the allocated, and `gone` its share of the freed objects or bytes.
     fn net(&self, born: Interval, gone: Interval) -> Interval {
         let around = |i: Interval| Interval {
             value: 0.0,
@@ -478,20 +480,21 @@ fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     }
 }
 
-/// Returns the share of the samples `own` in the estimated bytes of the samples `all`. The samples `all` were taken
-/// from `population` objects.
+/// Returns the estimated bytes of the samples `own` as a share of the estimated bytes of the samples `all`.
+/// `population` is the number of objects from which the samples `all` were taken.
 fn share(own: &Estimate, all: &Estimate, population: f64) -> Interval {
-    // Samples of unequal weight carry less information: use Kish's effective number of samples.
+    // Samples of unequal weight carry less information, so use Kish's effective number of samples.
     let samples = all.effective_samples();
     let drawn = float(all.samples) / population.max(1.0);
     let share = own.net_bytes() / all.net_bytes().max(f64::MIN_POSITIVE);
     Interval::share(share, samples, drawn)
 }
 
-/// Merges strata that have few samples, or none because of random variation, with their neighbours in size.
+/// Merges strata with fewer than [`FEW`] samples with strata of neighbouring sizes. A stratum without samples is merged
+/// only if random variation explains why it has none ([`EXPECTED`]).
 ///
-/// A group is a chain of neighbours and may span a wide range of sizes. If groups were cut at a doubling of the size,
-/// many would have no sample, and stacks that allocate arrays of all sizes would be estimated too low.
+/// A merged stratum may span a wide range of sizes. If it were limited to a doubling of the size, many strata would
+/// have no sample. Then the estimates of stacks that allocate arrays of all sizes would be too low.
 fn merge_small_strata<K: Ord + Copy>(
     strata: BTreeMap<u32, Stratum<K>>,
     sampling: &Sampling,

@@ -53,8 +53,8 @@ fn with_dimensions(signature: &str, class: impl FnOnce(&str) -> String) -> Strin
 }
 
 /// Removes the number after the internal name of a class generated for a lambda or method handle, before JDK 15. Such a
-/// name has a `$` before the number. This distinguishes it from an application class called `a/1`, which a class file
-/// allows.
+/// name has a `$` before the number. The `$` distinguishes it from an application class named `a/1`, which a class file
+/// may contain.
 #[must_use]
 pub fn without_number(name: &str) -> &str {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -2,7 +2,8 @@
 //!
 //! Each watched collection has an object of the class [`CLASS`], with a weak reference to the collection and the fields
 //! named in [`fields`]. A collection may have several such objects; their counts add up. One more object has no
-//! referent and the size [`CROWDED`]. It counts the collections that were not watched because there was no room.
+//! referent and the size [`CROWDED`]. It counts the collections that are not watched because there was no room for more
+//! objects.
 
 /// The class of these objects, loaded by the boot loader.
 pub const CLASS: &str = "java.lang.HeapdiffUsage";
@@ -21,16 +22,16 @@ pub mod fields {
 /// Number of `long`s in a stripe of `counts`.
 pub const STRIPE: usize = 8;
 
-/// Index, in a stripe, of the time of the last put, in milliseconds since 1970; 0 if there was no put. The time may be
-/// that of one of the 63 puts before the last one, because the clock is not read at each put.
+/// Index, in a stripe, of the time of the last put, in milliseconds since 1970; 0 if there was no put. The clock is not
+/// read at each put, so the time may be that of one of the 63 puts before the last put.
 pub const LAST: usize = 3;
 
-/// Index, in a stripe, of the mark. A mark is a time and the number of elements put until then. When the time since the
-/// start is twice what it was at the mark, the mark is moved to the current time.
+/// Index, in a stripe, of the mark: a time, followed by the number of elements put until that time. When the time since
+/// the start has doubled since the mark, the mark is moved to the current time.
 pub const MARK: usize = 4;
 
-/// Index, in a stripe, of the mark as it was before it was last moved. Its time is in the first half of the time since
-/// the start.
+/// Index, in a stripe, of the previous mark: the mark before it was last moved. Its time is in the first half of the
+/// time since the start.
 pub const BEFORE: usize = 6;
 
 /// The value of `size` in one special object, which counts the collections for which there was no room. Its `counts`

@@ -4,10 +4,10 @@
 //! HotSpot draws the number of bytes between samples from an exponential distribution with mean `interval`: an object
 //! of `size` bytes is sampled with probability `1 - exp(-size / interval)`.
 
-/// The way in which samples are chosen.
+/// The rule by which the agent chooses which allocations to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// Samples are chosen by allocated bytes. This method is built into the JVM.
+    /// Samples are chosen by allocated bytes, by the sampler of the JVM.
     #[default]
     Bytes,
     /// One sample in `rate` allocations on average. The distances vary at random (jitter).
@@ -81,9 +81,8 @@ impl Weight {
         }
     }
 
-    /// Returns the weight of a sample for which the probability of sampling is unknown. Such samples are treated as
-    /// independent and their number as Poisson-distributed. The variance of a sum is therefore the sum of the squared
-    /// weights.
+    /// Returns the weight of a sample whose sampling probability is unknown. Such samples are treated as independent,
+    /// and their number as Poisson-distributed. So the variance of a sum is the sum of the squared weights.
     #[must_use]
     pub const fn poisson(objects: f64, bytes: f64) -> Self {
         Self {
@@ -98,8 +97,8 @@ impl Weight {
 /// Minimum size of objects that a JVM before JDK 25 may allocate outside of the thread's TLAB: 1/64
 /// (`TLABRefillWasteFraction`) of a TLAB of 512 KiB.
 const OUTSIDE: u64 = 8 << 10;
-/// Maximum factor by which a JVM before JDK 25 takes too few samples of objects of at least [`OUTSIDE`] bytes.
-/// According to measurements, G1 takes a quarter too few samples, and ZGC a third (`docs/measurements.md`).
+/// Maximum factor by which a JVM before JDK 25 takes too few samples of objects of at least [`OUTSIDE`] bytes. In
+/// measurements, G1 took a quarter too few samples, and ZGC a third too few (`docs/measurements.md`).
 const SHORT: f64 = 1.5;
 
 impl Sampling {
@@ -107,7 +106,7 @@ impl Sampling {
     ///
     /// When such a JVM allocates an object outside of the TLAB, it checks whether the next sample is due. This check
     /// ignores the bytes that were allocated in the TLAB since the last sample. So the object is sampled only if two
-    /// sample points fall into the object and these bytes together. Let `x` be the size divided by the interval. The
+    /// sample points fall into these bytes and the object together. Let `x` be the size divided by the interval. The
     /// probability of a sample is then:
     ///
     /// ```text
@@ -115,7 +114,7 @@ impl Sampling {
     /// outside:          at least 1 - (1 + x) exp(-x)
     /// ```
     ///
-    /// The number of objects allocated outside depends on the size of the TLABs, which is unknown. So the factor is
+    /// How many objects are allocated outside of TLABs depends on the unknown size of the TLABs. So the factor is
     /// limited to the measured maximum.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
@@ -159,8 +158,8 @@ impl Sampling {
         })
     }
 
-    /// Returns the bytes that a sample represents. If the agent takes fewer samples later in a run, results from before
-    /// and after that change are comparable. `first` is the sampling with which the agent started.
+    /// Returns the bytes that a sample represents. The results stay comparable if the agent takes fewer samples later
+    /// in a run. `first` is the sampling with which the agent started.
     ///
     /// The result is the bytes of [`Self::weight`]. If the weight is unknown, the result is the size, multiplied by
     /// `self.rate` and divided by `first.rate`.
@@ -173,8 +172,8 @@ impl Sampling {
         )
     }
 
-    /// Returns the next coarser sampling, which has twice the interval or twice the `rate`. An interval of 0 becomes
-    /// 512 bytes. The agent uses the result once its table of samples is full.
+    /// Returns a coarser sampling: with twice the interval, or twice the `rate`. An interval of 0 becomes 512 bytes.
+    /// The agent uses the result once its table of samples is full.
     #[must_use]
     pub fn doubled(&self) -> Self {
         let mut next = *self;
@@ -188,9 +187,9 @@ impl Sampling {
 
     /// Returns true if a sample that was taken with the finer sampling `first` would also be taken with this sampling.
     ///
-    /// The uid is hashed to a number between 0 and 1. The sample is kept if the number is below the ratio of the two
-    /// probabilities. So if a coarse sampling keeps a sample, all finer ones keep it too, and a reader of a dump can
-    /// repeat the choice.
+    /// The uid is hashed to a number between 0 and 1. The sample is kept if this number is below the ratio of the two
+    /// sampling probabilities. So a sample that a coarse sampling keeps is also kept by all finer samplings, and a
+    /// reader of a dump can repeat the choice.
     #[must_use]
     pub fn would_take(&self, first: &Sampling, uid: u64, size: u64) -> bool {
         let ratio = match (self.probability(size), first.probability(size)) {
@@ -289,7 +288,7 @@ mod tests {
         // The size divided by the interval is 3.05, so the factor is 0.953 / 0.808 (see `shortfall`).
         assert!((s.shortfall(200_000) - 1.179).abs() < 1e-3);
         assert!(s.shortfall(1 << 20) < 1.00001 && s.shortfall(u64::MAX) == 1.0);
-        // If the JVM reports every allocation, none is missed.
+        // If every allocation is sampled, the JVM misses no sample.
         assert_eq!(bytes(0).shortfall(200_000), 1.0);
         assert_eq!(every(7).shortfall(200_000), 1.0);
     }

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use crate::{Cell, Column, Error, RowWriter, check_width};
 
-/// Writes comma-separated values: a line of column names, then one line per row. Null is written as an empty field, and
-/// an empty string as `""`.
+/// Writes comma-separated values: a line of column names, then one line for each row. A null is an empty field, and an
+/// empty string is `""`.
 #[derive(Debug)]
 pub struct CsvWriter<W> {
     out: W,

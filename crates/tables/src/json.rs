@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use crate::{Cell, Error, RowWriter, check_width};
 
-/// Writes rows as the elements of a JSON array, each an array of its cells. Ids are written as strings such as
-/// `"0x7f00"`. Numbers that are not finite are written as null. The caller writes the enclosing object to the same
+/// Writes rows as a JSON array. Each row is an array of its cells. Ids are written as strings such as `"0x7f00"`.
+/// Numbers that are not finite are written as null. The caller writes the JSON object around this array to the same
 /// output.
 #[derive(Debug)]
 pub struct JsonRows<W> {
@@ -16,7 +16,7 @@ pub struct JsonRows<W> {
 }
 
 impl<W: Write> JsonRows<W> {
-    /// Starts the array. The lines of rows are indented by `indent` and two more spaces.
+    /// Starts the array. Each row has a line, which is indented by `indent` and two more spaces.
     ///
     /// # Errors
     /// Returns an error if the output cannot be written.

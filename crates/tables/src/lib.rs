@@ -1,7 +1,7 @@
 //! Writes tables row by row as Parquet, CSV or JSON, in bounded memory.
 //!
-//! The columns of a table are named and typed once ([`Column`]). Each row is a slice of borrowed [`Cell`]s. The output
-//! depends only on the rows, not on batches, time or hash order: equal rows give equal bytes.
+//! A [`Column`] has a name and a type. A row is a slice of borrowed [`Cell`]s. Equal rows give equal bytes: the output
+//! does not depend on batches, time or hash order.
 //!
 //! ```
 //! use heapdiff_tables::{Cell, Column, CsvWriter, Kind, RowWriter};
@@ -28,7 +28,7 @@ pub use crate::json::JsonRows;
 pub use crate::parquet::{ParquetOptions, ParquetWriter};
 pub use crate::result::{Outcome, ResultColumn, Sink};
 
-/// The type of a column's cells. Any column may also hold [`Cell::Null`].
+/// The type of a column's cells. A cell of any column may be [`Cell::Null`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// True or false.
@@ -60,7 +60,7 @@ impl Kind {
 /// A column: its name and the type of its cells.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Column {
-    /// The name, as in headings.
+    /// The name of the column.
     pub name: Cow<'static, str>,
     /// The type of its cells.
     pub kind: Kind,

@@ -26,8 +26,8 @@ pub struct ParquetOptions {
     pub created_by: String,
     /// Maximum number of rows in a row group.
     pub group_rows: usize,
-    /// Approximate maximum size of a row group's cells in bytes. This number of bytes is kept in memory, and twice as
-    /// many while the group is written.
+    /// Approximate maximum size of a row group's cells in bytes. The writer keeps up to this number of bytes in memory,
+    /// and twice this number while it writes the group.
     pub group_bytes: usize,
 }
 
@@ -147,7 +147,7 @@ impl<W: Write + Send> RowWriter for ParquetWriter<W> {
         }
         self.gathered += 1;
         let bytes = || self.columns.iter().map(Buffer::bytes).sum::<usize>();
-        // Computing the sum takes time, and long strings are rare. So compute it only once in 256 rows.
+        // Computing the sum takes time, so compute it only once in 256 rows.
         let full = self.gathered >= self.options.group_rows
             || self.gathered.is_multiple_of(256) && bytes() >= self.options.group_bytes;
         if full {
@@ -290,7 +290,7 @@ fn write<T: DataType, W: Write + Send>(
     values: &[T::T],
     levels: &[i16],
 ) -> Result<(), Error> {
-    // This function is called once for each buffer, and the schema has one column for each buffer. So there is always a
+    // The schema has one column for each buffer, and this function is called once for each buffer. So there is always a
     // next column.
     let Some(mut column) = group.next_column()? else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Query results. The number of their rows is unknown until the last row.
+//! Results of queries. The number of rows is unknown until the last row.
 
 use crate::{Cell, Column, Error, Kind};
 
@@ -13,7 +13,7 @@ pub struct ResultColumn {
 }
 
 impl ResultColumn {
-    /// Converts to a column of the output table. A computed column gets the type `computed`.
+    /// Converts the column to a column of the output table. A computed column gets the type `computed`.
     #[must_use]
     pub fn as_column(&self, computed: Kind) -> Column {
         Column::new(self.name.clone(), self.kind.unwrap_or(computed))

@@ -6,17 +6,17 @@ use crate::read::{Collection, Run};
 use crate::read_samples::Which;
 use crate::{Trace, TraceError};
 
-/// A number of GCs that an object survived.
+/// The number of GCs that an object survived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SurvivedGcs {
     /// Number of GCs of the whole heap.
     pub full: u64,
-    /// Number of other GCs.
+    /// Number of GCs that did not collect the whole heap.
     pub young: u64,
 }
 
 impl SurvivedGcs {
-    /// Returns the number of GCs of any kind.
+    /// Returns the number of full and young GCs together.
     #[must_use]
     pub const fn all(self) -> u64 {
         self.full.saturating_add(self.young)
@@ -34,7 +34,7 @@ pub struct ObjectAge {
     pub weight: f64,
 }
 
-/// The ages of the sampled objects of some sites.
+/// The ages of the sampled objects of the requested sites.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteAges {
     /// Objects that were live at the last tick of the run.
@@ -43,26 +43,27 @@ pub struct SiteAges {
     pub freed: Vec<ObjectAge>,
 }
 
-/// A summary of the ages of some objects. Medians and other quantiles are weighted by bytes.
+/// A summary of the ages of several objects. Medians and other quantiles are weighted by bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AgeSummary {
     /// Number of samples.
     pub samples: u64,
-    /// Number of different ages, counted in GCs of any kind ("surviving generations" in other profilers).
+    /// Number of different values of [`SurvivedGcs::all`] ("surviving generations" in other profilers).
     pub generations: u64,
-    /// The median of the GCs that the objects survived.
+    /// Median of the number of survived GCs.
     pub median_gcs: SurvivedGcs,
-    /// The GCs that the oldest object survived.
+    /// Maximum of the number of survived GCs.
     pub most_gcs: SurvivedGcs,
-    /// Median of the times in milliseconds.
+    /// Median of [`ObjectAge::ms`].
     pub median_ms: u64,
-    /// 95th percentile of the times in milliseconds.
+    /// 95th percentile of [`ObjectAge::ms`].
     pub p95_ms: u64,
-    /// The longest time in milliseconds.
+    /// Maximum of [`ObjectAge::ms`].
     pub most_ms: u64,
 }
 
-/// The groups of [`survived_shares`]: minimum and maximum number of survived GCs. The last group has no maximum.
+/// Groups of ages for [`survived_shares`]: the minimum and maximum number of survived GCs. The last group has no
+/// maximum.
 pub const AGE_GROUPS: [(u64, Option<u64>); 6] = [
     (0, Some(0)),
     (1, Some(1)),
@@ -72,8 +73,8 @@ pub const AGE_GROUPS: [(u64, Option<u64>); 6] = [
     (16, None),
 ];
 
-/// Returns the share of the objects' bytes in each of [`AGE_GROUPS`], by the number of GCs that the objects survived. The
-/// shares add up to 1, or to 0 if there are no objects.
+/// Groups the objects by the number of GCs that they survived. Returns the share of the objects' bytes in each of
+/// [`AGE_GROUPS`]. The shares add up to 1, or to 0 if there are no objects.
 #[must_use]
 pub fn survived_shares(ages: &[ObjectAge]) -> [f64; AGE_GROUPS.len()] {
     let mut shares = [0.0; AGE_GROUPS.len()];
@@ -90,7 +91,7 @@ pub fn survived_shares(ages: &[ObjectAge]) -> [f64; AGE_GROUPS.len()] {
 }
 
 impl AgeSummary {
-    /// Returns the summary of some ages. Returns `None` if there are none.
+    /// Returns the summary of `ages`, or `None` if `ages` is empty.
     #[must_use]
     pub fn new(ages: &[ObjectAge]) -> Option<Self> {
         let generations: BTreeSet<u64> = ages.iter().map(|age| age.gcs.all()).collect();
@@ -108,7 +109,8 @@ impl AgeSummary {
     }
 }
 
-/// Returns the first age, in the order of a key, at which the sum of weights reaches a part of the total.
+/// Returns the weighted quantile `part` (0.5 for the median) of the ages in the order of `key`. This is the first age
+/// at which the sum of weights reaches `part` of the total.
 fn quantile(
     ages: &[ObjectAge],
     part: f64,
@@ -144,7 +146,7 @@ impl Ends {
         Self { all, full }
     }
 
-    /// Returns the number of GCs that ended at or before a time.
+    /// Returns the number of GCs that ended at `ms` or before.
     fn until(&self, ms: u64) -> usize {
         self.all.partition_point(|&(end, _)| end <= ms)
     }
@@ -159,13 +161,13 @@ impl Ends {
         }
     }
 
-    /// Returns the GCs that a live object survived until the end of the run.
+    /// Returns the number of GCs from the allocation of a live object to the end of the run.
     fn survived_alive(&self, allocated_ms: u64) -> SurvivedGcs {
         self.between(self.until(allocated_ms), self.all.len())
     }
 
-    /// Returns the GCs that a freed object survived. The last GC before the agent found it dead is not among them,
-    /// because this GC freed it.
+    /// Returns the number of GCs that a freed object survived. The last GC before the agent found the object dead is
+    /// not counted, because this GC freed the object.
     fn survived(&self, allocated_ms: u64, freed_ms: u64) -> SurvivedGcs {
         let from = self.until(allocated_ms);
         let freed_by = self.until(freed_ms).saturating_sub(1);
@@ -184,8 +186,9 @@ pub struct Ages {
 impl Ages {
     /// Reads the ages of a run's samples.
     ///
-    /// If old GCs were deleted from the trace, the ages of older objects are lower bounds. If several GCs end before the
-    /// agent searches for dead samples (20 ms), the age of a freed object is an upper bound.
+    /// If old GCs were deleted from the trace, the ages of older objects are lower bounds. The agent waits at least 20
+    /// ms between two searches for dead samples. If several GCs end between two searches, the age of a freed object is
+    /// an upper bound.
     ///
     /// Cost: time linear in the number of samples, and logarithmic in the number of GCs.
     ///
@@ -217,7 +220,7 @@ impl Ages {
         Ok(Self { gcs, sites })
     }
 
-    /// Returns the ages of the samples of some sites.
+    /// Returns the ages of the samples of the given sites (row ids).
     #[must_use]
     pub fn at(&self, sites: impl IntoIterator<Item = i64>) -> SiteAges {
         let mut all = SiteAges::default();

@@ -1,4 +1,4 @@
-//! Amounts: numbers of objects and bytes that were allocated, or that are alive.
+//! Estimated numbers of objects and bytes, allocated or live.
 
 use heapdiff_sites::{Interval, whole};
 
@@ -14,7 +14,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// Adds, saturating at the maximum.
+    /// Returns the sum of two amounts. Fields that overflow become the maximum.
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Amount {
         }
     }
 
-    /// Subtracts, saturating at 0.
+    /// Returns the difference of two amounts. Negative differences become 0.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Amount {
         }
     }
 
-    /// Returns the fraction `some / all` of the amount.
+    /// Returns this amount multiplied by `some / all`.
     pub(crate) fn part(self, some: u64, all: u64) -> Self {
         let part = |n: u64| {
             let part = u128::from(n) * u128::from(some) / u128::from(all.max(1));

@@ -14,7 +14,7 @@ use crate::write_names::Names;
 
 const TABLE: &str = include_str!("class_total.sql");
 const NAME: &str = "class_total";
-/// Maximum number of rows of a run: `trace_max` divided by this number of bytes.
+/// The maximum number of rows of a run is `trace_max` divided by this number of bytes.
 const BYTES_PER_ROW: u64 = 4096;
 /// Name of the row that sums all classes without their own row.
 const OTHERS: &str = "(other classes)";
@@ -33,7 +33,7 @@ pub struct CountedClass {
     pub bytes: u64,
 }
 
-/// A cache of the rows in the table `class_total` that belong to the run being written.
+/// A cache of the rows of the writer's run in the table `class_total`.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
     /// The classes that have their own row, by the numbers that the caller uses for classes.
@@ -55,8 +55,8 @@ impl ClassRows {
         if counts.is_empty() {
             return Ok(true);
         }
-        // Create the table in each tick if it is missing. If the first tick failed, the creation of the table was
-        // rolled back.
+        // In each tick, create the table if it is missing. The transaction of the tick that created the table may have
+        // been rolled back.
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
         // The caller identifies classes by numbers. Two classes with different numbers may have the same name. They
@@ -87,7 +87,7 @@ impl ClassRows {
 
 impl Trace {
     /// Passes the counts of each class of a run to `take`, in unspecified order. The counts include all allocations
-    /// since the run began. Does nothing if the agent did not count classes.
+    /// since the run began. If the agent did not count classes, `take` is not called.
     ///
     /// Cost: reads the run's rows once.
     ///
@@ -194,7 +194,7 @@ mod tests {
         let mut first = writer(&path, "1-1", 1 << 20);
         tick(&mut first, 1000, Vec::new());
         assert_eq!(counted(&path, 1), of([]));
-        // The trace has this table only if allocations were counted.
+        // The trace has the table `class_total` only if allocations were counted.
         let tables = |path: &Path| Trace::open(path).unwrap().tables().unwrap();
         assert!(tables(&path).iter().all(|t| t.name != NAME));
         tick(&mut first, 2000, vec![count(1, 5), count(2, 1 << 40)]);
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(notes(), 1, "it is told once");
     }
 
-    /// If a run is deleted, so are its counts, even if the deleting program does not know the table.
+    /// If a run is deleted, its counts are deleted too, even by a program that does not know the table.
     #[test]
     fn counts_are_deleted_with_their_run() {
         let folder = tempfile::tempdir().unwrap();
@@ -266,7 +266,7 @@ mod tests {
         let drop_first = "DELETE FROM tick WHERE run = 1; DELETE FROM run WHERE id = 1";
         older.connection().execute_batch(drop_first).unwrap();
         assert_eq!((counted(&path, 1).len(), counted(&path, 2).len()), (0, 1));
-        // The name of a class that no site uses may be deleted. Then another class may get the row id.
+        // The name of a class that no site uses may be deleted. Then the row of another class may get the same id.
         let names = "INSERT INTO class (name) VALUES ('com.acme.Other')";
         older.connection().execute_batch(names).unwrap();
         assert_eq!(counted(&path, 2), of([("com.acme.C1", 5)]));

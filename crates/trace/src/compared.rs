@@ -8,13 +8,13 @@ use crate::read::{Frame, Run, Trace};
 use crate::read_counted::{CountedLine, CountedPart};
 use crate::{THINNED, TraceError};
 
-/// Options of the agent that make samples and counts incomparable. With them, the agent samples other allocations than
-/// it counts, or records other names for frames.
+/// Agent options with which samples and exact counts cannot be compared. With these options, samples and counts cover
+/// different allocations, or the frames of samples have other names.
 const OTHERWISE: [&str; 4] = ["include=", "exclude=", "verbosity=", "delay="];
-/// A difference of more than this number of standard deviations is not considered random variation.
+/// A difference of at most this number of standard deviations is considered random variation.
 const NO_CHANCE: f64 = 4.0;
-/// If the ratio of two numbers is smaller than this, they are considered equal. The reason is that samples are summed
-/// over ticks and counts over spans, so they do not cover exactly the same time.
+/// If the ratio of two numbers is smaller than this, they are considered equal. Samples are summed over ticks and
+/// counts over spans, so the two sums cover slightly different times.
 const NEAR: f64 = 1.25;
 
 /// The samples at a line of code that also has an exact count.
@@ -27,9 +27,9 @@ pub struct SampledLine {
 }
 
 impl Trace {
-    /// Returns the samples at some lines of code in a part of a run, and compares them with the counts. Returns `None`
-    /// if samples and counts are not comparable: samples are not taken by bytes, samples were downsampled or lost, or
-    /// allocations are filtered.
+    /// For each of the given lines of code, returns the samples at this line in a part of a run, and compares them with
+    /// the count. Returns `None` if samples and counts are not comparable: samples are not taken by bytes, samples were
+    /// downsampled or lost, or allocations are filtered.
     ///
     /// A sample belongs to the line of its innermost frame. Samples in JDK methods that the line calls are not included
     /// in the result. But the count of a line may include allocations in these methods. So a line has too few samples
@@ -116,8 +116,9 @@ impl Trace {
             let expected = expected(line, run.interval_bytes);
             sampled.beyond_chance = expected.is_some_and(|expected| {
                 let own = sampled.allocated.samples;
-                // It is no contradiction if the expected number lies between two numbers of samples: those at the line
-                // alone, and those at the line and in the JDK methods that it calls.
+                // The number of samples agrees with the count in two cases: it differs from the expected number only by
+                // random variation, or the expected number lies between the samples at the line alone (`own`) and those
+                // including called JDK methods (`called`).
                 is_beyond_chance(own, expected)
                     && (exceeds_expected(own, expected)
                         || is_beyond_chance(called.max(own), expected)
@@ -236,8 +237,8 @@ mod tests {
             (80, 100.0, false),
             (59, 100.0, true),
             (141, 100.0, true),
-            // Large numbers with a small relative difference are considered equal, even if the difference is far larger
-            // than random variation.
+            // For large numbers, a small relative difference is accepted, even if it is far larger than random
+            // variation.
             (11_000, 10_000.0, false),
             (13_000, 10_000.0, true),
             (7900, 10_000.0, true),

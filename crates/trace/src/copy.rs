@@ -10,8 +10,8 @@ use crate::database::create_private;
 use crate::{Trace, TraceError};
 
 impl Trace {
-    /// Writes a copy of the trace to a new file, which needs no other files beside it. The copy contains no arguments of
-    /// the program and the JVM, because they often contain passwords.
+    /// Writes a copy of the trace to a new file, which is complete without a `-wal` or `-shm` file. The copy contains
+    /// no arguments of the program and the JVM, because arguments often contain passwords.
     ///
     /// # Errors
     /// Returns an error if the trace cannot be read, or if the new file exists or cannot be written.

@@ -1,14 +1,14 @@
 //! Writes exact allocation counts by line of code, which the agent collects with `count=on`. `read_counted` reads them.
 //!
-//! The counts since the last tick are stored as the amounts of one span. A run has at most a few hundred spans. If
-//! there are more, two neighbouring spans are merged: the two whose joint length is the shortest in proportion to their
-//! age. So recent spans stay short and old spans become long, for example:
+//! The counts since the last tick are stored as one span. A run has at most 720 spans. If there are more, two
+//! neighbouring spans are merged: the pair with the smallest ratio of joint length to age. So recent spans stay short
+//! and old spans become long, for example:
 //!
 //! ```text
 //! a day ago: spans of about a quarter of an hour  ...  the last minute: one span per tick
 //! ```
 //!
-//! Sums stay exact. The answer to a query for a time window covers whole spans.
+//! Merging does not change the sums. A query for a time window returns the sums of whole spans.
 
 use std::sync::Arc;
 
@@ -21,15 +21,16 @@ use crate::guard::is_table;
 const TABLES: &str = include_str!("counted.sql");
 /// Maximum number of spans of a run.
 const MOST_SPANS: usize = 720;
-/// The rows with the amounts of a run take at most 1/8 of `trace_max`. A row takes about 24 bytes.
+/// The rows of a run in the table `counted_amount` take at most `trace_max` divided by this number. A row takes about
+/// 24 bytes.
 const AMOUNTS_PART: u64 = 8;
 const AMOUNT_BYTES: u64 = 24;
-/// Maximum number of lines of code of a run: `trace_max` divided by this number of bytes.
+/// The maximum number of lines of code of a run is `trace_max` divided by this number of bytes.
 const BYTES_PER_LINE: u64 = 4096;
 /// Class name of the row that sums all lines without their own row.
 pub(crate) const OTHERS: &str = "(other lines)";
 
-/// Counts by line of code, as read at a tick, and the state of the counting.
+/// The counts by line of code since the last tick, and the state of the counting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
     /// Start of the counting, in milliseconds since the run began.
@@ -67,8 +68,8 @@ pub struct LineCount {
     pub object_bytes: Option<u64>,
     /// Number of allocations.
     pub objects: u64,
-    /// Total bytes of the allocations, for arrays and for class names that stand for objects of different sizes.
-    /// Otherwise 0.
+    /// Total bytes of the allocations, if they cannot be computed from `object_bytes`: for arrays, and for a class name
+    /// whose objects have different sizes. Otherwise 0.
     pub array_bytes: u64,
 }
 
@@ -81,8 +82,8 @@ struct Span {
 }
 
 impl Span {
-    /// Returns the length that this span and the next one have if they are merged, and the time since the end of this
-    /// span. The ratio of the two decides which spans are merged.
+    /// Returns two values that decide which spans are merged: the joint length of this span and the next one, and the
+    /// time since the end of this span.
     fn joint_length_and_age(self, next: Self, now: i64) -> (u128, u128) {
         let whole = |ms: i64| u128::from(ms.max(0).unsigned_abs());
         let length = whole(self.length) + whole(next.length);
@@ -90,7 +91,7 @@ impl Span {
     }
 }
 
-/// A cache of the writer's run: the rows for this run in the tables of counts.
+/// A cache of the rows of the writer's run in the tables of counts.
 #[derive(Debug, Default)]
 pub(crate) struct CountedRows {
     /// True if the tables exist.
@@ -165,8 +166,8 @@ impl CountedRows {
         Ok(self.others.is_empty())
     }
 
-    /// Returns true if the number of spans in the file differs from the cached number. The two differ when maintenance
-    /// of the file has merged old spans.
+    /// Returns true if the number of spans in the file differs from the cached number. The two numbers differ after the
+    /// maintenance of the file has merged old spans.
     fn changed(&self, connection: &Connection, run: i64) -> rusqlite::Result<bool> {
         let mut count =
             connection.prepare_cached("SELECT count(*) FROM counted_span WHERE run = ?1")?;
@@ -482,7 +483,7 @@ mod tests {
         (part, lines)
     }
 
-    /// Returns objects by class.
+    /// Returns the number of objects of each allocated class.
     fn objects(path: &Path, run: i64, window: Window) -> BTreeMap<String, u64> {
         let mut found = BTreeMap::new();
         for line in read(path, run, window).1 {
@@ -549,8 +550,8 @@ mod tests {
         assert_eq!(read(&path, 1, Window::ALL).1[0].line, Some(1));
     }
 
-    /// After a day of ticks, a few hundred spans are left. The latest spans have not been merged, and the sum of all
-    /// spans is exact.
+    /// After a day of ticks, the number of spans is limited. The latest spans have not been merged, and the sum over
+    /// all spans is exact.
     #[test]
     fn old_spans_are_merged_without_loss() {
         let folder = tempfile::tempdir().unwrap();
@@ -578,8 +579,8 @@ mod tests {
             sums.values().sum::<u64>(),
             u64::from(ticks + 2 * ticks / 100)
         );
-        // Spans of time are merged, but not those of the last minutes. The older a span is, the longer it may be: at
-        // most 1/20 of its age and one second more.
+        // Old spans are merged, but not the spans of the last minutes. A span is at most 1/20 of its age plus one
+        // second long.
         let last = Window {
             from_ms: 19_901_000,
             to_ms: u64::MAX,
@@ -643,7 +644,7 @@ mod tests {
         assert_eq!(notes(), 1, "it is told once");
     }
 
-    /// The object size of a line may become known only at a later tick, or become unknown again.
+    /// The object size of a line may become known only at a later tick, and may become unknown again.
     #[test]
     fn bytes_use_the_last_known_object_size() {
         let folder = tempfile::tempdir().unwrap();

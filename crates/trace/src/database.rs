@@ -21,7 +21,7 @@ const SCHEMA: [&str; 3] = [
 /// Maximum time to wait while another process writes to the file.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// The reason why a trace cannot be used.
+/// The reason why a trace cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// An error that SQLite reports.
@@ -99,7 +99,7 @@ impl TraceError {
         matches!(self, Self::Sqlite { path, source } if is_disk_full_at(path, source))
     }
 
-    /// Returns the path if the file is not a database at all.
+    /// Returns the path if the file is not a database at all, and `None` for other errors.
     #[must_use]
     pub fn not_a_database(&self) -> Option<&Path> {
         match self {
@@ -194,7 +194,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens a trace for reading. A JVM may be writing to it at the same time.
+    /// Opens a trace for reading while a JVM may be writing to it.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, is not a trace, or has an unsupported version.
@@ -222,7 +222,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens an existing trace to add a row. Waits for other writers at most `busy`.
+    /// Opens an existing trace to add a row. Waits at most `busy` for other writers.
     pub(crate) fn open_to_add(path: &Path, busy: Duration) -> Result<Self, TraceError> {
         if let Some(what) = network(path) {
             let path = path.to_owned();
@@ -279,7 +279,7 @@ impl Database {
         &self.path
     }
 
-    /// Returns the connection, for any query.
+    /// Returns the connection, to run any query.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
@@ -297,7 +297,7 @@ pub(crate) fn create_private(path: &Path) {
     drop(options.open(path));
 }
 
-/// Adds a note to a run unless the run already has the same note.
+/// Adds a note to a run unless the run already has a note with the same text.
 pub(crate) fn note_once(
     connection: &Connection,
     run: i64,
@@ -320,7 +320,7 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Converts a number for SQLite. Numbers that are too large become the maximum.
+/// Converts a number for SQLite. Numbers above `i64::MAX` become `i64::MAX`.
 pub(crate) fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -27,7 +27,7 @@ pub struct Column {
     pub kind: ColumnType,
 }
 
-/// A table of the trace.
+/// A table of the trace that can be exported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// Name of the table.
@@ -37,7 +37,7 @@ pub struct Table {
 }
 
 impl Trace {
-    /// Returns the ordinary tables, by name.
+    /// Returns the ordinary tables of the trace, sorted by name.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -73,7 +73,7 @@ impl Trace {
     }
 
     /// Passes the rows of a table to `take` one at a time, in the order of the table's key, until `take` returns false.
-    /// With [original names](Self::set_names), a frame with inlined methods becomes several rows.
+    /// If [original names](Self::set_names) are set, a frame with inlined methods becomes several rows.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

@@ -1,8 +1,8 @@
 //! Exports the tables with original names in place of obfuscated ones.
 //!
 //! Ids of existing rows do not change. If methods were inlined into a frame, the frame becomes several frames. The
-//! existing row becomes the innermost one. The other frames, the stacks between them, and classes that are not in the
-//! trace get new ids after all existing ones.
+//! existing row contains the innermost one. The other frames, the stacks between them, and classes that are not in the
+//! trace get new ids, which are larger than all existing ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ fn number(number: Option<i64>) -> ValueRef<'static> {
     number.map_or(ValueRef::Null, ValueRef::Integer)
 }
 
-/// Passes changed rows to a callback.
+/// Replaces names in rows, and passes the rows to a callback.
 struct Rows<'a, F> {
     table: &'a Table,
     take: F,
@@ -126,7 +126,7 @@ impl Renamed {
 
 impl Trace {
     /// Passes the rows of a table with original names to a callback, as [`each_row`](Self::each_row) does. If the table
-    /// has no names, returns false without calling the callback.
+    /// contains no names, returns false without calling the callback.
     pub(crate) fn for_each_renamed_row(
         &self,
         names: &dyn Originals,
@@ -342,7 +342,7 @@ mod tests {
         assert!(frames[1].ends_with(" inner Own.java 3"), "{frames:?}");
         let outer = frames.last().unwrap();
         assert!(outer.ends_with(" outer Own.java 7"), "{frames:?}");
-        // A program that reads the exported stack gets all its frames.
+        // A program that reads the exported stack gets both original frames of each inlined frame.
         let stacks = rows(&path, true, "stack");
         let of = |stack: &str| -> Vec<String> {
             let mut named = Vec::new();
@@ -363,7 +363,7 @@ mod tests {
             .collect();
         assert!(stacks_of.contains(&["inner", "outer", "main"].map(str::to_owned).to_vec()));
         assert!(stacks_of.contains(&vec!["main".to_owned()]));
-        // Tables without names do not change.
+        // Tables that contain no names are exported unchanged.
         assert_eq!(sites, rows(&path, false, "site"));
     }
 }

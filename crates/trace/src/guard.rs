@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
-/// Maximum total time that the statements of a side writer take. A side writer is a process other than the agent that
-/// adds rows.
+/// Maximum total time that the SQL statements of a side writer take. A side writer is a process other than the agent
+/// that adds rows.
 const LONGEST: Duration = Duration::from_millis(200);
-/// Steps of SQLite's virtual machine between two checks of the time.
+/// Number of steps of SQLite's virtual machine between two checks of the time.
 const STRIDE: i32 = 1000;
 
-/// All tables. Each has the number of the first schema version that contains the table.
+/// All tables of a trace, each with the first schema version that contains the table.
 const TABLES: [(&str, i32); 13] = [
     ("run", 1),
     ("class", 1),
@@ -28,8 +28,8 @@ const TABLES: [(&str, i32); 13] = [
     ("sample", 2),
 ];
 
-/// Secures a connection for writing, so that a malicious file can neither harm this process nor block others that wait
-/// for the file. Returns the first table that is not an ordinary table.
+/// Secures a connection for writing, so that a malicious file can neither harm this process nor make other processes
+/// wait long for the file. Returns the first table that is not an ordinary table.
 pub(crate) fn secure_connection(
     connection: &mut Connection,
     version: i32,

@@ -1,5 +1,5 @@
-//! Live objects of allocation sites over time. An amount changes only at a row of the trace, and stays constant between
-//! rows.
+//! Live objects of allocation sites over time. A live amount changes only at a tick that has a row for the site, and
+//! stays constant until the next such row.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,35 +12,35 @@ use crate::window::Window;
 
 /// Maximum number of points that a trend is computed from.
 const MOST_POINTS: usize = 64;
-/// Minimum number of samples to estimate how the program's work (the allocated bytes) is distributed over time. With
-/// fewer samples, it is unclear how much was allocated in each part of the time.
+/// Minimum number of samples for a trend over the program's work (the bytes that all sites allocated). With fewer
+/// samples, it is unclear how much was allocated in each part of the time.
 const ENOUGH_FOR_WORK: u64 = 1000;
-/// Minimum number of major collections to compute a trend from the live amounts after them.
+/// Minimum number of full GCs to compute a trend from the live amounts after them.
 const LEAST_MAJOR: usize = heapdiff_trend::LEAST_POINTS;
 
-/// The ticks and garbage collections of a window of a run.
+/// The ticks and GCs of a window of a run.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     run: i64,
     ticks: Vec<Tick>,
     index: HashMap<i64, usize>,
     collections: Vec<Collection>,
-    /// True if the run is an imported recording. Its live amounts are then known only for a few points in time, at
-    /// which the recorder searched for live objects.
+    /// True if the run was imported from a recording. The live amounts of such a run are known only at the few times
+    /// when the recorder searched for live objects.
     survivors: bool,
     /// For each tick: bytes that all sites together allocated from the start of the window to the end of the tick.
-    /// Empty if there are too few samples.
+    /// Empty if there are fewer than [`ENOUGH_FOR_WORK`] samples.
     work: Vec<u64>,
-    /// The major collections, by the tick in which each ended. Present if no other collections find dead samples, as
-    /// with ZGC.
+    /// The full GCs, by the tick in which each GC ended. Set only if young GCs find no dead samples, as in generational
+    /// ZGC.
     majors: Option<BTreeMap<usize, Major>>,
 }
 
 /// A major collection of generational ZGC.
 ///
-/// Such a collection finds dead objects only among the objects that were in the old generation when it began. It treats
-/// young objects as live. Example: the newest sample that any collection has found dead was allocated at 80 s. So
-/// objects allocated before 80 s were examined, and objects allocated later were not:
+/// Such a GC finds dead objects only among the objects that were in the old generation when the GC began. It treats
+/// young objects as live. Example: the newest sample that any GC has found dead was allocated at 80 s. So objects
+/// allocated before 80 s were examined, and objects allocated later were not:
 ///
 /// ```text
 /// allocated before 80 s: was examined; what is still recorded as live has survived
@@ -48,33 +48,33 @@ pub struct Timeline {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Major {
-    /// The end of the collection, in milliseconds since the run began.
+    /// The end of the GC, in milliseconds since the run began.
     ended_ms: u64,
-    /// The collection did not examine objects that were allocated after this time, in milliseconds since the run began.
-    /// `None` if unknown.
+    /// The GC did not examine objects that were allocated after this time, in milliseconds since the run began. `None`
+    /// if the time is unknown.
     tried_ms: Option<u64>,
 }
 
 impl Major {
-    /// Returns the allocation time up to which the collection examined objects. Objects allocated later may be dead. If
-    /// it is unknown which objects the collection examined, this is the end of the collection.
+    /// Returns the allocation time up to which the GC examined objects. Objects allocated later may be dead. If this
+    /// time is unknown, returns the end of the GC.
     fn until_ms(&self) -> u64 {
         self.tried_ms.unwrap_or(self.ended_ms)
     }
 }
 
-/// An object that has survived this number of young collections is certainly in the old generation. The largest
-/// tenuring threshold of ZGC is 15. One more collection is added, because the first one may have begun before the
-/// object was allocated.
+/// Objects that were allocated before the GC that is this many GCs earlier are certainly in the old generation. The
+/// largest tenuring threshold of ZGC is 15. The number is larger, because a GC may have begun before the object was
+/// allocated.
 const CERTAINLY_OLD: usize = 17;
 
-/// Returns true if generational ZGC made the collection. It is recognised by its names for minor and major collections.
+/// Returns true if generational ZGC made the GC. The name of the collector identifies generational ZGC.
 fn is_generational_z(collection: &Collection) -> bool {
     ignores_dead_samples(collection) || collection.collector.contains("ZGC Major")
 }
 
-/// Returns true for a young collection of ZGC. Such a collection treats the referents of weak and phantom references as
-/// live, so only major collections find dead samples.
+/// Returns true for a young GC of generational ZGC. Such a GC treats the referents of weak and phantom references as
+/// live, so only full GCs find dead samples.
 fn ignores_dead_samples(collection: &Collection) -> bool {
     collection.collector.contains("ZGC Minor")
 }
@@ -84,17 +84,17 @@ fn ignores_dead_samples(collection: &Collection) -> bool {
 pub enum AliveAt {
     /// The end of the window.
     End,
-    /// The last major collection. No collection has examined objects allocated since then, so they may be garbage.
+    /// The last full GC. No GC has examined the objects allocated since then, so they may be garbage.
     Major {
-        /// The end of the collection, in milliseconds since the run began.
+        /// The end of the GC, in milliseconds since the run began.
         uptime_ms: u64,
-        /// The live amounts include only the objects that were allocated by this time and survived the collection. The
-        /// time is in milliseconds since the run began. `None` if it is unknown which objects the collection examined.
-        /// Then the live amounts are an upper bound.
+        /// The live amounts include only the objects that were allocated by this time and survived the GC. The time is
+        /// in milliseconds since the run began. `None` if it is unknown which objects the GC examined. Then the live
+        /// amounts are an upper bound.
         tried_ms: Option<u64>,
     },
-    /// The time of the last major collection is unknown, because the window has none. The live amounts include objects
-    /// that are dead.
+    /// The time is unknown: the window has no full GC that is known to have found dead samples. The live amounts
+    /// include objects that are dead.
     Unknown,
 }
 
@@ -111,9 +111,9 @@ impl AliveAt {
 }
 
 impl Timeline {
-    /// Reads the ticks and garbage collections in a window of a run.
+    /// Reads the ticks and GCs in a window of a run.
     ///
-    /// Cost: time and memory linear in the number of ticks and collections in the window.
+    /// Cost: time and memory linear in the number of ticks and GCs in the window.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -151,7 +151,8 @@ impl Timeline {
         }
     }
 
-    /// Returns the bytes that all sites together had allocated by the end of each tick.
+    /// Returns, for each tick, the bytes that all sites together allocated from the start of the window to the end of
+    /// the tick. Empty if there are fewer than [`ENOUGH_FOR_WORK`] samples.
     fn work_of(&self, trace: &Trace) -> Result<Vec<u64>, TraceError> {
         let Some((first, last)) = self.rows() else {
             return Ok(Vec::new());
@@ -174,7 +175,7 @@ impl Timeline {
         Ok(sums.collect())
     }
 
-    /// Returns the major collections of generational ZGC, by the tick in which each ended. `newest` is the latest
+    /// Returns the major collections of generational ZGC, by the tick in which each GC ended. `newest` is the latest
     /// allocation time of the samples that were found dead before the first tick of the window.
     fn major_collections(&self, mut newest: Option<u64>) -> BTreeMap<usize, Major> {
         let is_told =
@@ -194,8 +195,8 @@ impl Timeline {
                 ended_ms: collection.uptime_ms,
                 tried_ms: newest.max(old.map(|c| c.uptime_ms)),
             };
-            // If it is known for some collections which objects they examined, leave out the other collections, because
-            // they add no information.
+            // If it is known for some GCs which objects they examined, leave out the GCs for which it is unknown,
+            // because they add no information.
             if major.tried_ms.is_some() || !is_told {
                 majors.insert(at, major);
             }
@@ -222,15 +223,15 @@ impl Timeline {
         &self.ticks
     }
 
-    /// Returns the garbage collections in the window, oldest first.
+    /// Returns the GCs in the window, oldest first.
     #[must_use]
     pub fn collections(&self) -> &[Collection] {
         &self.collections
     }
 
     /// Returns the first and the last tick in which the live amounts can fall because of `collection`. The first is the
-    /// tick in which the collection ended. The last is the tick after it, because by the end of that tick the agent's
-    /// thread has certainly checked the samples.
+    /// tick in which the GC ended. The last is the next tick, because by its end the agent's thread has certainly
+    /// checked the samples.
     fn after(&self, collection: &Collection) -> Option<(usize, usize)> {
         let at = self
             .ticks
@@ -239,8 +240,8 @@ impl Timeline {
         (at <= last).then(|| (at, (at + 1).min(last)))
     }
 
-    /// Returns true if a collection that ended in this tick may have removed dead samples. Then the live amounts at the
-    /// end of the tick are valid.
+    /// Returns true if a GC that ended in this tick may have removed dead samples. Then the live amounts at the end of
+    /// the tick are valid.
     fn may_have_found_dead(&self, tick: usize) -> bool {
         let majors = self.majors.as_ref();
         majors.is_none_or(|majors| majors.contains_key(&tick))
@@ -256,15 +257,16 @@ impl Timeline {
 /// The kind of points in time at which live amounts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// The live amounts after collections of the whole heap. They include no garbage.
+    /// The live amounts after full GCs. They include no garbage.
     Major,
-    /// The minimum of the live amounts between collections of any kind. It may include garbage in the old generation.
+    /// The minimum of the live amounts between GCs of any kind. It may include garbage in the old generation.
     Collections,
-    /// The minimum of the live amounts in each of several equal parts of the time. Used if there was no collection.
+    /// The minimum of the live amounts in each of several parts of the time with about the same number of ticks. Used
+    /// if there was no GC.
     Ticks,
-    /// The minimum of the live amounts in each of several equal parts of the time. Used for recordings. An object
-    /// counts as live from its allocation on if the recorder's last search found it alive. Objects that died before
-    /// that search are unknown, so a cache whose content changes seems to grow.
+    /// The minimum of the live amounts in each of several parts of the time with about the same number of ticks. Used
+    /// for recordings. If the recorder's last search found an object alive, the object counts as live since its
+    /// allocation. Objects that died before that search are unknown, so a cache whose content changes seems to grow.
     Survivors,
 }
 
@@ -288,17 +290,17 @@ pub struct Points {
     /// The kind of the points.
     pub basis: Basis,
     pub(crate) ranges: Vec<(usize, usize)>,
-    /// The range of ticks of the first major collection, and that of the last one; see `Timeline::after`.
+    /// The tick ranges of the first and the last full GC in the window; see `Timeline::after`.
     pub(crate) across: Option<[(usize, usize); 2]>,
-    /// Number of major collections in the window.
+    /// Number of full GCs in the window.
     pub majors: usize,
-    /// Number of collections in the window.
+    /// Number of GCs in the window.
     pub collections: usize,
 }
 
 impl Points {
-    /// Returns the points of a window. If the window has at least five major collections, each point is after one of
-    /// them. See [`Basis`] for the other cases.
+    /// Returns the points of a window. If the window has at least five full GCs, each point is after a full GC. See
+    /// [`Basis`] for the other cases.
     #[must_use]
     pub fn of(timeline: &Timeline) -> Self {
         let all = timeline.collections();
@@ -347,14 +349,14 @@ impl Points {
         self.ranges.is_empty()
     }
 
-    /// Returns the last tick of the last point. Objects allocated after this tick were not examined by any collection,
-    /// so it is unknown whether they are live.
+    /// Returns the last tick of the last point. No GC has examined the objects allocated after this tick, so it is
+    /// unknown whether they are live.
     fn end(&self) -> Option<usize> {
         self.ranges.last().map(|r| r.1)
     }
 }
 
-/// Merges collections whose effects cannot be distinguished, such as Remark and Cleanup of G1.
+/// Merges the tick ranges of GCs whose effects cannot be distinguished, such as Remark and Cleanup of G1.
 fn merge_indistinct(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
     let mut all: Vec<(usize, usize)> = Vec::new();
     for range in ranges {
@@ -366,10 +368,9 @@ fn merge_indistinct(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize,
     all
 }
 
-/// Returns the number of collections of the whole heap. All pauses of one concurrent cycle count as a single
-/// collection.
+/// Returns the number of full GCs. All pauses of one concurrent cycle count as a single GC.
 fn count_full_gcs(all: &[Collection]) -> usize {
-    /// If the time between two pauses of the same collector is shorter than this, both belong to one cycle.
+    /// If the time between two pauses of the same concurrent collector is shorter than this, both belong to one cycle.
     const NEAR_MS: u64 = 2000;
     let mut last: Option<&Collection> = None;
     let mut count = 0;
@@ -387,16 +388,16 @@ fn count_full_gcs(all: &[Collection]) -> usize {
     count
 }
 
-/// Selects at most [`MOST_POINTS`] of the ranges, evenly spaced, and returns them.
+/// Returns at most [`MOST_POINTS`] of the ranges, evenly spaced.
 fn select_evenly(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = ranges.len().min(MOST_POINTS);
     let pick = |i: usize| ranges[i * (ranges.len() - 1) / (count - 1).max(1)];
     (0..count).map(pick).collect()
 }
 
-/// Merges neighbouring ranges of ticks into at most [`MOST_POINTS`] ranges. If there are enough collections, each
-/// merged range covers the ranges of at least three. A single young collection leaves garbage in the old generation. So
-/// the minimum over several collections is closer to the amount that survives.
+/// Merges neighbouring ranges of ticks into at most [`MOST_POINTS`] ranges. If there are enough GCs, each merged range
+/// covers the ranges of at least three GCs. A single young GC leaves garbage in the old generation. So the minimum over
+/// several GCs is closer to the amount that survives.
 fn merge_ranges(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = (ranges.len() / 3)
         .clamp(LEAST_MAJOR * 2, MOST_POINTS)
@@ -409,13 +410,13 @@ fn merge_ranges(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// The amounts of several sites in a window, added up.
+/// The summed amounts of several sites in a window.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     /// Live amount before the window's first tick.
     before: Live,
-    /// Changes of the live amount: the index of a tick, and the live amount from that tick until the tick of the next
-    /// entry.
+    /// Changes of the live amount. Each entry is the index of a tick, and the live amount from that tick until the tick
+    /// of the next entry.
     at: Vec<(usize, Live)>,
     /// Allocated amount by tick, without ticks in which the sites allocated nothing.
     came: BTreeMap<usize, Amount>,
@@ -456,7 +457,7 @@ impl Change {
 }
 
 impl Steps {
-    /// Reads the amounts of some sites, and adds them up.
+    /// Reads the amounts of the given sites, and adds them up.
     ///
     /// Cost: time and memory linear in the rows of these sites in the window, plus one index lookup per site.
     ///
@@ -471,7 +472,7 @@ impl Steps {
         let mut changes: Vec<(usize, Live, i128)> = Vec::new();
         for &site in sites {
             trace.check_deadline()?;
-            // Within a run, tick ids grow with time. Between two of them there may be ids of other runs' ticks.
+            // Within a run, tick ids grow with time. Between two ids of a run there may be ids of other runs' ticks.
             let mut now = trace.live_at(timeline.run, site, first.saturating_sub(1))?;
             before.add(&now, 1);
             let mut rows: Vec<_> = trace
@@ -528,9 +529,9 @@ impl Steps {
         })
     }
 
-    /// Returns the live amount of a point in time, which is a range of ticks (see [`Points`]). It is the minimum of the
-    /// live amounts in the range. If a major collection of generational ZGC ended in the first tick of the range, it is
-    /// the amount that survived the collection.
+    /// Returns the live amount of a point in time, which is a range of ticks (see [`Points`]). This is normally the
+    /// minimum of the live amounts in the range. If a full GC of generational ZGC ended in the first tick of the range,
+    /// it is the amount that survived the GC.
     pub(crate) fn live_at_point(&self, timeline: &Timeline, range: (usize, usize)) -> Live {
         match timeline.majors.as_ref().and_then(|m| m.get(&range.0)) {
             Some(major) => self.survived(timeline, range.0, major),
@@ -538,9 +539,9 @@ impl Steps {
         }
     }
 
-    /// Returns the amount that survived a major collection that ended in tick `at`. It is computed from the live amount
-    /// at the agent's next check of the samples, by subtracting everything that was allocated after
-    /// [`Major::until_ms`]. The collection did not examine objects allocated later, so it found none of them dead.
+    /// Returns the amount that survived a full GC that ended in tick `at`. This is the live amount at the agent's next
+    /// check of the samples, minus everything that was allocated after [`Major::until_ms`]. The GC did not examine
+    /// objects allocated later, so it found none of them dead.
     fn survived(&self, timeline: &Timeline, at: usize, major: &Major) -> Live {
         let of = |last: usize| {
             let (since, variance) = self.allocated_since(timeline, major.until_ms(), last);
@@ -561,9 +562,9 @@ impl Steps {
             }
         }
         let (live, amount, variance) = left;
-        // The survivors are the live amount (`live`) minus the amount allocated since the collection. So their variance
-        // has two parts: the variance of the live amount, multiplied by the share of its bytes that survived, and the
-        // variance of the subtracted amount.
+        // The survivors are the live amount (`live`) minus the amount allocated since the GC. So their variance has two
+        // parts: the variance of the live amount, multiplied by the share of its bytes that survived, and the variance
+        // of the subtracted amount.
         let part = amount.bytes as f64 / live.amount.bytes.max(1) as f64;
         Live {
             amount,
@@ -571,9 +572,9 @@ impl Steps {
         }
     }
 
-    /// Returns the amount allocated between `uptime_ms` and the end of tick `last`, and its variance. Only a share of
-    /// the amount of the tick that contains `uptime_ms` is included, in proportion to the time after `uptime_ms`. This
-    /// share is an estimate, so its variance is returned too.
+    /// Returns the amount allocated between `uptime_ms` and the end of tick `last`, and its variance. Of the tick that
+    /// contains `uptime_ms`, only a share of the amount is included, in proportion to the time after `uptime_ms`.
+    /// Because this share is an estimate, it adds to the variance.
     fn allocated_since(&self, timeline: &Timeline, uptime_ms: u64, last: usize) -> (Amount, f64) {
         let first = timeline.ticks.partition_point(|t| t.uptime_ms <= uptime_ms);
         if first > last {
@@ -594,7 +595,7 @@ impl Steps {
     }
 
     /// Returns the live amount at [`Timeline::alive_at`]. If that time is unknown, returns the amount of all objects
-    /// that no collection has found dead.
+    /// that no GC has found dead.
     #[must_use]
     pub fn alive(&self, timeline: &Timeline) -> Live {
         match timeline.majors.as_ref().and_then(BTreeMap::last_key_value) {
@@ -604,8 +605,8 @@ impl Steps {
     }
 
     /// Returns, in thousandths, the share of the bytes allocated in the window that were not collected in the window.
-    /// If only some collections find dead samples, as in generational ZGC, objects allocated since the last such
-    /// collection are left out. Returns `None` if there was no such collection.
+    /// If only full GCs find dead samples, as in generational ZGC, objects allocated since the last full GC are left
+    /// out. Returns `None` if there was no such GC.
     #[must_use]
     pub fn survival_permille(&self, timeline: &Timeline) -> Option<u64> {
         let allocated = match timeline.majors.as_ref().map(BTreeMap::last_key_value) {
@@ -624,7 +625,7 @@ impl Steps {
         Some(permille.and_then(|p| u64::try_from(p).ok()).unwrap_or(0))
     }
 
-    /// Iterates over the ticks in which the live amount changed, oldest first. Each comes with the new live amount.
+    /// Returns an iterator over the ticks in which the live amount changed, oldest first, with the new live amount.
     pub fn changes<'a>(
         &'a self,
         timeline: &'a Timeline,
@@ -646,7 +647,7 @@ impl Steps {
     }
 
     /// Returns the time at which lasting growth began. `None` if nothing grows. The lasting amount at any time is the
-    /// minimum of the live amounts from then to the last collection. So garbage that is collected later does not count.
+    /// minimum of the live amounts from then to the last GC. So garbage that is collected later does not count.
     ///
     /// Cost: linear in the number of ticks in the window.
     #[must_use]
@@ -661,8 +662,8 @@ impl Steps {
                 Some(Some(_)) => {
                     least = least.min(self.live_at_point(timeline, (i, i)).amount.bytes)
                 }
-                // Only a major collection can remove dead samples. So the live amounts of the ticks after the last
-                // major collection are not used.
+                // Only a full GC can remove dead samples. So the live amounts of the ticks after the last full GC are
+                // not used.
                 Some(None) if least == u64::MAX => continue,
                 Some(None) => {}
             }
@@ -680,9 +681,9 @@ impl Steps {
 
     /// Divides the window into at most `most` equal parts. Returns for each part its last tick and a live amount.
     ///
-    /// The live amount is the minimum in the part. There is one exception, generational ZGC, because only its major
-    /// collections find dead samples. In this case, the live amount is the amount that survived the last major
-    /// collection before the end of the part.
+    /// The live amount is the minimum in the part. Generational ZGC is an exception, because only its full GCs find
+    /// dead samples. In this case, the live amount is the amount that survived the last full GC before the end of the
+    /// part.
     #[must_use]
     pub fn series(&self, timeline: &Timeline, most: usize) -> Vec<(Tick, Live)> {
         let ticks = timeline.ticks.len();

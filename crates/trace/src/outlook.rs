@@ -16,10 +16,11 @@ use crate::tick::NewRun;
 const TABLE: &str = include_str!("heap_limit.sql");
 const NAME: &str = "heap_limit";
 const MS_PER_HOUR: f64 = 3_600_000.0;
-/// Minimum number of full GCs for a time to OutOfMemoryError. Fewer suffice if the program had run before the first one
-/// for as long as the full GCs span. Otherwise the growth may only be the start-up of the program.
+/// Minimum number of full GCs to estimate the time to OutOfMemoryError. Fewer suffice if the program had run before the
+/// first full GC for as long as the full GCs span. Otherwise the growth may only be the start-up of the program.
 pub const LEAST_FULL_GCS: usize = 10;
-/// Minimum time from the first full GC to the last, in milliseconds. Each program grows when it starts.
+/// Minimum time from the first full GC to the last, in milliseconds. With a shorter time, the growth may only be the
+/// start-up of the program.
 const LEAST_SPAN_MS: u64 = 5000;
 /// Maximum number of figures. If there are more full GCs, each figure is the lowest one of several neighbouring full
 /// GCs. A concurrent collector does not free the objects that die during its cycle, so single figures are too high.
@@ -62,7 +63,7 @@ pub struct HeapLimit {
 /// The trend of the heap after full GCs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeapState {
-    /// There are too few full GCs.
+    /// There are too few full GCs to estimate a trend.
     TooFew,
     /// The heap does not reach its limit at the measured rate.
     NoEnd,
@@ -87,7 +88,7 @@ impl HeapState {
         }
     }
 
-    /// Returns true if the heap after full GCs certainly grows.
+    /// Returns true if the heap after full GCs is known to grow.
     #[must_use]
     pub const fn grows(self) -> bool {
         matches!(self, Self::NoLimit | Self::Ends)
@@ -110,7 +111,7 @@ pub struct TimeLeft {
 pub struct HeapOutlook {
     /// Number of full GCs whose used heap is known.
     pub full_gcs: u64,
-    /// What the figures show.
+    /// The conclusion from the used heap after full GCs.
     pub state: HeapState,
     /// Growth in bytes per hour since `since_ms`. `None` with too few full GCs.
     pub slope: Option<HourlySlope>,
@@ -185,8 +186,9 @@ impl HeapOutlook {
         }
     }
 
-    /// Returns the share of some sites in the growth of the heap, in thousandths. Both rates are measured since the same
-    /// time. Returns `None` if the heap does not grow, or if the live bytes after full GCs are not known.
+    /// Returns the share of the given sites in the growth of the heap, in thousandths. The growth of the sites and the
+    /// growth of the heap are measured since the same time. Returns `None` if the heap or the sites do not certainly
+    /// grow, or if the live bytes after full GCs are unknown.
     #[must_use]
     pub fn share_permille(
         &self,
@@ -251,8 +253,8 @@ fn floor(collections: &[Collection]) -> Vec<(u64, u64)> {
     floor
 }
 
-/// Discards the first quarter of the time if there are many full GCs, and if the first one was soon after the start of
-/// the program.
+/// Discards the first quarter of the time if there are at least `2 * LEAST_FULL_GCS` full GCs, and the time before the
+/// first full GC is shorter than the time from the first full GC to the last.
 fn without_start(floor: &[(u64, u64)]) -> &[(u64, u64)] {
     let (Some(first), Some(last)) = (floor.first(), floor.last()) else {
         return floor;

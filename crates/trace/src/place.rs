@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::database::{APPLICATION, TraceError};
 
-/// The first bytes of every SQLite database.
+/// The first bytes of every SQLite database file.
 pub const SQLITE_START: &[u8; 16] = b"SQLite format 3\0";
 
 /// Returns true if a file begins like a trace of any version.
@@ -19,7 +19,8 @@ pub fn is_trace(path: &Path) -> io::Result<bool> {
     Ok(is_start_of_trace(&start(path)?))
 }
 
-/// Reads the first bytes of a file, enough to detect a trace.
+/// Reads the bytes at the start of a file that are needed to detect a trace. Returns fewer bytes if the file is
+/// shorter.
 fn start(path: &Path) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     File::open(path)?.take(72).read_to_end(&mut start)?;
@@ -85,7 +86,7 @@ pub(crate) fn disable_index_cow(_: &Path) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Returns the path of the file that SQLite maps.
+/// Returns the path of the log index (`-shm`), the file that SQLite maps.
 #[cfg(target_os = "linux")]
 fn index(path: &Path) -> PathBuf {
     let mut index = path.as_os_str().to_owned();
@@ -125,7 +126,7 @@ pub(crate) fn network(_: &Path) -> Option<&'static str> {
 #[cfg(target_os = "linux")]
 fn network_name(kind: i64) -> Option<&'static str> {
     // Some of these file system numbers are at least 2^31. On 32-bit machines, the system returns them as negative
-    // numbers, so use only the low 32 bits.
+    // numbers. So only the low 32 bits are compared.
     Some(match kind & 0xffff_ffff {
         0x6969 => "NFS",
         0x517b | 0xfe53_4d42 | 0xff53_4d42 => "SMB",

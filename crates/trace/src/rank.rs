@@ -1,6 +1,6 @@
-//! Ranking of sites or classes by how they grow, to find leaks.
+//! Ranks sites or classes by how they grow, to find leaks.
 //!
-//! Garbage that is not yet collected counts as live, so the live amounts are compared only at times after collections
+//! Garbage that is not yet collected counts as live, so the live amounts are compared only at times after GCs
 //! ([`Points`]). The slope is a robust estimate (Theil-Sen) whose confidence interval includes the error of the
 //! samples. The trend distinguishes amounts that still grow from amounts that grew and then stayed level.
 
@@ -41,12 +41,11 @@ pub enum By {
 /// A verdict on a candidate. The worst verdict comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The live amount certainly grows from one collection of the whole heap to the next, and the growth continues.
+    /// The live amount certainly grows from one full GC to the next, and the growth continues.
     Leak,
-    /// The live amount grows, but the growth is less certain, or slows down, or was not confirmed by a major
-    /// collection.
+    /// The live amount grows. But the growth is less certain, or slows down, or was not confirmed by a full GC.
     Growth,
-    /// The live amount seems to grow, but there are too few collections to be sure.
+    /// The live amount seems to grow, but there are too few GCs to be sure.
     Unclear,
     /// The live amount grew and then stayed level.
     Plateau,
@@ -76,8 +75,7 @@ impl Verdict {
 pub struct HourlySlope {
     /// The Theil-Sen estimate.
     pub slope: i64,
-    /// 95 % confidence interval of the slope. It takes the error of the samples into account. `None` with fewer than
-    /// five points.
+    /// 95 % confidence interval of the slope, including the error of the samples. `None` with fewer than five points.
     pub ci95: Option<[i64; 2]>,
 }
 
@@ -89,7 +87,7 @@ impl HourlySlope {
     }
 }
 
-/// The trend by work done (bytes allocated by all sites together) instead of time.
+/// The trend over the work done (bytes allocated by all sites together) instead of over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerWork {
     /// See [`Trending::trend`].
@@ -98,12 +96,12 @@ pub struct PerWork {
     pub bytes: HourlySlope,
 }
 
-/// The trend of the live amounts of some sites, added up.
+/// The trend of the summed live amounts of several sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trending {
     /// The verdict.
     pub verdict: Verdict,
-    /// The shape of the live amount over time. The names of shapes are those in reports on dumps.
+    /// The shape of the live amount over time. Reports on dumps use the same names of shapes.
     pub trend: Trend,
     /// Objects at the last point minus objects at the first.
     pub grown_objects: i64,
@@ -111,15 +109,15 @@ pub struct Trending {
     pub grown_bytes: i64,
     /// Slope in bytes per hour.
     pub bytes: HourlySlope,
-    /// Slope in objects per hour. Its confidence interval does not take the error of the samples into account.
+    /// Slope in objects per hour. Its confidence interval does not include the error of the samples.
     pub objects: HourlySlope,
     /// The trend per unit of work done instead of per hour. Set only if the work was uneven over time.
     pub per_work: Option<PerWork>,
-    /// True if the live bytes grew by more than the noise from the first major collection to the last. `None` with
-    /// fewer than two major collections.
+    /// True if the live bytes grew by more than the noise from the first full GC to the last. `None` with fewer than
+    /// two full GCs.
     pub across_major: Option<bool>,
-    /// Share of the bytes allocated in the window that were not collected in it, in thousandths. `None` if no
-    /// collection could find dead samples.
+    /// Share of the bytes allocated in the window that were not collected in it, in thousandths. `None` if no GC could
+    /// find dead samples.
     pub survival_permille: Option<u64>,
 }
 
@@ -129,13 +127,13 @@ const FEW_POINTS: usize = 10;
 /// Sort key of a candidate. The worst candidate comes first. The candidates of one run, and those of several runs
 /// together, are sorted only by this key.
 ///
-/// A candidate is compared by these figures, in this order:
+/// Two candidates are compared by these figures, in this order:
 ///
 /// 1. The verdict.
-/// 2. If it grows: the certain growth. This is the lower end of the slope's confidence interval, if that is above zero.
-///    It is not used if the trace has fewer than ten points, because such a trace covers only the first seconds of a
-///    JVM.
-/// 3. If it grows: the bytes grown.
+/// 2. If the candidate grows: the certain growth. This is the lower end of the slope's confidence interval, if that is
+///    above zero. It is not used if the trace has fewer than ten points, because such a trace covers only the first
+///    seconds of a JVM.
+/// 3. If the candidate grows: the bytes grown.
 /// 4. The live bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Standing {
@@ -212,8 +210,8 @@ pub struct Ranking {
 
 /// Ranks the sites or classes of a run's window, by [`Standing`].
 ///
-/// Cost: the rows of the window are read once, with one index lookup per site in the file. Memory holds the rows of one
-/// candidate at a time, and at most 64 figures of each.
+/// Cost: the rows of the window are read once, with one index lookup per site in the file. Memory contains the rows of
+/// one candidate at a time, and at most 64 figures of each candidate.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read.
@@ -225,7 +223,7 @@ pub fn rank(trace: &Trace, timeline: &Timeline, by: By) -> Result<Ranking, Trace
 }
 
 /// Ranks groups of sites as [`rank`] does. Sites of one class for which `group` returns the same number are one
-/// candidate. Sites for which it returns `None` are left out.
+/// candidate. Sites for which `group` returns `None` are left out.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read.
@@ -425,9 +423,10 @@ impl Evidence {
         Some(medians.collect())
     }
 
-    /// Returns the standard error of the growth from `first` to `last`. Samples that are alive at both points cancel
-    /// out. Three groups of samples contribute: those by which the amount grew, those collected in between, and those
-    /// that replaced the collected ones. The collected samples count only up to the amount at `first`.
+    /// Returns the standard error of the growth from `first` to `last`. Samples that are alive at both points do not
+    /// contribute. Three groups of samples contribute: the samples by which the amount grew, the samples collected
+    /// between the two points, and the samples that replaced the collected ones. The collected bytes count only up to
+    /// the live bytes at `first`.
     fn growth_std_error(&self, first: &Live, last: &Live) -> f64 {
         let ratio = [last, first]
             .iter()
@@ -457,7 +456,7 @@ struct Told {
 /// Live amounts along an axis. The axis is time, or work (bytes allocated).
 struct Axis<'a> {
     points: &'a [Moment],
-    /// Length of one unit of the slope: an hour in milliseconds, or a GiB in bytes.
+    /// Length of one unit of the slope: an hour in milliseconds (time), or a GiB in bytes (work).
     unit: f64,
 }
 
@@ -498,7 +497,8 @@ impl Axis<'_> {
             }
             Trend::WarmUp => Verdict::Warmup,
             Trend::Plateau | Trend::Jump => Verdict::Plateau,
-            // The shape looks like growth, but the last amount is not larger than the first one, except for noise.
+            // The shape looks like growth, but the amount grew by no more than the noise, and the slope is not
+            // certainly positive.
             _ if !bytes.is_sure() && grown <= i64::try_from(noise).unwrap_or(i64::MAX) => {
                 Verdict::Level
             }
@@ -545,8 +545,9 @@ impl Axis<'_> {
         Some([self.points.get(..=at)?, &self.points[at..]])
     }
 
-    /// Returns true if the points are enough for the verdict leak: there are many points, or the program had run before
-    /// the first point for as long as the points span. Otherwise the growth may only be the start-up of the program.
+    /// Returns true if the points suffice for the verdict leak: there are at least [`FEW_POINTS`] points, or the
+    /// program had run before the first point for as long as the points span. Otherwise the growth may only be the
+    /// start-up of the program.
     fn has_seen_enough(&self) -> bool {
         let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else {
             return false;
@@ -578,7 +579,7 @@ fn has_slope_ended([before, since]: [&[Moment]; 2]) -> bool {
 }
 
 /// Returns the upper end of the slope's 95 % confidence interval, in bytes per millisecond (or per byte of work).
-/// `None` with too few points.
+/// `None` with fewer than `LEAST_POINTS` points.
 fn slope_upper_end(points: &[Moment]) -> Option<f64> {
     if points.len() < LEAST_POINTS {
         return None;
@@ -616,7 +617,7 @@ fn widen_interval(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
     }
 }
 
-/// Returns the trend of the live amounts of some sites, added up, without a ranking.
+/// Returns the trend of the summed live amounts in `steps`, without ranking candidates.
 #[must_use]
 pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending {
     Evidence::of(steps, timeline, points).trending(points.basis, 0)
@@ -626,8 +627,7 @@ pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending
 mod tests {
     use super::*;
 
-    /// Returns the verdict on live amounts after collections of the whole heap. Each point is a time in seconds and an
-    /// amount in kilobytes.
+    /// Returns the verdict on live amounts after full GCs. Each point is a time in seconds and an amount in kilobytes.
     fn verdict(points: &[(u64, u64)]) -> Verdict {
         let live = |kb: u64| Live {
             amount: Amount {
@@ -654,7 +654,7 @@ mod tests {
 
     #[test]
     fn a_certain_slope_is_not_a_plateau_for_a_short_level_end() {
-        // In this test, the last garbage collections are one second apart, and the others one minute.
+        // In this test, the last GCs are one second apart, and the others one minute.
         let times = [0, 60, 120, 180, 240, 300, 301, 302];
         assert_eq!(verdict(&series(&times, |t| 100 + t * 10)), Verdict::Growth);
         let times: Vec<u64> = (0..20).map(|i| i * 60).chain(1141..1150).collect();
@@ -662,7 +662,7 @@ mod tests {
             verdict(&series(&times, |t| 100 + t.min(1140) * 10)),
             Verdict::Leak
         );
-        // The verdict becomes plateau only when the level period is long enough and has enough points.
+        // The verdict becomes plateau only if the level period is long and has many points.
         let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
         assert_eq!(
             verdict(&series(&times, |t| 100 + t.min(300) * 10)),

@@ -1,9 +1,9 @@
 //! Reads traces, including those written by unknown programs.
 //!
-//! A trace may be damaged or malicious, so reading is defensive. Its tables must be ordinary tables. A query is
-//! cancelled if it takes many more steps than a file of this size can need. Long strings are truncated. Invalid numbers
-//! are read as 0 and counted ([`Trace::invalid_number_count`]). If a row refers to a row that does not exist, it is
-//! kept with unknown names.
+//! A trace may be damaged or malicious, so reading is defensive. The tables of the trace must be ordinary tables. A
+//! query is cancelled if it takes many more steps than a file of this size can need. Long strings are truncated.
+//! Invalid numbers are replaced and counted ([`Trace::invalid_number_count`]). If a row refers to a row that does not
+//! exist, the row is kept with unknown names.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -23,11 +23,11 @@ use crate::guard::not_a_table;
 use crate::window::Window;
 use crate::{Database, TraceError};
 
-/// Maximum of any number that is read: 2^53 (8 PiB as bytes). Up to this number, doubles represent integers exactly.
+/// Maximum number that is read: 2^53 (8 PiB as bytes). Doubles represent integers up to this number exactly.
 const MOST: i64 = 1 << 53;
 /// Maximum number of bytes of a string that are read.
 const LONGEST: usize = 8192;
-/// Maximum number of SQLite steps of a query for each byte of the file.
+/// Maximum number of SQLite steps of a query, per byte of the file.
 const STEPS_PER_BYTE: u64 = 64;
 const LEAST_STEPS: u64 = 100_000_000;
 /// Number of SQLite steps between two checks.
@@ -87,7 +87,7 @@ pub struct Tick {
     pub metaspace_committed: u64,
     /// Number of classes loaded at the end of the tick.
     pub loaded_classes: u64,
-    /// Number of samples taken in the tick.
+    /// Number of samples taken in the tick, including lost ones.
     pub samples: u64,
     /// Number of these samples that were lost.
     pub lost_samples: u64,
@@ -98,24 +98,24 @@ pub struct Tick {
     pub newest_collected_ms: Option<u64>,
 }
 
-/// A garbage collection.
+/// A garbage collection (GC).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {
-    /// End of the collection, in milliseconds since 1970.
+    /// End of the GC, in milliseconds since 1970.
     pub time_ms: u64,
-    /// End of the collection, in milliseconds since the run began.
+    /// End of the GC, in milliseconds since the run began.
     pub uptime_ms: u64,
     /// The collector's name, as in the JVM's GC MXBeans.
     pub collector: String,
     /// True if the whole heap was collected.
     pub major: bool,
-    /// Cause of the collection. Empty if the JVM does not report one.
+    /// Cause of the GC. Empty if the JVM does not report one.
     pub cause: String,
     /// Pause of the program, in microseconds.
     pub pause_us: u64,
-    /// Heap bytes in use before the collection.
+    /// Heap bytes in use before the GC.
     pub before_bytes: u64,
-    /// Heap bytes in use after the collection.
+    /// Heap bytes in use after the GC.
     pub after_bytes: u64,
 }
 
@@ -130,7 +130,7 @@ pub struct Dump {
     pub path: Option<String>,
 }
 
-/// A note for readers of the trace, such as a warning.
+/// A note for readers of the trace, such as a warning of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Time of the note, in milliseconds since 1970.
@@ -174,7 +174,7 @@ pub struct SiteTick {
     pub collected: Amount,
     /// Live amount at the end of the tick.
     pub live: Amount,
-    /// Variance of the estimated live bytes.
+    /// Variance of the live bytes, which are an estimate.
     pub variance: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Reads exact allocation counts by line of code.
+//! Reads the exact allocation counts by line of code that `counted` writes.
 
 use std::sync::atomic::Ordering;
 
@@ -16,8 +16,8 @@ use crate::window::Window;
 /// The tables for counts. If a run counts, its trace has all of these tables.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
-/// While the lines with the largest figures are collected, their list may have this many more lines than were
-/// requested. When it has more, it is sorted and cut to the requested length.
+/// [`TopLines`] collects the lines with the most bytes in a list. The list may have this many more lines than were
+/// requested. Then it is sorted and cut to the requested length.
 const SPARE: usize = 4096;
 
 /// Facts about the counting of allocations in a run.
@@ -101,7 +101,7 @@ impl CountedPart {
 }
 
 impl CountedLine {
-    /// Returns true for the row with the sum of all lines that got no row of their own, because there was no room.
+    /// Returns true for the row that contains the sum of all lines without their own row.
     #[must_use]
     pub fn is_remainder_row(&self) -> bool {
         self.class == OTHERS && self.method.is_empty()
@@ -142,8 +142,8 @@ impl Trace {
     }
 
     /// Passes the counts of each line of code to `take`, in unspecified order. The agent writes counts for spans of
-    /// time. The passed counts are those of a run's spans that end in the window. Returns the part of the run that
-    /// these spans cover. Returns `None` if there are no such spans or the agent did not count.
+    /// time. Only the spans of the run that end in the window are included. Returns the part of the run that these
+    /// spans cover. Returns `None` if there are no such spans or the agent did not count.
     ///
     /// Cost: reads the amounts of these spans and the run's lines once.
     ///
@@ -210,8 +210,8 @@ impl Trace {
         Ok(Some(part))
     }
 
-    /// Replaces obfuscated names in a line by the original ones. If code was inlined at the line, the names are those
-    /// of the inlined method.
+    /// Replaces obfuscated names in a counted line by the original ones. If code was inlined at the line, uses the
+    /// names of the inlined method.
     pub(crate) fn rename(&self, line: &mut CountedLine) {
         let Some(names) = &self.names else { return };
         let known = line.line.and_then(|line| u32::try_from(line).ok());

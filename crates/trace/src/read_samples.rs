@@ -56,14 +56,15 @@ impl SampleRow {
 }
 
 impl Trace {
-    /// Returns true if the trace can have individual samples. Traces of version 1 have none.
+    /// Returns true if the schema version of the trace has the table for individual samples. Traces of version 1 have
+    /// no such table.
     #[must_use]
     pub fn has_samples(&self) -> bool {
         self.database().version() > 1
     }
 
-    /// Passes samples of a run to a callback, in the order of their uids. Does nothing for a trace [without
-    /// samples](Self::has_samples).
+    /// Passes the selected samples of a run to a callback, in the order of their uids. Does nothing for a trace
+    /// [without samples](Self::has_samples).
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -99,7 +100,7 @@ impl Trace {
         })
     }
 
-    /// Returns the names of the threads of all runs.
+    /// Returns the names of the threads of all runs, by thread id.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

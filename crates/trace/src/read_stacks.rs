@@ -11,12 +11,12 @@ use crate::read::{Frame, Trace, optional_text, text};
 /// Maximum number of frames of a stack that are read; the agent records no more.
 const DEEPEST: usize = 1024;
 
-/// The innermost frame of a stack, and the id of the stack that called it. If methods were inlined into the frame,
-/// there are several frames, innermost first.
+/// The innermost frame of a stack, and the id of the calling stack. If methods were inlined into the frame, there are
+/// several frames, innermost first.
 pub type Innermost = (Vec<Frame>, Option<i64>);
 
 impl Trace {
-    /// Reads all stacks.
+    /// Reads all stacks into memory.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -58,8 +58,7 @@ impl Trace {
         })
     }
 
-    /// Returns the original frames that a stored frame stands for, innermost first. There are several if methods were
-    /// inlined.
+    /// Returns the original frames of a stored frame, innermost first. There are several if methods were inlined.
     pub(crate) fn originals(&self, frame: Frame) -> Vec<Frame> {
         let Some(names) = &self.names else {
             return vec![frame];
@@ -90,8 +89,8 @@ impl Trace {
         originals.collect()
     }
 
-    /// Returns the innermost frame of a stack, and the id of the stack that called it. Use it to read a few stacks from
-    /// a file with many.
+    /// Returns the innermost frame of a stack, and the id of the calling stack. Use this function to read a few stacks
+    /// from a file with many stacks.
     ///
     /// Cost: one lookup in each of the tables `stack`, `frame` and `class`.
     ///

@@ -1,6 +1,6 @@
 //! Merges and deletes old ticks to keep a trace small.
 //!
-//! Ticks older than an hour are merged to minutes, those older than a day to hours:
+//! Ticks older than an hour are merged to ticks of one minute, and ticks older than a day to ticks of one hour:
 //!
 //! ```text
 //! older than a day: 1 h per tick | older than an hour: 1 min per tick | last hour: unchanged
@@ -24,7 +24,7 @@ use crate::write_names::{ALIVE, SILENT, drop_names};
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Ticks are merged twice. Each pair has the age from which ticks are merged, and the length of the merged ticks, in
+/// Steps of merging. Each pair has the minimum age of the ticks to merge, and the length of the merged ticks, in
 /// milliseconds.
 const STEPS: [(i64, i64); 2] = [(HOUR, MINUTE), (DAY, HOUR)];
 /// Minimum time between two passes over old ticks, in milliseconds.
@@ -36,24 +36,24 @@ const VACUUM_PAGES: i64 = 2000;
 /// SQL columns that select the live amounts from the newest row of a group. In a query with `max`, SQLite takes the
 /// other columns from the row that has the maximum.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
-/// If a file is too large but has at most this many ticks, the names of sites fill it, so deleting ticks would not
-/// help.
+/// Minimum number of ticks for which deleting ticks is useful. If a file is too large with at most this many ticks, it
+/// is full of the names of sites, so deleting ticks would not help.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
-/// If the file is too large, the oldest ticks are deleted. Their number is the number of all ticks divided by this.
+/// If the file is too large, the oldest ticks are deleted: the number of all ticks divided by this number.
 const PART: i64 = 8;
 
 impl Writer {
-    /// Merges and deletes old data. Does nothing if the last pass was shortly before this uptime, unless the file is
-    /// too large.
+    /// Merges and deletes old data. If the last pass ended less than [`PERIOD`] before this uptime, does nothing,
+    /// unless the file is too large.
     pub(crate) fn merge_and_prune(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
         if uptime_ms - self.tended_ms < PERIOD && (self.full || !self.is_large()?) {
             return Ok(());
         }
         self.tended_ms = uptime_ms;
         match self.merge_old_ticks(uptime_ms, time_ms) {
-            // Ignore a full disk here, because the last tick is in the file already. The next tick that does not fit
-            // reports the error.
+            // Ignore a locked file or a full disk here, because the last tick is in the file already. The next tick
+            // that does not fit reports the error.
             Err(error) if is_busy(&error) || is_disk_full_at(self.database.path(), &error) => {
                 Ok(())
             }
@@ -97,8 +97,8 @@ impl Writer {
             }
         }
         if large {
-            // Delete the oldest ticks of all runs. If the file is still too large, the names of sites fill it. Then new
-            // names are refused.
+            // Delete the oldest ticks of all runs. If the file is still too large, it is full of the names of sites.
+            // Then new names are not stored.
             let sql = "SELECT count(*) / ?1 FROM tick";
             let some: i64 = transaction.query_row(sql, [PART], |row| row.get(0))?;
             let sql = "SELECT time_ms FROM tick ORDER BY time_ms LIMIT 1 OFFSET ?1";
@@ -118,7 +118,7 @@ impl Writer {
             full = self.drop_names(time_ms)?;
         }
         if full && drop_samples(self.database.connection(), run, time_ms)? {
-            // Delete individual samples before new sites are refused. Write no more samples, because they would fill
+            // Before new sites are refused, delete individual samples. Write no more samples, because they would fill
             // the file again.
             self.rows.stop();
             full = self.drop_names(time_ms)?;
@@ -185,7 +185,8 @@ impl Database {
     }
 }
 
-/// Gives free pages back to the file system. Returns true if there may be more free pages.
+/// Gives free pages back to the file system, at most [`VACUUM_PAGES`] at a time. Returns true if there may be more free
+/// pages.
 fn vacuum(connection: &Connection) -> rusqlite::Result<bool> {
     let free = |connection: &Connection| {
         connection.pragma_query_value(None, "freelist_count", |row| row.get::<_, i64>(0))
@@ -227,8 +228,8 @@ fn merge_old_ticks(
         Runs::This(run) => (run, "uptime_ms", "="),
         Runs::Others(run) => (run, "time_ms", "<>"),
     };
-    // Finds periods that are completely in the past and have more than one tick. Ticks at least as long as `span` are
-    // already merged. A tick that overlaps two periods belongs to the one that it ends in.
+    // Find periods that are completely in the past and have more than one tick. Ticks at least as long as `span` are
+    // already merged. A tick that overlaps two periods belongs to the period in which the tick ends.
     let sql = format!(
         "SELECT run, uptime_ms / ?3, max(id) FROM tick
          WHERE run {is} ?1 AND {clock} <= ?2 AND span_ms < ?3
@@ -246,7 +247,7 @@ fn merge_old_ticks(
     Ok(())
 }
 
-/// Merges those ticks of a run that ended in a period. The last of these ticks remains.
+/// Merges those ticks of a run that ended in a period. The row of the last tick remains and contains the result.
 fn merge(
     connection: &Connection,
     run: i64,
@@ -524,7 +525,7 @@ mod tests {
         )));
         let newest = "SELECT count(*) FROM tick WHERE newest_collected_ms <> uptime_ms - 20";
         assert_eq!(number(&path, newest), 0);
-        // The live amounts of a merged period are those of its last tick.
+        // The live amounts of a merged period must be those of its last tick.
         let wrong = "SELECT count(*) FROM site_tick st JOIN tick t ON t.id = st.tick
              JOIN site s ON s.id = st.site JOIN class c ON c.id = s.class
              WHERE c.name = 'com.acme.C1' AND live_objects <> uptime_ms / 15000";
@@ -596,8 +597,8 @@ mod tests {
         }
     }
 
-    /// After a week of ticks with much activity, the file is still within the size limit, also on disk, and contains
-    /// the last tick.
+    /// After a week of ticks with much activity, the file is still within the size limit, also by its size on disk. It
+    /// contains the last tick.
     #[test]
     fn a_week_stays_under_the_cap() {
         let folder = tempfile::tempdir().unwrap();
@@ -701,8 +702,8 @@ mod tests {
             number(&path, "SELECT count(*) FROM class WHERE name = '...'"),
             1
         );
-        // Stack 1 has three frames: main, run (line 1) and the frame that stands for cut frames. Stack 2 has two frames
-        // that stack 1 does not have.
+        // Stack 1 has three frames: main, run (line 1) and the frame that replaces the frames that were cut off. Stack
+        // 2 has two frames that stack 1 does not have.
         assert_eq!(number(&path, "SELECT count(*) FROM stack"), 5);
         assert_eq!(
             number(&path, "SELECT count(*) FROM run WHERE ended_ms IS NULL"),

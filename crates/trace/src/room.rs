@@ -10,8 +10,8 @@ const SOME: usize = 64 << 10;
 
 /// Returns true if a database could not be written because the disk is full.
 ///
-/// SQLite reports a full disk as such. An exhausted quota appears as an I/O error, and a disk without room for another
-/// file as a failure to open one. In these two cases this tries to write a small file.
+/// SQLite has an error code for a full disk. But it reports an exhausted quota as an I/O error, and a disk without room
+/// for another file as a failure to open a file. In these two cases this function tries to write a small file.
 pub(crate) fn is_disk_full_at(path: &Path, error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => true,
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// Returns a tick with activity at a range of sites, and counts of one class.
+    /// Returns a tick with activity at the sites in a range, and counts of one class.
     fn tick(uptime_ms: i64, sites: std::ops::Range<u32>) -> NewTick {
         let amount = EstimatedAmount {
             samples: 1,

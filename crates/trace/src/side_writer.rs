@@ -1,9 +1,8 @@
 //! Adds rows to a trace while an agent writes to it: notes on the progress of `heapdiff hunt`, and the paths of dumps.
 //!
-//! Neither this writer nor the agent waits long for the other. Adding a row is one short transaction, which is
-//! cancelled if the file is locked for more than some milliseconds. Slow work, such as moving the log into the
-//! database, is left to the agent. The file may be malicious, so triggers are disabled and slow statements are
-//! cancelled.
+//! This writer and the agent do not wait long for each other. Adding a row is one short transaction, which is cancelled
+//! if the file stays locked for 50 ms. Slow work, such as moving the log into the database, is left to the agent. The
+//! file may be malicious, so triggers are disabled and slow statements are cancelled.
 
 use std::path::Path;
 use std::time::Duration;
@@ -202,7 +201,7 @@ mod tests {
         // Two more dumps: the first was not preceded by a GC, and the path of the second is unknown.
         told(30_000, 31_000, "/d/all");
         wrote(tick(50_000, Some((45_000, 40))));
-        // Each dump has one row, whichever of the two writers recorded it first. Only the last dump has no path.
+        // Each dump has one row, whichever of the two writers recorded the dump first. Only the last dump has no path.
         let some = |path: &str| Some(path.to_owned());
         assert_eq!(
             dumps(&trace),

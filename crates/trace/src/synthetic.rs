@@ -61,11 +61,11 @@ pub struct Scene<'a> {
     pub ticks: i64,
     /// Length of a tick in milliseconds.
     pub span_ms: i64,
-    /// Ticks between two young collections; 0 for none.
+    /// Number of ticks between two young GCs; 0 for no young GCs.
     pub minor: i64,
-    /// Ticks between two collections of the whole heap; 0 for none.
+    /// Number of ticks between two full GCs; 0 for no full GCs.
     pub major: i64,
-    /// Names of two collectors: for the young generation, and for the whole heap.
+    /// Names of two collectors: the collector of the young GCs, and the collector of the full GCs.
     pub collectors: [&'a str; 2],
     /// Number of objects that each sample represents.
     pub weight: i64,
@@ -96,9 +96,9 @@ impl Default for Scene<'_> {
 
 const MAIN: SceneFrame<'static> = ("com.acme.Main", "main", "Main.java", 12);
 
-/// A service with five sites. One is a leak that keeps one buffer per request from the 20th tick on. The others are a
-/// cache that fills and stays full, tables that are loaded at the start, sessions that come and go, and short-lived
-/// strings.
+/// A service with five sites. One site is a leak that keeps one buffer per request from the 20th tick on. The other
+/// sites are a cache that fills and stays full, tables that are loaded at the start, sessions that come and go, and
+/// short-lived strings.
 pub const SITES: [SceneSite<'static>; 5] = [
     SceneSite {
         class: "byte[]",
@@ -137,7 +137,7 @@ pub const SITES: [SceneSite<'static>; 5] = [
             MAIN,
         ],
         size: 512,
-        // These objects are in the old generation, so only a major collection frees them.
+        // These objects are in the old generation, so only a full GC frees them.
         live: |t| 320 + t % 10 * 160,
         churn: 0,
     },
@@ -267,7 +267,7 @@ fn counts(connection: &Connection, lines: &[SceneLine<'_>]) -> rusqlite::Result<
 fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
     let t = connection.unchecked_transaction()?;
     let number: i64 = t.query_row("SELECT count(*) + 1 FROM run", [], |r| r.get(0))?;
-    // The runs of a trace follow each other, one per day.
+    // Each run of a trace starts a day after the previous run.
     let start = STARTED_MS + (number - 1) * 86_400_000;
     let end = (!scene.running).then_some(start + scene.ticks * scene.span_ms);
     t.execute(
@@ -402,7 +402,7 @@ fn samples(
         threads.push(find_or_insert(connection, find, add, [name])?);
     }
     for (uid, (allocated, site, bytes, collected)) in (1_i64..).zip(samples) {
-        // The thread of some samples is unknown.
+        // Some samples have no known thread.
         let thread = usize::try_from(uid % 3).ok().and_then(|n| threads.get(n));
         let thread = thread.filter(|_| uid % 50 != 0);
         let number = collected.map(|(n, _)| n);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::counted::Counting;
 
-/// Maximum time between the request for a dump and the GC before the dump, in addition to the GC's pause. The JVM may
-/// be busy, and the two clocks are read at different times.
+/// Maximum time from the request for a dump to the GC before the dump, excluding the GC's pause. The JVM may be busy,
+/// and the two clocks are read at different times.
 pub(crate) const APART_MS: i64 = 5000;
 
 /// A JVM: a row of the table `run`.
@@ -97,7 +97,7 @@ pub struct NewCollection {
     pub after_bytes: u64,
 }
 
-/// Numbers of classes with the same name that were loaded and unloaded since the last tick.
+/// Classes with the same name that were loaded and unloaded since the last tick, as numbers of classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     missing_docs,
@@ -161,6 +161,6 @@ pub enum Written {
     /// The tick was written to the trace file.
     Done,
     /// Nothing was written, because another process uses the file. The caller's function that makes the tick was not
-    /// called. The caller keeps its data, and its next tick covers more time.
+    /// called. The caller keeps its data, so that its next tick covers more time.
     Busy,
 }

@@ -3,9 +3,9 @@
 /// A part of a run: its start and its end, in milliseconds since the run began. Both are included in the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Start of the window. Ticks that end before it are left out.
+    /// Start of the window. Ticks that end before this time are left out.
     pub from_ms: u64,
-    /// End of the window. Ticks that end after it are left out.
+    /// End of the window. Ticks that end after this time are left out.
     pub to_ms: u64,
 }
 
@@ -19,8 +19,8 @@ impl Window {
     /// Returns the SQL condition that limits a query on a run to this window.
     pub(crate) const fn condition(self) -> &'static str {
         match (self.from_ms, self.to_ms) {
-            // For the whole run, use no condition. In a damaged trace, times may have any type, so a condition on times
-            // would exclude rows.
+            // For the whole run, use no condition. In a damaged trace, times may have any SQL type, so a condition on
+            // times would exclude rows.
             (0, u64::MAX) => "",
             _ => " AND uptime_ms >= ?2 AND uptime_ms <= ?3",
         }

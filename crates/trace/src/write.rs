@@ -22,8 +22,8 @@ const LOG_BYTES: i64 = 4 << 20;
 /// no ticks are written.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 
-/// The machine's clock is considered changed if, since the last tick, it advanced by at least this many milliseconds
-/// more or less than the monotonic clock.
+/// If the machine's clock and the monotonic clock advanced by different times since the last tick, and the difference
+/// is at least this many milliseconds, the machine's clock is considered changed.
 const CLOCK_SLACK_MS: i64 = 2000;
 
 const PUT_BACK: &str = "the run was deleted from the trace as if it had ended: earlier data is lost, except the data of live objects";
@@ -44,7 +44,7 @@ pub struct Writer {
     pub(crate) rows: Rows,
     class_rows: ClassRows,
     pub(crate) counted: CountedRows,
-    /// Uptime of the last pass over old ticks.
+    /// Uptime at the last time that old ticks were merged or deleted, in milliseconds.
     pub(crate) tended_ms: i64,
     /// Uptime and time of day of the last tick.
     last: Option<(i64, i64)>,
@@ -84,16 +84,17 @@ impl Writer {
         })
     }
 
-    /// Writes a tick and the changes of `samples` in one transaction, so readers see all of it or nothing. `make`
-    /// creates the tick once the file is locked for writing. Afterwards old data is merged or deleted.
+    /// Writes a tick and the changes of `samples` in one transaction, so readers see all of it or nothing. After the
+    /// file is locked for writing, `make` creates the tick. After the transaction, old data is merged or deleted.
     ///
     /// If nothing was written for a long time, another process may have considered the run ended and deleted it. Then
     /// the run is inserted again, and `make` is called with true. In this case, it must return the complete state: the
     /// state of every site, and class totals since the run began.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be written. The file then contains nothing of the tick. The writer can be
-    /// used again only if the error [lacks room](TraceError::is_disk_full), once there is room.
+    /// Returns an error if the file cannot be written. The file then contains nothing of the tick. After most errors,
+    /// the writer must not be used again. But if there was [no space](TraceError::is_disk_full), it can be used when
+    /// there is space again.
     pub fn tick<T: Borrow<NewTick>>(
         &mut self,
         names: &impl Names,
@@ -354,7 +355,7 @@ impl<N: Names> Inserting<'_, N> {
             tick.newest_collected_ms,
         ])?;
         let id = self.transaction.last_insert_rowid();
-        // Two sites of the agent may have the same names, and then share one row.
+        // Two sites of the agent may have the same names. These sites share one row.
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO site_tick VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
              ON CONFLICT (site, tick) DO UPDATE SET

@@ -10,8 +10,7 @@ const MOST_STEPS: usize = 1 << 16;
 /// Class name of the frame that replaces the frames that were cut off from a stack.
 const CUT: &str = "...";
 
-/// A JVM is considered ended if it has written nothing for this many milliseconds in addition to the length of its last
-/// tick.
+/// A JVM is considered ended if it has written nothing for the length of its last tick plus this many milliseconds.
 pub(crate) const SILENT: i64 = 10 * 60_000;
 /// Selects runs other than `?2` whose JVM may still be writing: runs that wrote after `?1`, or whose next tick is due
 /// after `?1`.
@@ -244,8 +243,8 @@ fn frame(
     Ok(connection.last_insert_rowid())
 }
 
-/// Deletes unused names, unless a JVM other than that of the run `own` may still be writing. The writer in that JVM
-/// relies on cached ids.
+/// Deletes unused names, unless a JVM other than that of the run `own` may still be writing, because the writer in that
+/// JVM relies on cached ids.
 pub(crate) fn drop_names(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
     // Switch off foreign keys, because SQLite would otherwise search for references to each deleted name, which would
     // take too long.

@@ -11,10 +11,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::database::int;
 use crate::write_names::{Ids, Names};
 
-/// Maximum number of live samples that get a row in one tick. The others follow in later ticks.
+/// Maximum number of live samples that get a row in one tick. Further samples get their rows in later ticks.
 const AT_A_TIME: usize = 10_000;
-/// Maximum number of rows of the table: the file's size limit divided by this number of bytes. A row takes about 30
-/// bytes, so the rows take at most 1/8 of the file.
+/// The maximum number of rows of the table is the file's size limit divided by this number of bytes. A row takes about
+/// 30 bytes, so the rows take at most 1/8 of the file.
 const BYTES_PER_ROW: u64 = 256;
 
 /// A sample.
@@ -34,7 +34,7 @@ pub struct Sample {
     pub allocated_ms: i64,
 }
 
-/// A sample whose object was collected.
+/// A sample whose object was found dead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// The sample.
@@ -99,7 +99,7 @@ pub(crate) struct Rows {
     all: u64,
     /// True if no rows are written because the names of sites fill the file.
     off: bool,
-    /// True if the table may have changed, so that the cache must be read again.
+    /// True if the table may have changed, so that the cache must be read from the table again.
     forgotten: bool,
 }
 
@@ -172,8 +172,8 @@ impl Rows {
         self.off
     }
 
-    /// Updates the rows of the table `sample` with the agent's live and collected samples, as far as the limits of time
-    /// and space allow. Returns false if there was too little space.
+    /// Updates the rows of the table `sample` with the agent's live and collected samples. Writes at most [`AT_A_TIME`]
+    /// live samples, and no more rows than the size limit allows. Returns false if there was too little space.
     pub(crate) fn write<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,

@@ -245,8 +245,8 @@ fn damaged_files_end_in_time() {
     for round in 0..150 {
         let mut bytes = whole.clone();
         for _ in 0..1 + next() % 24 {
-            // In every second round, only the first 64 bytes of a page are damaged. So headers of pages are damaged
-            // more often than contents.
+            // In every second round, only the first 64 bytes of a page are damaged. So the headers of pages are damaged
+            // more often than the contents.
             let page = next() % (bytes.len() / 4096) * 4096;
             let at = page + next() % if round % 2 == 0 { 4096 } else { 64 };
             if at >= 100 {

@@ -117,7 +117,7 @@ fn a_window_limits_the_ranking() {
 
 #[test]
 fn less_evidence_gives_a_weaker_verdict() {
-    // Only the young generation was collected, so the additional objects may be garbage in the old generation.
+    // There are only young GCs, so the additional objects may be garbage in the old generation.
     let (ranking, ..) = ranked(
         &Scene {
             major: 0,
@@ -129,7 +129,7 @@ fn less_evidence_gives_a_weaker_verdict() {
     assert_eq!(ranking.points.basis, Basis::Collections);
     assert_eq!(of(&ranking, "byte[]").trending.verdict, Verdict::Growth);
     assert!(of(&ranking, "byte[]").trending.bytes.is_sure());
-    // Two major collections confirm the growth.
+    // Two full GCs confirm the growth.
     let (ranking, ..) = ranked(
         &Scene {
             major: 50,
@@ -148,7 +148,7 @@ fn less_evidence_gives_a_weaker_verdict() {
     let (ranking, ..) = ranked(&scene, By::Class, Window::ALL);
     assert_eq!(ranking.points.basis, Basis::Ticks);
     assert_eq!(of(&ranking, "byte[]").trending.verdict, Verdict::Unclear);
-    // With only three collections, the slope has no confidence interval.
+    // With only three GCs, the slope has no confidence interval.
     let (ranking, ..) = ranked(
         &Scene {
             ticks: 35,
@@ -161,8 +161,8 @@ fn less_evidence_gives_a_weaker_verdict() {
     assert!(of(&ranking, "byte[]").trending.bytes.ci95.is_none());
 }
 
-/// A steady cache of 1600 pages, plus short-lived pages. With generational ZGC, no object is found dead before a major
-/// collection. A major collection happens every 40 ticks.
+/// A steady cache of 1600 pages, plus short-lived pages. With generational ZGC, objects are found dead only at a full
+/// GC. A full GC happens every 40 ticks.
 const STEADY_Z: [SceneSite<'static>; 1] = [SceneSite {
     class: "com.acme.Page",
     size: 4096,
@@ -171,7 +171,7 @@ const STEADY_Z: [SceneSite<'static>; 1] = [SceneSite {
     ..SITES[1]
 }];
 
-/// Returns a run with generational ZGC and a minor collection in each tick.
+/// Returns a run with generational ZGC and a young GC in each tick.
 fn generational_z() -> Scene<'static> {
     Scene {
         minor: 1,
@@ -190,7 +190,7 @@ fn with_generational_zgc_live_objects_survived_a_full_gc() {
         ..generational_z()
     };
     let (ranking, timeline, ..) = ranked(&scene(40, 235), By::Class, Window::ALL);
-    // The last major collection is in tick 200. In the 35 ticks after it, garbage accumulates.
+    // The last full GC is in tick 200. In the 35 ticks after it, garbage accumulates.
     let at = AliveAt::Major {
         uptime_ms: 199_999,
         tried_ms: None,
@@ -202,15 +202,15 @@ fn with_generational_zgc_live_objects_survived_a_full_gc() {
     assert_eq!(ranking.points.basis, Basis::Major);
     assert!(page.trending.verdict > Verdict::Unclear, "{page:?}");
     assert!(page.trending.survival_permille < Some(300), "{page:?}");
-    // If there are fewer major collections, points are at collections of any kind. But minor collections find no dead
-    // objects, so only points at major collections are used.
+    // If there are too few full GCs, points are normally at GCs of any kind. But young GCs of generational ZGC find no
+    // dead objects, so only points at full GCs are used.
     let (ranking, ..) = ranked(&scene(40, 119), By::Class, Window::ALL);
     assert_eq!(
         (ranking.points.basis, ranking.points.len()),
         (Basis::Collections, 2)
     );
     assert!(of(&ranking, "com.acme.Page").trending.verdict > Verdict::Unclear);
-    // Without a major collection, it is unknown which objects are dead.
+    // Without a full GC, it is unknown which objects are dead.
     let (ranking, timeline, ..) = ranked(&scene(0, 35), By::Class, Window::ALL);
     assert_eq!(timeline.alive_at(), AliveAt::Unknown);
     let page = of(&ranking, "com.acme.Page").trending;
@@ -219,7 +219,7 @@ fn with_generational_zgc_live_objects_survived_a_full_gc() {
         (Basis::Ticks, None)
     );
     assert_eq!(page.verdict, Verdict::Unclear);
-    // Collectors other than generational ZGC find objects that died young in their young collections, too.
+    // The young GCs of other collectors find objects that died young, too. Only those of generational ZGC do not.
     let other = Scene {
         collectors: Scene::default().collectors,
         ..scene(40, 235)
@@ -228,8 +228,8 @@ fn with_generational_zgc_live_objects_survived_a_full_gc() {
     assert_eq!(timeline.alive_at(), AliveAt::End);
 }
 
-/// Like [`STEADY_Z`], except that a major collection does not find dead objects that were allocated in the ten ticks
-/// before it, because these objects are still young.
+/// Like [`STEADY_Z`], except that a full GC does not find dead objects that were allocated in the ten ticks before it,
+/// because these objects are still young.
 const STEADY_Z_YOUNG: [SceneSite<'static>; 1] = [SceneSite {
     live: |t| 1600 + if t < 40 { t } else { t % 40 + 10 } * 800,
     ..STEADY_Z[0]
@@ -253,7 +253,7 @@ fn with_generational_zgc_young_objects_are_unknown() {
     let page = of(&ranking, "com.acme.Page");
     assert!(page.live.amount.objects.abs_diff(1600) <= 800, "{page:?}");
     assert!(page.trending.verdict > Verdict::Unclear, "{page:?}");
-    // In this window no sample was found dead. So the result is based on the newest sample that was found dead before
+    // In this window, no sample was found dead. So the result is based on the newest sample that was found dead before
     // the window.
     let window = Window {
         from_ms: 205_000,
@@ -262,7 +262,7 @@ fn with_generational_zgc_young_objects_are_unknown() {
     let run = trace.runs().unwrap().remove(0);
     let timeline = Timeline::of(&trace, &run, window).unwrap();
     assert_eq!(timeline.alive_at(), at);
-    // If the agent did not record which objects the collections examined, the live amount is an upper bound.
+    // If the agent did not record which objects the GCs examined, the live amount is an upper bound.
     let untold = Scene {
         newest: |_| None,
         ticks: 155,
@@ -280,8 +280,8 @@ fn with_generational_zgc_young_objects_are_unknown() {
 
 #[test]
 fn old_objects_were_examined_by_a_full_gc() {
-    // No object dies. After 17 young collections, all objects that existed before them are old, so the next major
-    // collection examines them.
+    // No object dies. After 17 young GCs, all objects that existed before them are old, so the next full GC examines
+    // them.
     const LEAK: [SceneSite<'static>; 1] = [SceneSite {
         live: |t| t * 100,
         ..STEADY_Z[0]
@@ -387,8 +387,8 @@ fn objects_that_follow_the_load_are_not_growth() {
 
 #[test]
 fn few_samples_are_not_enough_evidence() {
-    // Only one in 4096 objects is sampled, so only a handful of samples show the growth. This is not enough for a
-    // certain result.
+    // Only one in 4096 objects is sampled, so very few samples show the growth. This is not enough for a certain
+    // result.
     let scene = Scene {
         sites: &[
             SceneSite {
@@ -453,7 +453,7 @@ fn in_a_short_trace_growth_comes_first() {
     );
     assert!(!large.bytes.is_sure() && slow.bytes.is_sure(), "{large:?}");
     assert_eq!(first(9).0, "com.acme.Large");
-    // With enough points, certain growth comes before uncertain growth.
+    // With at least ten points, certain growth comes before uncertain growth.
     let (class, trending) = first(200);
     assert!(
         class == "com.acme.Large" && trending.bytes.is_sure(),

@@ -1,8 +1,8 @@
 //! Analyzes a series of figures over time: its trend, its slope with a confidence interval, and the start of its
 //! growth.
 //!
-//! This is a separate crate because both comparisons of dumps (with a few figures) and traces (with many) use it, and
-//! neither should depend on the other.
+//! Comparisons of dumps (with a few figures) and traces (with many figures) both use this crate. It is separate so that
+//! neither of them depends on the other.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod onset;

@@ -3,7 +3,8 @@
 /// Returns the index of the point at which a series of (time, figure) begins to grow. Returns `None` if the series does
 /// not grow or has fewer than three points, and 0 if it grows from the first point on.
 ///
-/// The index is the knee of the best-fitting line that is level up to the knee and rises after it:
+/// The function fits a line that is level up to a point (the knee) and rises after it. The result is the index of the
+/// knee:
 ///
 /// ```text
 ///         /
@@ -44,7 +45,7 @@ pub fn onset(points: &[(f64, f64)]) -> Option<usize> {
         let common = hy - h * sum_y / n;
         if spread > 1e-12 && common > 0.0 {
             let explained = common * common / spread;
-            // If two knees fit equally well, take the earlier one.
+            // If two knees fit equally well, use the earlier knee.
             if best.is_none_or(|(most, _)| explained >= most) {
                 best = Some((explained, knee));
             }
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_onset_does_not_depend_on_units() {
-        // Three hard cases: times that differ by a tenth of a microsecond, figures near the maximum, and large figures
+        // Three hard cases: times with very small differences, figures near the maximum of `f64`, and large figures
         // with small differences.
         assert_eq!(onset(&[(0.0, 0.0), (1e-7, 0.0), (2e-7, 1.0)]), Some(1));
         assert_eq!(

@@ -5,30 +5,36 @@
 use crate::series::Course;
 use crate::slope::{LEAST_POINTS, Slope, Z95};
 
-/// Maximum number of points used. If there are more, each point is the median of a group.
+/// Maximum number of points used. More points are divided into this number of groups, and each group becomes a point,
+/// its median.
 const MOST_POINTS: usize = 128;
 /// Maximum number of groups into which the points are divided to measure how much the rate varies.
 const GROUPS: usize = 9;
 /// 97.5 % quantiles of Student's t distribution, for 1 to 7 degrees of freedom.
 const T95: [f64; 7] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365];
-/// The rates of two halves differ only if they differ by more than the whole rate divided by this.
+/// The rates of two parts count as different only if their difference is more than the larger rate divided by this
+/// number.
 const RATE_PART: f64 = 8.0;
-/// A series grows only if it grew by more than the limit divided by this.
+/// A series counts as growing only if it grew by at least the limit divided by this number.
 const LIMIT_PART: f64 = 1000.0;
-/// Part of the maximum heap that live objects may be unable to fill, such as the survivor spaces of Serial and Parallel.
+/// Part of the maximum heap that live objects may not be able to use, such as the survivor spaces of Serial and
+/// Parallel.
 const KEPT_PART: f64 = 0.05;
-/// Part of the maximum heap by which a figure may be too high. After a concurrent GC, the objects that died during it are
-/// still counted.
+/// Part of the maximum heap by which a figure may be too high. After a concurrent GC, the figure still includes objects
+/// that died during the GC.
 const DEAD_PART: f64 = 0.03;
-/// At most this part of the variance between groups counts as noise.
+/// At least the variance between groups divided by this number counts as variation of the rate. The rest may be noise
+/// of single points.
 const NOISE_PART: f64 = 4.0;
-/// The end must be higher than the series before it by the growth divided by this.
+/// The last quarter of a rising series must be higher than each earlier quarter, by more than the growth divided by
+/// this number.
 const HIGH_PART: f64 = 32.0;
-/// Number of parts whose lowest and highest figures are compared.
+/// Number of parts of equal length whose lowest and highest figures are compared.
 const QUARTERS: usize = 4;
-/// Number of medians that are classified, as in the ranking of a trace.
+/// To classify a series, its points are divided into this number of groups, as in the ranking of a trace. The median of
+/// each group is used.
 const PARTS: usize = 8;
-/// Factor from the median of absolute deviations to the standard deviation of a normal distribution.
+/// In a normal distribution, the standard deviation is the median of the absolute deviations multiplied by this factor.
 const MAD: f64 = 1.4826;
 
 /// The state of a series at its end.
@@ -36,8 +42,8 @@ const MAD: f64 = 1.4826;
 pub enum Rising {
     /// The series still rises: the 95 % interval of its slope is above zero.
     Yes,
-    /// The 95 % interval of the slope is above zero, but the end is not higher than all of the series before it. This
-    /// may be a sawtooth.
+    /// The 95 % interval of the slope is above zero, but the last quarter is not higher than all earlier quarters. The
+    /// series may be a sawtooth.
     Unclear,
     /// The series does not rise, or its slope may be zero, or the series rose and then stayed level.
     No,
@@ -48,15 +54,16 @@ pub enum Rising {
 pub struct Rise {
     /// The state at the end of the series.
     pub rising: Rising,
-    /// Time of the first point used. Earlier points have another slope, such as those of a warm-up.
+    /// Time of the first point used. Earlier points were discarded because of their different slope, for example during
+    /// a warm-up.
     pub since: f64,
-    /// Slope since then.
+    /// Slope from that time on.
     pub slope: Slope,
     /// Level at the end of the series, without noise.
     pub level: f64,
     /// Time of the last point.
     end: f64,
-    /// Standard deviation of the points around the line.
+    /// Standard deviation of the distance between the points and the line.
     scatter: f64,
     /// Standard deviation of the growth in one unit of time, and the quantile for its degrees of freedom.
     drift: f64,
@@ -90,8 +97,9 @@ impl Rise {
     /// Fits a line to the end of a series of (time, figure), in order of time. Returns `None` for fewer than
     /// [`LEAST_POINTS`] different times.
     ///
-    /// Only the last part with an even slope is used: as long as the slopes of both halves differ significantly, the
-    /// first quarter of the points is discarded. This removes a warm-up and the time before a leak began.
+    /// The line is fitted to the end of the series, where the slope is the same everywhere. As long as the slopes of
+    /// the first half or the first quarter and of the rest differ significantly, the first quarter of the points is
+    /// discarded. This removes a warm-up, and the time before a leak began.
     ///
     /// Cost: `n² log n` for at most 128 points.
     #[must_use]
@@ -107,7 +115,7 @@ impl Rise {
         let offsets: Vec<f64> = used.iter().map(|p| p.1 - slope.slope * p.0).collect();
         let middle = median(&offsets);
         let scatter = MAD * median_of(offsets.iter().map(|o| (o - middle).abs()));
-        // The level is that of the last quarter, in case the series is not quite straight.
+        // Use the level of the last quarter, because the series may not be quite straight.
         let tail = (used.len() / 4).max(3).min(used.len());
         let level = median(&offsets[used.len() - tail..]) + slope.slope * last.0;
         let (drift, quantile) = variation(used, slope.slope);
@@ -135,10 +143,9 @@ impl Rise {
 
     /// Returns the time at which the series reaches a limit at the measured rate.
     ///
-    /// The interval contains the error of the slope and the noise of the points. It also contains the variation of the
-    /// rate: growth in equal parts of the time varies, and so will growth until the limit.
-    /// It begins before all of the limit is used, because a collector keeps memory that objects cannot fill. It ends
-    /// later than the line, because figures may include dead objects.
+    /// The interval covers the error of the slope, the noise of the points, and the variation of the rate. Its start is
+    /// earlier than the time at which the limit is used completely, because some memory cannot be filled with objects.
+    /// Its end is later than the time at which the line reaches the limit, because figures may include dead objects.
     #[must_use]
     pub fn reach(&self, limit: f64) -> Outlook {
         let rate = self.slope.slope;
@@ -152,7 +159,7 @@ impl Rise {
         let at = left / rate;
         let varied = self.drift * self.quantile * (1.0 / self.span + 1.0 / at.max(1.0)).sqrt();
         let [low, high] = self.slope.ci95.unwrap_or([rate, rate]);
-        // If the rate changes evenly, its mean until the limit differs from the measured one by this.
+        // The difference between the mean rate until the limit and the measured rate, if the rate changes evenly.
         let bend = self.bend * (1.0 + (at / self.span).min(2.0));
         let slowest = rate - varied.max(rate - low) + bend.min(0.0);
         let fastest = rate + varied.max(high - rate) + bend.max(0.0);
@@ -177,8 +184,8 @@ impl Rise {
     }
 }
 
-/// Returns at most [`MOST_POINTS`] finite points. More points are divided into groups, and each group becomes the
-/// median of its times and figures.
+/// Returns at most [`MOST_POINTS`] finite points. More points are divided into groups. The time and the figure of a
+/// group are the medians of its times and figures.
 fn reduced(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let finite = |p: &&(f64, f64)| p.0.is_finite() && p.1.is_finite();
     let mut all: Vec<(f64, f64)> = points.iter().filter(finite).copied().collect();
@@ -202,8 +209,8 @@ fn grouped(points: &[(f64, f64)], groups: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Returns the last part of the points in which the slope is even. As long as the first half or the first quarter has
-/// another slope than the rest, the first quarter is discarded.
+/// Returns the points at the end of the series that have the same slope everywhere. As long as the first half or the
+/// first quarter has another slope than the rest, discards the first quarter.
 fn even_part(points: &[(f64, f64)]) -> &[(f64, f64)] {
     let mut part = points;
     while part.len() >= 2 * LEAST_POINTS {
@@ -220,8 +227,9 @@ fn even_part(points: &[(f64, f64)]) -> &[(f64, f64)] {
     part
 }
 
-/// Returns true if two neighbouring parts have different slopes: their 95 % intervals are apart, and the difference
-/// exceeds the variation of the rate. Without the second condition, random bursts would look like a change.
+/// Returns true if two neighbouring parts have different slopes: the 95 % intervals of the slopes do not overlap, and
+/// the difference exceeds the variation of the rate. Without the second condition, random bursts would look like a
+/// change.
 fn differ(early: &[(f64, f64)], late: &[(f64, f64)]) -> bool {
     let fit = |part: &[(f64, f64)]| Slope::fit(part).and_then(|s| Some((s.slope, s.ci95?)));
     let (Some((a, [a_low, a_high])), Some((b, [b_low, b_high]))) = (fit(early), fit(late)) else {
@@ -230,7 +238,7 @@ fn differ(early: &[(f64, f64)], late: &[(f64, f64)]) -> bool {
     let (drift, quantile) = variation(late, b);
     let span = |part: &[(f64, f64)]| part[part.len() - 1].0 - part[0].0;
     let varied = drift * quantile * (1.0 / span(early) + 1.0 / span(late)).sqrt();
-    // The growth of the early part, because a few steep points at its start do not change its median slope.
+    // Also compare the mean growth of the early part: a few steep points at its start do not change its median slope.
     let mean = (early[early.len() - 1].1 - early[0].1) / span(early);
     let is_steep = (mean - b).abs() > varied.max(b.abs()) && mean > a_high.max(b_high);
     let is_apart = a_high < b_low || b_high < a_low;
@@ -246,10 +254,12 @@ fn bend(points: &[(f64, f64)]) -> f64 {
     }
 }
 
-/// Returns the standard deviation of the growth in one unit of time, and the quantile for its degrees of freedom.
+/// Returns the standard deviation of the growth in one unit of time, and the quantile of Student's t distribution for
+/// its degrees of freedom.
 ///
-/// A leak that depends on the load grows unevenly, and its deviations add up over time. Deviations that the next group
-/// reverses are noise of single points. They do not add up, so the covariance of neighbouring groups removes them.
+/// If a leak depends on the load, its growth varies, and its deviations from the line add up over time. A deviation
+/// that the next group reverses is noise of single points. Such deviations do not add up. Adding the covariance of
+/// neighbouring groups removes them from the variance.
 fn variation(points: &[(f64, f64)], slope: f64) -> (f64, f64) {
     let groups = grouped(points, GROUPS);
     let steps: Vec<f64> = groups
@@ -268,8 +278,8 @@ fn variation(points: &[(f64, f64)], slope: f64) -> (f64, f64) {
     (adding.sqrt(), T95[free.min(T95.len()) - 1])
 }
 
-/// Returns true if the floor of the series rises, and its end is higher than all of the series before it. A series that
-/// only returned to an earlier level, such as a sawtooth, is not evidence of an end.
+/// Returns true if the lowest figures of the quarters rise, and the last quarter is higher than all earlier quarters. A
+/// series that only returned to an earlier level, such as a sawtooth, need not reach the limit.
 fn has_new_high(points: &[(f64, f64)], growth: f64) -> bool {
     let margin = growth / HIGH_PART;
     let rises = |figure: fn(&[(f64, f64)]) -> f64| {
@@ -292,7 +302,7 @@ fn has_ended(points: &[(f64, f64)], rate: f64) -> bool {
     let n = points.len();
     let ends = |tail: &[(f64, f64)]| Slope::fit(tail)?.ci95;
     let recent = (n / PARTS).max(LEAST_POINTS);
-    // The last points are level if they neither rise nor fall. In a sawtooth they may fall.
+    // The last points are level only if they do not fall either, as they may in a sawtooth.
     let is_level = |[low, high]: [f64; 2]| high < rate / 2.0 && low > -rate / 2.0;
     if n >= 2 * LEAST_POINTS && ends(&points[n - recent..]).is_some_and(is_level) {
         return true;

@@ -1,11 +1,11 @@
 //! Classifies a series of figures: one figure per dump, with the time of the dump.
 //!
-//! Changes that are small compared with the whole heap are ignored. The trend depends on how much and how fast the
-//! figure grew in each step. A step is the interval between two neighbouring dumps. All calculations use integers, so
-//! reports are equal on all machines.
+//! Changes of at most `noise` are ignored. The trend depends on how much and how fast the figure grew in each step. A
+//! step is the interval between two neighbouring dumps. All calculations use integers, so reports are equal on all
+//! machines.
 //!
-//! Growth counts as over only after a level period that is long enough compared with the time of growth. A step that is
-//! too short to show growth is ignored.
+//! Growth has ended only if the level period after it is at least 1/[`END_PART`] as long as the time of growth. A level
+//! step that is shorter than 1/[`SHORT_PART`] of the mean step is ignored.
 
 /// How a figure developed over several dumps. Each example lists the figures of dumps at equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,27 +40,28 @@ pub enum Trend {
 pub struct Course {
     /// The trend.
     pub trend: Trend,
-    /// Number of figures that the trend is based on. If the time between two dumps is too short, their figures count as
-    /// one.
+    /// Number of figures on which the trend is based. If a step is too short to show growth, the figures of its two
+    /// dumps count as one.
     pub telling: usize,
-    /// Length of the level period at the end. Set if this period is too short to conclude that growth has ended; 0 if
-    /// times are unknown.
+    /// Length of the level period at the end, if this period is too short to conclude that growth has ended. 0 if times
+    /// are unknown.
     pub short_end: Option<u64>,
     /// True if the figure was level at the end, but the program did almost no work in this time.
     pub idle_end: bool,
 }
 
-/// A step is the interval between two neighbouring dumps. It counts as level, which means without growth, if two
-/// conditions hold: the figure grew by at most 1/20 of the largest growth in any step, and its rate was at most 1/20 of
-/// the fastest rate in any step.
+/// A step (the interval between two neighbouring dumps) counts as level, that is, as a step without growth, if two
+/// conditions hold. Its growth is at most 1/20 of the largest growth of any step, and its rate is at most 1/20 of the
+/// fastest rate of any step.
 const LEVEL_PART: u64 = 20;
 /// A step is never level if the figure grew by more than 16 times the noise, even if it grew far more in the first
 /// step.
 const SIGNIFICANT: u64 = 16;
-/// A step also counts as level, which means without growth, if two other conditions hold. The figure grew in it by at
-/// most `noise / number of steps`, and its rate of growth was at most 1/4 of the rate in the fastest step.
+/// A step also counts as level if its growth is at most `noise / number of steps`, and its rate is at most 1/4 of the
+/// fastest rate of any step.
 const SLOWER: u64 = 4;
-/// Growth that slows down has ended once the last steps together have less than 1/10 of all growth.
+/// Growth that slows down has ended if the last steps together have less than 1/10 of all growth, and take long enough
+/// ([`END_PART`]).
 const LAST_PART: u64 = 10;
 /// A fall counts if it is more than 1/10 of the difference between the largest and the smallest figure.
 const FALL_PART: u64 = 10;
@@ -88,8 +89,8 @@ impl Step {
     }
 }
 
-/// True if the growth in a step (the interval between two dumps) is significant by itself, however much the figure grew
-/// in other steps.
+/// Returns true if the growth in a step is more than [`SIGNIFICANT`] times the noise. Such a step is never level,
+/// however much the figure grew in other steps.
 fn is_significant(step: &Step, noise: u64) -> bool {
     noise > 0 && step.growth > noise.saturating_mul(SIGNIFICANT)
 }
@@ -99,8 +100,8 @@ fn sum(steps: &[Step], figure: impl Fn(&Step) -> u64) -> u64 {
 }
 
 impl Course {
-    /// Classifies a series of (time, figure). Changes of at most `noise` are ignored. If times do not ascend, they are
-    /// unknown, and all intervals between two dumps count as equally long.
+    /// Classifies a series of (time, figure). Changes of at most `noise` are ignored. If the times do not ascend, they
+    /// are ignored, and all intervals between two dumps count as equally long.
     ///
     /// Cost: quadratic in the number of points.
     #[must_use]
@@ -119,8 +120,8 @@ impl Course {
     }
 
     /// Classifies a series of (time, work done by then, figure) as [`Course::from_points`] does, but also considers the
-    /// work. A program that does no work does not grow, so a level period with almost no work is not evidence that
-    /// growth is over. If the times or the amounts of work do not ascend, the work is ignored.
+    /// work. A level period in which the program did almost no work is not evidence that growth has ended. If the times
+    /// or the amounts of work do not ascend, the work is ignored.
     ///
     /// Cost: quadratic in the number of points.
     #[must_use]
@@ -247,8 +248,7 @@ impl Course {
         })
     }
 
-    /// Merges a step (interval between two dumps) that is too short with a neighbouring one, and classifies the series
-    /// that is left.
+    /// Merges a step that is too short with its neighbour, and classifies the resulting series.
     fn without_step(points: &[(u64, u64)], step: usize, noise: u64) -> Self {
         let is_last = step + 2 == points.len();
         let mut less = points.to_vec();
@@ -269,8 +269,8 @@ impl Course {
 
 /// Classifies a series that grows from each dump to the next.
 fn classify_rising(steps: &[Step], noise: u64) -> Trend {
-    // Growth shrinks from one step to the next if both its amount and its rate are at most 3/4 of those before. Both
-    // are compared, because the steps may differ in length.
+    // Growth slows down from one step to the next if the bytes and the rate of the later step are both at most 3/4 of
+    // those of the earlier step. Both are compared, because steps may differ in length.
     let shrinks = |w: &[Step]| {
         let [before, after] = [w[0], w[1]];
         let (own, other) = (u128::from(after.growth), u128::from(before.growth));
@@ -281,7 +281,7 @@ fn classify_rising(steps: &[Step], noise: u64) -> Trend {
         return Trend::Steady;
     }
     let all = sum(steps, |s| s.growth);
-    // Count the steps at the end whose growth adds up to little.
+    // Count the last steps that together have less than 1/[`LAST_PART`] of all growth.
     let mut little = 0;
     let end = steps.iter().rev().take_while(|s| {
         little += s.growth;
@@ -344,7 +344,7 @@ pub fn last_step_percent(figures: &[u64]) -> Option<u64> {
     (end > all / LEVEL_PART).then(|| u64::try_from(percent).unwrap_or(100))
 }
 
-/// Returns the largest fall: the maximum difference between a figure and a later, lower one.
+/// Returns the largest fall: the maximum difference between a figure and a lower figure after it.
 fn max_drop(figures: impl Iterator<Item = u64>) -> u64 {
     let mut high = 0;
     let falls = figures.map(|f| {
@@ -368,8 +368,8 @@ mod tests {
             Course::from_work(&points, 10)
         };
         let leaked = [100, 200, 200];
-        // After the figure has stopped growing, the program still works: about as much per second as before, or less.
-        // So the figure is not level because of idleness: its growth has ended.
+        // After the figure has stopped growing, the program still works, at the same speed or more slowly. So the
+        // figure is not level because the program is idle: its growth has ended.
         for after in [5000 * MB, 500 * MB] {
             let course = of([0, 100 * MB, after], leaked);
             assert_eq!((course.trend, course.idle_end), (Trend::WarmUp, false));
@@ -391,8 +391,8 @@ mod tests {
                 .all(|c| !c.idle_end && !c.trend.has_stopped_growing()),
             "{both:?}"
         );
-        // A JVM's work (the first list) never decreases. So if it does, the later dump is of another JVM, and the work
-        // is ignored.
+        // The work of one JVM (the first list) never decreases. If the work decreases, the later dump is of another
+        // JVM, and the work is ignored.
         assert_eq!(of([0, 100, 50], leaked).trend, Trend::WarmUp);
         assert_eq!(of([5, 5, 5], leaked).trend, Trend::WarmUp);
     }
@@ -415,8 +415,7 @@ mod tests {
 
     #[test]
     fn a_short_step_does_not_rule_out_a_leak() {
-        // Dumps at 0, 75 and 77 s. In the last two seconds, the figure grew by 1/37 of the growth before, or by even
-        // less.
+        // Dumps at 0, 75 and 77 s. In the last two seconds, the growth is at most 1/37 of the growth before.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (77, 1027)]),
             (Trend::Steady, 3, None)

@@ -1,9 +1,10 @@
 //! The slope of a series, with its confidence interval.
 
-/// Maximum number of points used. The number of pairs grows with the square, and more points add little precision.
+/// Maximum number of points used. The number of pairs grows with the square of the points, and more points add little
+/// precision.
 const MOST_POINTS: usize = 256;
-/// Minimum number of points for a 95 % interval. Four points are too few: if the order is random, all four rise in 1 of
-/// 24 cases.
+/// Minimum number of points for a 95 % interval. Four points are too few: in random order, they are in ascending order
+/// in 1 of 24 cases, which is more than 2.5 %.
 pub const LEAST_POINTS: usize = 5;
 /// Maximum number of points for which the distribution of Kendall's statistic is computed exactly.
 const EXACT: usize = 12;
@@ -80,7 +81,7 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Returns the range of the slopes that remain after the smallest and the largest ones are left out.
+/// Returns the smallest and the largest slope, after the extreme slopes at both ends are left out.
 fn interval(slopes: &[f64], points: &[(f64, f64)]) -> Option<[f64; 2]> {
     let count = slopes.len() as f64;
     let within = if points.len() <= EXACT {
@@ -94,7 +95,7 @@ fn interval(slopes: &[f64], points: &[(f64, f64)]) -> Option<[f64; 2]> {
     Some([low, high])
 }
 
-/// Returns the variance of Kendall's statistic for a series without growth, corrected for equal figures.
+/// Returns the variance of Kendall's statistic for figures in random order, corrected for equal figures.
 fn variance(points: &[(f64, f64)]) -> f64 {
     let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
     let mut figures: Vec<f64> = points.iter().map(|p| p.1).collect();
@@ -107,8 +108,8 @@ fn variance(points: &[(f64, f64)]) -> f64 {
 }
 
 /// Returns a critical value of Kendall's statistic for `n` figures, minus 2. In at most 2.5 % of all orders of the
-/// figures, the statistic is at least the critical value. The subtraction converts it to ranks of slopes (Hollander and
-/// Wolfe, Nonparametric Statistical Methods, 9.3). Returns `None` if there are too few figures.
+/// figures, the statistic is at least the critical value. The subtraction of 2 converts the value to ranks of slopes
+/// (Hollander and Wolfe, Nonparametric Statistical Methods, 9.3). Returns `None` if there are too few figures.
 fn exact(n: usize) -> Option<f64> {
     // Element i is the number of orders of n figures in which exactly i pairs are in descending order.
     let mut orders = vec![1.0_f64];
@@ -214,8 +215,8 @@ mod tests {
             let slopes: Vec<f64> = (0..slopes).map(f64::from).collect();
             interval(&slopes, &line(points, |x| x))
         };
-        // Values for 5, 6 and 12 points are from the tables of Hollander and Wolfe; that for 13 is from the normal
-        // distribution.
+        // The values for 5, 6 and 12 points are from the tables of Hollander and Wolfe. The value for 13 points is from
+        // the normal distribution.
         assert_eq!(of(10, 5), Some([0.0, 9.0]));
         assert_eq!(of(15, 6), Some([1.0, 13.0]));
         assert_eq!(of(66, 12), Some([18.0, 47.0]));

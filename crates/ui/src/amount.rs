@@ -1,4 +1,4 @@
-//! Amounts, and the user's choice to show them in objects or in bytes.
+//! Numbers of objects with their bytes, and the choice of the user to see objects or bytes.
 
 /// A number of objects and their bytes. Both are estimates unless the trace was recorded with interval 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

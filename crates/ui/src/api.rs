@@ -13,7 +13,7 @@ use crate::stacks::{Of, stacks};
 use crate::traces::Traces;
 use crate::view::{MOST_LINES, MOST_POINTS, Question, overview, view};
 
-/// Answers one request.
+/// Answers one request: `question` is its name, `query` its parameters.
 pub(crate) fn answer(question: &str, query: &str, traces: &Traces) -> Answer {
     let asked = match Asked::parse(query) {
         Ok(asked) => asked,

@@ -1,5 +1,5 @@
-//! Compares two moments: the allocations and the collected objects between them, and the change of live objects. Groups
-//! them by class, frame or stack.
+//! Compares two points in time: the objects that were allocated and collected between them, and the change of live
+//! objects. Groups the figures by class, frame or stack.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// If rows are stacks: maximum number of stacks that are taken from each run before the rows of all runs are merged.
+/// Maximum number of stacks that are taken from each run, if rows are stacks. Then the stacks of all runs are merged.
 /// Names are read for these stacks only.
 const MOST_NAMED: usize = 400;
 
@@ -191,8 +191,7 @@ impl Between {
         if question.by == By::Stack {
             groups.truncate(MOST_NAMED);
         }
-        // If rows are frames, keep all groups for now, because the figures of a frame are the sum over all of its
-        // stacks.
+        // The figures of a frame are the sum over all its stacks. So if rows are frames, no stack may be left out yet.
         let places = match question.by {
             By::Frame => Some(Places::read(trace)?),
             By::Class | By::Stack => None,

@@ -1,4 +1,4 @@
-//! How sites are grouped into lines of the page, as in `heapdiff trace top`.
+//! The ways to group allocation sites into lines of the page, as in `heapdiff trace top`.
 
 use heapdiff_diff::allocating_frame;
 use heapdiff_trace::read::Site;
@@ -9,12 +9,12 @@ use crate::text::frame_of;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum By {
-    /// A class at its allocating application frame. All call paths to the frame are merged.
+    /// A line is a class at the application frame that allocated it. All call paths to the frame are merged.
     #[default]
     Frame,
-    /// A class.
+    /// A line is a class.
     Class,
-    /// A class at a stack.
+    /// A line is a class at a stack.
     Stack,
 }
 

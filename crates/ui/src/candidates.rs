@@ -15,8 +15,7 @@ pub(crate) struct Line {
     pub(crate) class: String,
     /// The allocating frame.
     pub(crate) place: Option<String>,
-    /// A text that distinguishes lines of the same class from each other: the frame, or the whole stack. The text is
-    /// the same in each run.
+    /// A text that distinguishes lines of the same class: the frame, or the whole stack. It is the same in each run.
     pub(crate) stack: String,
     pub(crate) standing: Standing,
     /// The trend of the line in the run in which it has the worst verdict.
@@ -36,7 +35,7 @@ impl Line {
     }
 }
 
-/// All lines of some runs, merged by their names.
+/// The lines of all requested runs. Lines of several runs with the same class and `stack` are merged.
 #[derive(Debug, Default)]
 pub(crate) struct Lines(FxHashMap<(String, String), Line>);
 

@@ -12,7 +12,7 @@ use crate::text::cut;
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// Maximum number of lines that are taken from each run before the lines of all runs are merged. Names are read for
+/// Maximum number of lines that are taken from each run. Then the lines of all runs are merged. Names are read for
 /// these lines only.
 const MOST_NAMED: usize = 400;
 
@@ -28,7 +28,7 @@ pub(crate) type Lines = (TopLines, Option<Vec<SampledLine>>);
 pub(crate) struct Counted {
     /// The number of runs with counts.
     runs: usize,
-    /// The part of the window for which counts exist.
+    /// Start and end of the part of the window for which counts exist.
     from_ms: i64,
     to_ms: i64,
     /// True if JDK classes are counted in every run that has counts.
@@ -54,7 +54,7 @@ struct Row {
     bytes: Option<i64>,
     objects_per_second: i64,
     bytes_per_second: Option<i64>,
-    /// Objects per second as estimated from samples. `null` if this differs from the count by no more than random
+    /// Objects per second, estimated from samples. `null` if the estimate agrees with the count, except for random
     /// variation.
     sampled_per_second: Option<i64>,
 }

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use crate::http::{self, Status};
 use crate::traces::Traces;
 
-/// The interval between checks of the traces. By default, the agent's ticks are at least a second long.
+/// The interval between two checks whether a trace has changed. By default, the agent's ticks are at least a second
+/// long.
 const LOOK: Duration = Duration::from_millis(300);
-/// The interval between two checks that the connection of a listener is still open, while the listener gets no events.
+/// The interval between two checks whether a listener's connection is still open, while there are no events.
 const BEAT: Duration = Duration::from_secs(1);
-/// The interval between comments in the stream. If a comment cannot be written, the connection is known to be closed.
+/// The interval between two comments in the stream, while there are no events. A comment that cannot be written shows
+/// that the connection is closed.
 const COMMENT_EVERY: Duration = Duration::from_secs(5);
 
 /// A version number that increases with each change.
@@ -35,8 +37,8 @@ impl Events {
 
     /// Wakes all waiting threads.
     pub(crate) fn wake(&self) {
-        // Threads are notified while the lock is held. A waiting thread holds the lock from its check until it waits,
-        // so it cannot miss the notification.
+        // Notify while the lock is held. A thread holds the lock from its check until it waits, so it cannot miss the
+        // notification.
         let _held = self.version();
         self.changed.notify_all();
     }
@@ -65,7 +67,7 @@ pub(crate) fn watch(traces: &Traces, events: &Events, ends: &AtomicBool) {
 
 /// Sends an event for each change to one listener until it disconnects.
 pub(crate) fn send_events(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) {
-    // The connection has ended, and the reason does not matter.
+    // An error only means that the connection has ended.
     let _ = send_until_closed(stream, events, ends);
 }
 

@@ -1,8 +1,8 @@
 //! Access control: only a page from this server may send requests, and only the person with the URL can open it.
 //!
-//! A page of another site can make a browser on this machine send requests to 127.0.0.1. If the site lets its own host
-//! name resolve to 127.0.0.1 (DNS rebinding), it can even read the answers. So three things are checked: the `Host`
-//! header, the origin of the request, and a token that is only in the URL.
+//! A page of another site can make a browser on this machine send requests to 127.0.0.1. If the host name of that site
+//! resolves to 127.0.0.1 (DNS rebinding), the page can even read the answers. So the server checks the `Host` header,
+//! the origin of the request, and a token that is only in the URL.
 
 use std::fmt::Write as _;
 
@@ -39,7 +39,8 @@ impl Token {
         &self.0
     }
 
-    /// Compares in constant time if the lengths are equal.
+    /// Returns true if the token equals `text`. Takes the same time for all texts of the same length, so that the time
+    /// does not reveal the token.
     fn is(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }
@@ -53,7 +54,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Returns the path after the token, such as `/api/runs`.
+    /// Returns the path after the token, such as `/api/runs`, if the request passes all checks.
     pub(crate) fn authorize<'a>(
         &self,
         request: &'a Request,

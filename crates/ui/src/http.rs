@@ -1,8 +1,8 @@
 //! A minimal HTTP/1.1 server for a page on the same machine: one request without a body and one answer for each
 //! connection.
 //!
-//! For each client, these are limited: the bytes and the headers in the head of a request, the time to send the head,
-//! and the time to read the answer.
+//! The server limits the size of a request's head and the number of its headers. It also limits the time for the client
+//! to send the head and to read the answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,8 +15,8 @@ const MOST_HEADERS: usize = 64;
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(5);
 /// Time limit for a client to accept the next part of an answer.
 pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
-/// Maximum number of bytes that are read of a request's body. No request needs a body, but if a socket is closed before
-/// all bytes were read, the answer is lost.
+/// Maximum number of bytes that are read of a request's body. No request needs a body. But if a socket is closed with
+/// unread bytes, the client may lose the answer.
 const MOST_DRAINED: usize = 64 * 1024;
 
 /// A request.
@@ -53,7 +53,7 @@ pub(crate) enum Refused {
     With(Status),
 }
 
-/// The statuses in use.
+/// The HTTP statuses that the server sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Ok,
@@ -148,7 +148,7 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-/// A content security policy that allows nothing.
+/// A content security policy for answers that are not pages: it allows nothing.
 pub(crate) const NO_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
 impl Answer {
@@ -182,7 +182,7 @@ impl Answer {
         }
     }
 
-    /// Sends the answer. Its body is left out if `only_head` is set. `waits` is called before each wait for the client.
+    /// Sends the answer, without its body if `only_head` is set. Calls `waits` before each wait for the client.
     pub(crate) fn send(
         &self,
         stream: &mut TcpStream,
@@ -202,10 +202,10 @@ impl Answer {
     }
 }
 
-/// Writes all bytes. Each part has its own time limit, so that a client cannot hold the connection by accepting a byte
-/// now and then.
+/// Writes all bytes in parts. A client must accept each part within [`WRITE_TIME`], so it cannot keep the connection by
+/// reading a byte now and then.
 fn send_all(stream: &mut TcpStream, bytes: &[u8], waits: &impl Fn()) -> io::Result<()> {
-    /// The loopback device accepts about this number of bytes at once, without waiting for the client.
+    /// Size of a part in bytes. The loopback device accepts about this number of bytes without waiting for the client.
     const PART: usize = 256 * 1024;
     for part in bytes.chunks(PART) {
         waits();
@@ -247,8 +247,8 @@ pub(crate) fn head(status: Status, kind: &str, policy: &str, more: &str) -> Stri
     )
 }
 
-/// Closes the connection after the client has read the answer. If a socket is closed with unread bytes, the answer is
-/// lost.
+/// Closes the connection after the client has read the answer. First reads the rest of the request, because closing a
+/// socket with unread bytes may discard the answer.
 fn finish(stream: &mut TcpStream) {
     if stream.shutdown(Shutdown::Write).is_err() {
         return;

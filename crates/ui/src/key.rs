@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// A run: the index of its trace, and its row in the trace. Written as `0.1`.
+/// The key of a run: the index of its trace, and the number of the run in the trace. Written as `0.1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) trace: usize,

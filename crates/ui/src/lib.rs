@@ -1,8 +1,8 @@
 //! The live view: a local web page that draws a trace, finished or still being written.
 //!
 //! [`Server::start`] listens on 127.0.0.1 and returns a URL that contains a token. The page is embedded in the binary
-//! and contacts no other host. Server-sent events notify it of changes in the trace. The page gets all figures from the
-//! requests in `api`. The size of their answers is limited for any trace. The server writes nothing, and clients can
+//! and contacts no other host. Server-sent events notify the page of changes in the trace. The page requests all
+//! figures through `api`, whose answers have a limited size for any trace. The server writes no files, and clients can
 //! read only the traces and the page.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

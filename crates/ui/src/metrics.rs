@@ -10,7 +10,7 @@ use crate::text::cut;
 use crate::traces::Traces;
 use crate::view::Life;
 
-/// Maximum number of runs. Runs that have ended are left out.
+/// Maximum number of runs with metrics. Runs that have ended have no metrics.
 const MOST_RUNS: usize = 50;
 /// Maximum number of allocation sites of each run.
 const MOST_SITES: usize = 10;

@@ -10,8 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::http::{Answer, Status};
 
-/// The scripts, in an order in which each script comes after those that it needs. They follow the scripts in the
-/// report's [`parts`].
+/// The scripts of the page, which come after [`parts`]. Each script comes after the scripts that it needs.
 const SCRIPTS: [&str; 6] = [
     include_str!("../assets/ask.js"),
     include_str!("../assets/chart.js"),
@@ -70,8 +69,8 @@ pub(crate) fn live() -> Page {
     Page { html, policy }
 }
 
-/// Wraps a document that contains its own content security policy, such as a report. The page only adds that no other
-/// page may show it in a frame.
+/// Returns a page with a document that contains a content security policy, such as a report. The header only adds that
+/// no other page may show it in a frame.
 pub(crate) fn whole(html: Vec<u8>) -> Page {
     Page {
         html,

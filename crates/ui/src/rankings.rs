@@ -1,6 +1,6 @@
-//! Caches answers. A page sends the same request at each tick, and ranking a long trace takes a while. So a computed
-//! ranking is used again until ten times its computing time has passed. Each answer still draws its lines from current
-//! figures. Only the selection and order of the lines can be out of date.
+//! Caches answers. A page sends the same request at each tick, and ranking a long trace takes time. So a ranking is
+//! reused until ten times its computing time has passed. Only the selection and the order of lines can be out of date:
+//! the figures of the lines are always read again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use crate::by::By;
 const HOLDS: u32 = 10;
 /// Maximum number of cached answers of one kind for a trace, shared by all pages.
 const MOST: usize = 16;
-/// A cached answer is reused for a later window only if the end of the window moved by at most the time since the
-/// computation plus this tolerance. The tolerance is needed because ticks can be long or late.
+/// Tolerance for the end of a window, because ticks can be long or late. A cached answer is reused for a later window
+/// only if the end moved by at most the time since the computation plus this tolerance.
 const STEP: Duration = Duration::from_secs(2);
 
 /// The cached rankings of one trace, by run.
@@ -70,8 +70,8 @@ impl<K: PartialEq, T> Cached<K, T> {
 }
 
 impl<K, T> CachedAnswer<K, T> {
-    /// Returns true if the answer can be used for `window`. The two windows must have the same length or the same
-    /// start, and `window` may have moved by at most the elapsed time.
+    /// Returns true if the answer can be used for `window`. The window of the answer must have the same length or the
+    /// same start. `window` may end later by at most the elapsed time plus [`STEP`], but not earlier.
     fn follows(&self, window: Window, now: Instant) -> bool {
         let moved = window.to_ms.checked_sub(self.window.to_ms);
         let passed = (now.saturating_duration_since(self.at) + STEP).as_millis();
@@ -114,7 +114,7 @@ mod tests {
             let Ok(_) = ranking;
             made
         };
-        // The answer is valid for ten seconds, and the test takes less time.
+        // Computing this answer takes a second, so it is valid for ten seconds. The test takes less time.
         assert_eq!(ask(1, By::Class, 0, 60_000, 1000), 1);
         assert_eq!(ask(1, By::Class, 0, 60_000, 0), 1);
         assert_eq!(ask(1, By::Class, 0, 61_000, 0), 1, "it goes on");

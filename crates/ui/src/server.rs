@@ -23,8 +23,8 @@ use crate::traces::Traces;
 const MOST_CONNECTIONS: usize = 64;
 /// Maximum number of connections for server-sent events. This leaves the other connections free for requests.
 const MOST_LISTENERS: usize = 40;
-/// The stack size of a connection's thread, as large as that of a main thread, because it may make a page of a dump. The
-/// system gives a thread only the part that it uses.
+/// The stack size of a connection's thread in bytes: that of a main thread, because the thread may create a page of a
+/// dump. The system provides only the memory that the thread uses.
 const STACK: usize = 8 << 20;
 
 /// The content to show.
@@ -34,13 +34,12 @@ pub enum Subject {
     Traces {
         /// The files of the traces.
         files: Vec<PathBuf>,
-        /// The mapping from the shortened names of classes and methods to the original names, which a shrinker
-        /// replaced.
+        /// A mapping that restores the original names of classes and methods that a shrinker renamed.
         names: Option<Arc<dyn Originals>>,
     },
     /// A finished page, such as a report.
     Page(Vec<u8>),
-    /// Pages that are made when they are requested.
+    /// Pages that are created when they are requested.
     Pages(Arc<dyn Pages>),
 }
 
@@ -189,7 +188,7 @@ impl Drop for Server {
     }
 }
 
-/// One of a limited number of listeners. Dropping this value allows another listener.
+/// The place of one listener; there are at most [`MOST_LISTENERS`]. Dropping this value frees the place.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
@@ -213,7 +212,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             return;
         }
         let Ok((mut stream, peer)) = accepted else {
-            // The process may have no file descriptors left. Connections that end will free some.
+            // The process may have no file descriptors left. Wait until other connections end and free some.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };

@@ -1,6 +1,6 @@
 //! Limits the number of open connections. Each connection has a slot. If all slots are in use, a new connection
-//! replaces the one for whose client the server has waited longest. So clients that send or read slowly do not block
-//! others.
+//! replaces the connection whose client the server has waited for longest. So clients that send or read slowly do not
+//! block other clients.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ struct Open {
     number: u64,
     /// The socket of the connection. Shutting it down ends the connection.
     stream: TcpStream,
-    /// The time at which the server began to wait for the client. `None` while the client waits for the server.
+    /// The time since which the server has waited for the client. `None` while the client waits for the server.
     waits: Option<Instant>,
 }
 
@@ -38,9 +38,9 @@ impl Slots {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a slot for a connection. If no slot is free, waits at most [`GRACE`] until one of these happens: a slot
-    /// becomes free, or the server has waited for some client longer than [`GRACE`]. In the second case, that client's
-    /// connection is ended. Returns `None` if neither happens.
+    /// Returns a slot for a connection. If no slot is free, ends the connection whose client the server has waited for
+    /// longest, if it has waited at least [`GRACE`]. Otherwise waits at most [`GRACE`] until a slot is free or such a
+    /// connection exists. Returns `None` after that time.
     pub(crate) fn take(self: &Arc<Self>, stream: &TcpStream, number: u64) -> Option<Slot> {
         let stream = stream.try_clone().ok()?;
         let end = Instant::now() + GRACE;
@@ -91,13 +91,13 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Records that the server now waits for the client: for its request, or until it accepts the next part of an
-    /// answer.
+    /// Records that the server waits for the client from now on: for the request, or until the client accepts the next
+    /// part of the answer.
     pub(crate) fn waits(&self) {
         self.slots.set(self.number, Some(Instant::now()));
     }
 
-    /// Records that the client now waits for the server.
+    /// Records that the client waits for the server from now on.
     pub(crate) fn mark_waiting(&self) {
         self.slots.set(self.number, None);
     }

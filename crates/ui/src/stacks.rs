@@ -19,7 +19,7 @@ const MOST_NODES: usize = 50_000;
 /// Maximum number of frames of one stack.
 const DEEPEST: usize = 512;
 
-/// The selected stacks.
+/// The selection of stacks.
 #[derive(Clone, Debug)]
 pub(crate) enum Of {
     /// All stacks of the runs.
@@ -40,11 +40,11 @@ pub(crate) struct Tree {
     first_class: usize,
     depth: Vec<u32>,
     name: Vec<u32>,
-    /// Bytes by which the live objects of a node grew in the window. Children of the node are not included.
+    /// Growth of the live bytes of each node in the window, without its children.
     grown: Vec<i64>,
-    /// Bytes by which the live objects of a node shrank in the window. Children of the node are not included.
+    /// Decrease of the live bytes of each node in the window, without its children.
     shrunk: Vec<i64>,
-    /// Live bytes of a node at the end of the window. Children of the node are not included.
+    /// Live bytes of each node at the end of the window, without its children.
     after: Vec<i64>,
     /// The number of sites that were left out because the tree had reached its maximum size.
     left_out: u64,
@@ -77,7 +77,7 @@ impl Builder {
         }
     }
 
-    /// Returns the index of a name, which is added if it is new. `name` is a pair: true for a class and false for a
+    /// Returns the index of a name. Adds the name if it is new. `name` is a pair: true for a class or false for a
     /// frame, and the text.
     fn name(&mut self, name: (bool, String)) -> u32 {
         if let Some(&number) = self.numbers.get(&name) {
@@ -89,7 +89,8 @@ impl Builder {
         number
     }
 
-    /// Returns the node of a path from the outermost frame to the class, or `None` if the tree is full.
+    /// Returns the node at the end of a path, which leads from the outermost frame to the class. Returns `None` if the
+    /// tree is full.
     fn node(&mut self, path: impl Iterator<Item = u32>) -> Option<&mut Node> {
         let mut at = 0_u32;
         for name in path {
@@ -115,8 +116,7 @@ impl Builder {
     }
 
     fn tree(self) -> Tree {
-        // Frames come before classes in the list of names. So the position of a name is its number among the names of
-        // its kind; for classes, the number of all frames is added.
+        // In the list of names, all frames come before all classes. Both keep their order.
         let first_class = self.names.iter().filter(|(class, _)| !class).count();
         let (mut frames, mut classes) = (0, first_class);
         let places: Vec<u32> = self

@@ -1,4 +1,4 @@
-//! Names from a trace, truncated for display. The page inserts them only as text, never as HTML.
+//! Names from a trace, truncated for display. The page inserts names only as text, never as HTML.
 
 use heapdiff_diff::frame_text;
 use heapdiff_trace::read::Frame;

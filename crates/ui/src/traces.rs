@@ -1,4 +1,4 @@
-//! The displayed traces: opens them, watches them for changes, and reopens a trace that was replaced.
+//! Opens the displayed traces, checks them for changes, and reopens a trace that was replaced.
 
 use std::cell::RefCell;
 use std::fs::Metadata;
@@ -16,7 +16,7 @@ use crate::rankings::Rankings;
 const LONGEST: Duration = Duration::from_secs(20);
 /// The size of the smallest possible database page in bytes.
 const SMALLEST: u64 = 512;
-/// Time limit for a JVM to create its trace.
+/// Maximum time to wait until a JVM has created the tables of its trace.
 const MAKING: Duration = Duration::from_secs(3);
 /// The pause before an unreadable trace is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ pub(crate) struct Traces(Vec<Trace>);
 pub(crate) type OriginalNames = Option<Arc<dyn Originals>>;
 
 impl Traces {
-    /// Opens all traces. Each must exist now, and may be deleted later.
+    /// Opens all traces. Each file must exist now, but may be deleted later.
     pub(crate) fn open(paths: Vec<PathBuf>, names: &OriginalNames) -> Result<Self, TraceError> {
         let traces = paths.into_iter().map(|path| {
             let open = Open::open_when_created(&path, names)?;
@@ -69,7 +69,7 @@ impl Traces {
 
     /// Checks all traces. Returns true if any of them has changed since the last check.
     pub(crate) fn check_for_changes(&self) -> bool {
-        // Count the changed traces. Stopping at the first change would leave the other traces unchecked.
+        // Check all traces: `any` would stop at the first trace that has changed.
         self.0.iter().filter(|t| t.check_for_changes()).count() > 0
     }
 }
@@ -97,12 +97,12 @@ pub(crate) struct Open {
     /// Cached answers about counts by line.
     pub(crate) counts: RefCell<Counts>,
     file: Option<Identity>,
-    /// The value of SQLite's `data_version` at the last check. It changes whenever another connection commits.
+    /// The value of SQLite's `data_version` at the last check. The value changes when another connection commits.
     version: i64,
 }
 
 impl Open {
-    /// Opens a trace. If the file exists but has no tables yet, waits a little for them.
+    /// Opens a trace. If the file has no tables yet, waits for them at most [`MAKING`].
     fn open_when_created(path: &Path, names: &OriginalNames) -> Result<Self, TraceError> {
         let begun = Instant::now();
         loop {
@@ -168,7 +168,7 @@ impl Trace {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in another thread leaves a valid state. At most, the trace has to be opened again.
+        // The state is valid even after a panic in another thread. In the worst case, the trace is opened again.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -182,7 +182,7 @@ impl Trace {
             return match check_open_trace(&self.path, opened) {
                 Ok(false) => false,
                 Ok(true) => {
-                    // The error of the last answer is out of date. The next answer sets it again if it still applies.
+                    // The error of the last request may no longer apply. If it does, the next request sets it again.
                     *fault = None;
                     true
                 }
@@ -236,7 +236,8 @@ fn check_open_trace(path: &Path, open: &mut Open) -> Result<bool, String> {
     {
         return Err(words(&"the trace file was replaced with another file"));
     }
-    // After the file was truncated, SQLite could still answer from cached pages and the log for a long time.
+    // Check the size, because SQLite could answer from cached pages and the log for a long time after the file was
+    // truncated.
     if now.len() < SMALLEST {
         return Err(words(&"the trace file was overwritten"));
     }
@@ -257,8 +258,7 @@ impl Identity {
 
     #[cfg(not(unix))]
     fn from_metadata(_file: &Metadata) -> Self {
-        // On systems other than Unix, an open file cannot be replaced. So replaced files need not be detected, and all
-        // files get the same identity.
+        // On systems other than Unix, an open file cannot be replaced. So all files may have the same identity.
         Self(0, 0)
     }
 }

@@ -1,7 +1,7 @@
 //! The content of the page for a time window: lines that grow, the heap, GCs, dumps and notes.
 //!
-//! Times are milliseconds since 1970, computed as the start of the run plus its uptime. So they do not jump if the wall
-//! clock is changed during the run.
+//! Times are milliseconds since 1970: the start of the run plus the uptime. So they do not jump if the wall clock is
+//! changed during the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +20,11 @@ use crate::traces::{Traces, Unanswered};
 pub(crate) const MOST_POINTS: usize = 1000;
 /// Maximum number of lines in the chart.
 pub(crate) const MOST_LINES: usize = 50;
-/// Maximum number of marks for GCs in the chart. If there are more GCs, marks are merged.
+/// Maximum number of marks for GCs in the chart. GCs at nearly the same time share a mark.
 const MOST_COLLECTIONS: usize = 1000;
-/// Maximum number of marks for dumps in the chart. It is also the maximum number of marks for notes.
+/// Maximum number of marks for dumps in the chart, and maximum number of marks for notes.
 const MOST_NOTES: usize = 100;
-/// Maximum number of lines that are taken from each run before the lines of all runs are merged. Names are read for
+/// Maximum number of lines that are taken from each run. Then the lines of all runs are merged. Names are read for
 /// these lines only.
 const MOST_NAMED: usize = 400;
 
@@ -32,7 +32,7 @@ const MOST_NAMED: usize = 400;
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     pub(crate) runs: Vec<Key>,
-    /// The window. If a bound is missing, the window begins at the first tick or ends at the last tick.
+    /// Start of the window; `None` for the first tick. `to` is its end; `None` for the last tick.
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
     pub(crate) by: By,
@@ -63,7 +63,7 @@ pub(crate) struct View {
     told: Vec<VerdictBasis>,
     lost_samples: i64,
     lost_bytes: i64,
-    /// The number of implausible figures.
+    /// The number of implausible figures in the trace.
     odd: u64,
     /// True if some marks for GCs were left out because there were too many.
     cut: bool,
@@ -135,7 +135,7 @@ struct Heap {
     metaspace_committed: Vec<Option<i64>>,
 }
 
-/// The used heap over the whole time.
+/// The used heap from the first to the last tick.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Overview {
     first_ms: i64,
@@ -356,7 +356,7 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     Ok(view)
 }
 
-/// Returns the used heap over the whole time.
+/// Returns the used heap from the first to the last tick.
 pub(crate) fn overview(traces: &Traces, question: &Question) -> Result<Overview, Unanswered> {
     let all = Question {
         from: None,
@@ -389,8 +389,8 @@ impl VerdictBasis {
 }
 
 impl View {
-    /// Adds the heap and metaspace of a run. The value at a point is the maximum over the ticks since the point before
-    /// it.
+    /// Adds the heap and metaspace of a run. The value at a point is the maximum over the ticks since the previous
+    /// point.
     fn heap(&mut self, Part { life, timeline }: &Part, grid: &Grid) {
         let none = || vec![None; grid.0.len()];
         let mut heap = Heap {
@@ -409,7 +409,7 @@ impl View {
                 (&mut heap.metaspace_used, tick.metaspace_used),
                 (&mut heap.metaspace_committed, tick.metaspace_committed),
             ] {
-                // A point without a tick repeats the figure of the point before it.
+                // A point without a tick repeats the figure of the previous point.
                 let before = filled
                     .checked_sub(1)
                     .and_then(|p| column.get(p).copied())
@@ -463,8 +463,8 @@ impl View {
         }
     }
 
-    /// Limits the number of marks (GCs, dumps and notes) after the marks of several runs were added. Marks of full GCs
-    /// are dropped last.
+    /// Limits the number of marks (GCs, dumps and notes), after the marks of all runs were added. Drops young GCs with
+    /// short pauses first, and the oldest dumps and notes first.
     fn limit_marks(&mut self) {
         if self.collections.len() > MOST_COLLECTIONS {
             self.collections
@@ -520,10 +520,10 @@ impl Drawn {
         }
     }
 
-    /// Adds the live objects of some sites of a run to the values at each point.
+    /// Adds the live objects or bytes of a line in one run to the value at each point.
     fn add(&mut self, Part { life, timeline }: &Part, grid: &Grid, measure: Measure, line: &Steps) {
-        // Each element is the change at a point. The number of live objects at a point is the sum of all elements up to
-        // this point.
+        // Each element is the change at one point. The live objects at a point are the sum of all elements up to this
+        // point.
         let mut steps = vec![Amount::default(); grid.0.len() + 1];
         let mut step = |place: usize, by: Amount| {
             if let Some(step) = steps.get_mut(place) {
@@ -540,7 +540,7 @@ impl Drawn {
             );
             now = next;
         }
-        // If a run ended before the end of the window, it has no live objects after its end.
+        // After the end of the run, it has no live objects.
         let over = grid.0.partition_point(|&x| x <= life.last);
         step(over, Amount::default().saturating_sub(now));
         let mut now = Amount::default();

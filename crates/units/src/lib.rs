@@ -1,8 +1,7 @@
 //! Parses and formats sizes, time spans and numbers for users.
 //!
-//! Sizes and time spans on the command line, in agent options and in files are all parsed here, so that the same text
-//! has the same meaning everywhere: `1MB` is 10^6 bytes, `1MiB` and `1m` are 2^20. All costs are linear in the length
-//! of the text.
+//! Sizes and time spans on the command line, in agent options and in files are parsed only here. So a text has the same
+//! meaning everywhere: `1MB` is 10^6 bytes, `1MiB` and `1m` are 2^20. All costs are linear in the length of the text.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
 mod number;

@@ -48,8 +48,8 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{}.{}%", permille / 10, permille % 10)
 }
 
-/// A probability in thousandths. Formats it with one digit, or with two below 0.1: `probability 0.9`,
-/// `probability 0.04`, `probability below 0.01`. Shows at most 0.9, because an estimate is never certain.
+/// A probability in thousandths. Formats the probability with one decimal place, or with two below 0.1: `probability
+/// 0.9`, `probability 0.04`, `probability below 0.01`. Shows at most 0.9, because an estimate is never certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability(pub u64);
 

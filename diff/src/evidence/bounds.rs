@@ -1,10 +1,11 @@
-//! Finds reasons why a collection will not grow for ever: references that the JVM may clear, and limits that the
-//! objects themselves contain.
+//! Finds reasons why a collection will not grow for ever: references that the JVM may clear, and limits that are stored
+//! in fields of the objects.
 //!
-//! A bound counts only if it belongs to the collection that grows, not to one above it. If a known library stores the
-//! bound in a field of this instance, the bound is enforced. A number in any other field counts as a bound if the name
-//! of the field suggests it, and if the collection has reached the number: it holds at most 2 % fewer elements, and the
-//! elements added since the previous dump are at most 2 % of the number. Before that, it is only a hint.
+//! A bound counts only if it belongs to the collection that grows, not to an outer collection. If a known library
+//! stores the bound in a field of this instance, the bound is enforced. A number in any other field counts as a bound
+//! if the name of the field suggests it, and if the collection has reached the number: it holds at most 2 % fewer
+//! elements, and the elements added since the previous dump are at most 2 % of the number. Before that, it is only a
+//! hint.
 
 use std::borrow::Cow;
 
@@ -20,7 +21,7 @@ use crate::names;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// A bound is ignored if it is more than this many times the number of objects that the collection holds.
+/// A bound is ignored if it is larger than this number times the number of objects that the collection holds.
 const FAR: u64 = 64;
 /// Minimum value of a bound. Smaller numbers are rarely bounds of a collection that grows.
 const LEAST: u64 = 16;
@@ -104,8 +105,8 @@ pub(crate) fn is_softly_held(context: &SuspectContext<'_>, step: StepId) -> bool
         .any(|w| context.reference(w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT)
 }
 
-/// Returns the trie nodes below the suspect's content whose objects are soft references, each with the trie node of
-/// their referents.
+/// Returns the trie nodes in the suspect's content whose objects are soft references, each with the trie node of their
+/// referents.
 fn soft_reference_steps(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
@@ -140,8 +141,9 @@ fn soft_values(context: &SuspectContext<'_>, held: &[(StepId, StepId)]) -> Optio
     })
 }
 
-/// Returns the sentence for content that stays and grows even if the JVM clears all of its soft references. The
-/// references have no queue, so the program is not notified of cleared references and cannot remove their entries.
+/// Returns the sentence for content that would still have grown if the JVM had cleared all of its soft references.
+/// Applies only to references without a reference queue: the program is not notified when they are cleared, so it
+/// cannot remove their entries.
 pub(crate) fn survives_soft_clearing(context: &SuspectContext<'_>) -> Option<Evidence> {
     let held = soft_reference_steps(context);
     let &(of, _) = held.first()?;
@@ -168,8 +170,8 @@ pub(crate) fn survives_soft_clearing(context: &SuspectContext<'_>) -> Option<Evi
     })
 }
 
-/// True if no queue is registered with the reference objects of a trie node. Returns `None` if the largest of them have
-/// no field `queue`.
+/// True if no reference queue is registered with the largest reference objects of a trie node. Returns `None` if none
+/// of them has an object in the field `queue`.
 pub(crate) fn lack_queue(context: &SuspectContext<'_>, step: StepId) -> Option<bool> {
     const NO_QUEUE: &str = "java.lang.ref.ReferenceQueue$Null";
     let snapshot = context.dump()?;
@@ -251,8 +253,8 @@ fn shares_package(one: &str, other: &str) -> bool {
     package(one).is_some() && package(one) == package(other)
 }
 
-/// Returns the sentence for a mostly empty array of references. Its size was chosen when it was created and may never
-/// be needed.
+/// Returns the sentence for a growing array of references whose slots are mostly empty. The size of such an array does
+/// not show how many elements it will hold.
 fn mostly_empty_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
     let candidate = context.candidate;
     if !candidate.in_place || !context.class(candidate.named).ends_with("[]") {
@@ -266,8 +268,8 @@ fn mostly_empty_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
     Some(Evidence::EmptySlots { empty, slots })
 }
 
-/// Returns the number of empty slots and of all slots of a trie node's largest arrays. Returns `None` unless most slots
-/// are empty.
+/// Returns the number of empty slots and of all slots of a trie node's largest arrays. Returns `None` unless more than
+/// 3/4 of the slots are empty.
 pub(crate) fn empty_slots(context: &SuspectContext<'_>, arrays: StepId) -> Option<[u64; 2]> {
     /// Maximum number of elements to read of each array.
     const ELEMENTS: u32 = 1 << 20;
@@ -311,8 +313,9 @@ fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
             |_| library_maximum(context, step),
             |facts| facts.maximum.clone(),
         )?;
-        // If a cache weighs its entries, a weight can have any unit, so the bound can be far above the number of
-        // entries. If the bound is far below the number of entries, it does not apply to them.
+        // A cache that weighs its entries can use any unit of weight, so its bound can be far above the number of
+        // entries. If a collection holds more than one and a half times its bound, the bound does not limit the number
+        // of entries.
         let holders = context.trie()[step].objects.max(1);
         let held = context.ends(context.candidate.content[0]).1 / holders;
         let is_bounded =
@@ -492,8 +495,8 @@ impl Held {
         }
     }
 
-    /// Returns the limit that a field with this name and value states. Returns `None` if the field is a high-water
-    /// mark.
+    /// Returns the limit that a field with this name and value states. Returns `None` if the number of elements exceeds
+    /// the value, or if the field is a high-water mark.
     fn bound(&self, (field, bound): (String, u64)) -> Option<Bound> {
         let Self { now, late, is_one } = *self;
         let room = bound.saturating_sub(now);
@@ -619,7 +622,8 @@ fn noise(bound: u64) -> u64 {
     bound / NOISE_PART
 }
 
-/// True if a limit is plausible for a collection with `held` elements: it is neither exceeded nor far away.
+/// True if a limit is plausible for a collection with `held` elements: it is at least [`LEAST`] and at most [`FAR`]
+/// times `held`, and it is not exceeded by more than [`noise`].
 fn fits(value: u64, held: u64) -> bool {
     value.saturating_add(noise(value)) >= held
         && value >= LEAST

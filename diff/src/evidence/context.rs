@@ -80,7 +80,8 @@ impl<'a> SuspectContext<'a> {
         self.last.dump()
     }
 
-    /// Returns a fact about a trie node: `read` reads it from the last dump, or `saved` takes it from the summary.
+    /// Returns a fact about a trie node. If the last dump is open, `read` reads the fact. Otherwise, `saved` takes it
+    /// from the facts in the summary.
     pub(crate) fn fact<T>(
         &self,
         step: StepId,
@@ -181,7 +182,8 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Returns the kind of reference objects that a trie node's objects are.
+    /// Returns the kind of reference (such as soft or weak) that a trie node's objects are. Returns `None` if their
+    /// class is unknown.
     pub(crate) fn reference(&self, step: StepId) -> Option<Reference> {
         let class = self.class_index(step)?;
         match self.last {
@@ -227,8 +229,8 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Returns the off-heap memory of the candidate in the first dump and in the last. In a single dump, those of the
-    /// first are 0.
+    /// Returns the off-heap memory of the candidate in the first dump and in the last. In a single dump, the memory in
+    /// the first dump counts as 0.
     pub(crate) fn off_heap(&self) -> (OffHeap, OffHeap) {
         match self.candidate.off_heap[..] {
             [first, .., last] => (first, last),
@@ -255,8 +257,8 @@ impl<'a> SuspectContext<'a> {
         }
         let trie = self.trie();
         let path = trie.path(step);
-        // Some trie nodes store all their objects as samples, others only some. Start at the lowest trie node on the
-        // path that stores all of them, and search for the others below its objects.
+        // Some trie nodes store all their objects as samples, others store only some. Start at the deepest trie node on
+        // the path that stores all of its objects, and descend the dominator tree from these objects.
         let known = |s: &StepId| trie[*s].objects == trie[*s].samples.len() as u64;
         let from = path.iter().rposition(known);
         let mut objects: Vec<ObjectIndex> = match from {
@@ -282,15 +284,15 @@ impl<'a> SuspectContext<'a> {
         objects
     }
 
-    /// Returns the objects of a class that only GC roots hold.
+    /// Returns the objects of a class that only the virtual root dominates.
     pub(crate) fn rooted(&self, class: Option<ClassIndex>) -> Vec<ObjectIndex> {
         self.of(class, self.children(Node::ROOT))
     }
 
-    /// Returns the structure in which a trie node's largest object holds the others; `None` if it does not hold all of
-    /// them.
+    /// Returns the structure in which a trie node's largest object holds the others. Returns `None` if it does not hold
+    /// all of them, or if more than [`NESTED`] objects would have to be visited.
     ///
-    /// Cost: visits some million objects of the dominator tree, in memory.
+    /// Cost: visits at most [`NESTED`] objects of the dominator tree, in memory.
     pub(crate) fn nested(&self, step: StepId) -> Option<Nested> {
         let snapshot = self.dump()?;
         let class = self.class_index(step)?;

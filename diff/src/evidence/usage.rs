@@ -27,7 +27,8 @@ const MEMBERS: usize = 1 << 12;
 const ENOUGH: u64 = 1000;
 /// Minimum time of watching, in milliseconds, that is enough evidence of how a collection is used.
 const LONG: u64 = 5000;
-/// Maximum number of calls that are already counted, but not finished, when a dump is taken.
+/// The counts may exceed the change in a collection's size by at most this number of elements. The excess is attributed
+/// to calls that were counted, but had not finished when the dump was taken.
 const UNDER_WAY: i64 = 256;
 
 /// Counts of one collection.
@@ -196,7 +197,7 @@ impl Usages {
     }
 }
 
-/// Returns the total number of one bits in an array of numbers.
+/// Returns the number of bits that are set in an array of numbers.
 fn bits(snapshot: &Snapshot, array: ObjectIndex) -> u64 {
     let record = snapshot.read_all(&[array]).pop().flatten();
     let Some(Content::Array(array)) = record.map(|record| record.content) else {
@@ -261,7 +262,7 @@ pub(crate) struct Usage {
     counted: Counted,
     /// Time of the last dump.
     taken_ms: u64,
-    /// Number of the suspect's collections that the agent watches, and number of all its collections.
+    /// Number of the suspect's collections that the agent watches, and number of all collections of the suspect.
     watched: u64,
     collections: u64,
     /// Elements added between the first dump and the last, minus those removed.
@@ -362,7 +363,7 @@ impl Usage {
         }
     }
 
-    /// Returns a reason to doubt that this is a leak. It does not rule out a leak.
+    /// Returns a reason to doubt that the suspect is a leak. Such a reason does not rule out a leak.
     pub(crate) fn doubt(&self) -> Option<Verdict> {
         let Counted {
             put, removed, read, ..
@@ -450,8 +451,8 @@ pub(crate) mod tests {
             ..usage(5000, 0, 0)
         };
         assert!(!elsewhere.only_fills());
-        // The collection was loaded once: almost nothing was put after the first quarter of the time, or nothing in the
-        // last quarter.
+        // The collection was loaded once: less than a quarter of the elements were put after the mark, or none was put
+        // in the last quarter of the time.
         let with = |change: fn(&mut Counted)| {
             let mut usage = usage(5000, 0, 0);
             change(&mut usage.counted);
@@ -503,7 +504,7 @@ pub(crate) mod tests {
         assert_eq!(with(None), (50, 20));
         // One call added a hundred elements.
         assert_eq!(with(Some(430)), (150, 20));
-        // At most [`UNDER_WAY`] calls may be unfinished.
+        // Tolerates an excess of at most [`UNDER_WAY`] elements: some calls had not finished when the dump was taken.
         assert_eq!(with(Some(320)), (50, 20));
         assert_eq!(with(Some(0)), (50, 350));
         let unknown = Counted {

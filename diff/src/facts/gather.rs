@@ -27,7 +27,7 @@ const PLACES: usize = 1 << 10;
 const SEARCHED: usize = 1 << 6;
 /// Maximum number of different searches for paths to shared trie nodes.
 const SEARCHES: usize = 1 << 4;
-/// Maximum number of lines to store of the content of one trie node.
+/// Maximum number of lines of a trie node's content to store.
 const LINES: usize = 1 << 6;
 
 impl Facts {
@@ -89,7 +89,7 @@ impl Facts {
     }
 }
 
-/// Returns the memory outside of the heap that direct buffers in and below each trie node own.
+/// Returns, for each trie node, the memory outside of the heap that direct buffers in the node and its descendants own.
 fn off_heap(summary: &Summary) -> BTreeMap<StepId, u64> {
     let mut all: BTreeMap<StepId, u64> = BTreeMap::new();
     for (&step, own) in &summary.stats.off_heap {
@@ -106,8 +106,8 @@ struct Places<'a> {
     usages: &'a Usages,
     /// Names of the classes of the collections that the agent watches.
     watched: BTreeSet<String>,
-    /// The results of searches for paths. The key is the wanted objects, and true if they are samples of all objects
-    /// of their trie node.
+    /// The results of searches for paths. The key is the wanted objects and a flag. The flag is true if these objects
+    /// are only samples, and all objects of their trie node are wanted.
     searches: HashMap<(bool, Vec<ObjectIndex>), Vec<SharedPath>>,
 }
 
@@ -159,8 +159,8 @@ impl Places<'_> {
         }
     }
 
-    /// Returns the paths to the shared trie nodes above a trie node. Returns `None` if this needs more searches than
-    /// [`SEARCHES`].
+    /// Returns the paths to the shared trie nodes on the path to a trie node. Returns `None` if all trie nodes together
+    /// would need more searches than [`SEARCHES`].
     fn paths(
         &mut self,
         context: &SuspectContext<'_>,

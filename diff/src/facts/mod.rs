@@ -28,11 +28,12 @@ pub(crate) struct Facts {
     /// The class of each trie node's objects.
     of_step: Vec<StepClass>,
     places: BTreeMap<StepId, PlaceFacts>,
-    /// There may be facts only about trie nodes that retain at least this many bytes.
+    /// Trie nodes with fewer bytes than this have no facts. The bytes include memory outside of the heap.
     pub(crate) least_bytes: u64,
     /// Application classes that are containers for several purposes.
     pub(crate) containers: BTreeSet<String>,
-    /// Number of hidden application classes with one common name. Counts the most frequent name.
+    /// Number of generated application classes whose names are equal except for the generated part. Counts the most
+    /// frequent such name.
     pub(crate) generated_alike: u64,
     /// True if the dump has the frames of parked virtual threads.
     pub(crate) shows_parked_frames: bool,
@@ -76,7 +77,7 @@ pub(crate) struct PlaceFacts {
     pub(crate) have_referents: bool,
     /// True if the objects are queues with a field for each end.
     pub(crate) is_linked_queue: bool,
-    /// True if no queue is registered with the soft references.
+    /// True if no reference queue is registered with the soft references.
     pub(crate) lack_queue: Option<bool>,
     /// True if something other than a list of the JDK holds the referents of the cleaners.
     pub(crate) held_elsewhere: Option<bool>,
@@ -97,7 +98,7 @@ pub(crate) struct PlaceFacts {
     pub(crate) watched: Option<Watched>,
     /// The thread local, Clojure Var or local variable that holds the objects.
     pub(crate) title: Option<Title>,
-    /// The paths to the shared trie nodes above. `None` if they were not searched.
+    /// The paths to the shared trie nodes on the path to the objects. `None` if they were not searched.
     pub(crate) paths: Option<Vec<PathsToShared>>,
     pub(crate) holder: Option<HolderFacts>,
     /// The objects that the trie node's objects dominate, for a join with a recording. `None` if they were not read.

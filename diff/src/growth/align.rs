@@ -97,7 +97,7 @@ impl<'a> Pairs<'a> {
         labelled.collect()
     }
 
-    /// Aligns the remaining trie nodes by a key, the largest first. If two trie nodes are aligned, the nodes below them
+    /// Aligns the remaining trie nodes by a key, the largest first. If two trie nodes are aligned, their descendants
     /// with the same labels are aligned, too.
     fn by_key(&mut self, key: impl Fn(&Trie, StepId) -> Option<Key>) {
         let mut free: BTreeMap<Key, Vec<StepId>> = BTreeMap::new();
@@ -123,9 +123,11 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// True if two trie nodes at different places may be aligned. This is so if their objects are of an application
-    /// class or hold objects of one. It is also so if no single reference of the program holds the objects in one of
-    /// the dumps.
+    /// True if two trie nodes at different places may be aligned. One of these conditions must be true:
+    ///
+    /// - Their objects are of an application class, or hold objects of an application class.
+    /// - In one of the dumps, no field or array element holds the objects. Instead, several paths lead to them, or a GC
+    ///   root, class, class loader or thread holds them.
     fn may_be_aligned(&self, last: StepId, earlier: StepId) -> bool {
         let anywhere = |trie: &Trie, step: StepId| {
             let kind = trie.names.kind(trie[step].via);
@@ -178,8 +180,9 @@ impl<'a> Pairs<'a> {
 /// Maximum number of levels below a trie node to search for an application class.
 const DEPTH: usize = 6;
 
-/// Returns the application class that retains most below a trie node of JDK classes. Returns `None` if no application
-/// class is found there, or if the trie node's own class is an application class.
+/// Returns the class of the largest descendant of a trie node that has an application class. Only the first application
+/// class on each way down is considered, at most [`DEPTH`] levels down. Returns `None` if there is none, or if the trie
+/// node's own class is an application class.
 fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     let own = |s: StepId| names::is_application_class_name(trie.names.text(trie[s].class));
     if own(step) {

@@ -72,8 +72,8 @@ impl Candidate {
         difference(&self.retained)
     }
 
-    /// Merges another candidate into this one. The same field holds both, at different places. `same` is true if both
-    /// candidates are of one class, so that their numbers of objects can be added up.
+    /// Merges another candidate into this one. The same field holds the content of both, at different places. `same` is
+    /// true if both candidates are of one class, so that their numbers of objects can be added up.
     pub(crate) fn merge(&mut self, other: Self, same: bool) {
         self.beside.extend(other.content);
         self.beside.extend(other.beside);

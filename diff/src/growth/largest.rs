@@ -3,9 +3,9 @@
 //!
 //! A trie node represents all objects of one class that one reference holds. The bytes that it retains can belong to
 //! one object or to many. The number of parts of a trie node is its retained size divided by the retained size of its
-//! largest object. The search follows a chain of trie nodes, each of which retains most of the one above. The place of
-//! the accumulation is the trie node at which the number of parts is multiplied by the largest factor. Its holder is
-//! the trie node above:
+//! largest object. The search follows a chain of trie nodes, from parent to child. Each child retains most of the
+//! bytes. The place of the accumulation is the trie node at which the number of parts is multiplied by the largest
+//! factor. Its holder is the parent of this trie node:
 //!
 //! ```text
 //! node     map    table    entries     values
@@ -13,7 +13,7 @@
 //! factor            x 1  x 100,000        x 1     the entries accumulate, the table holds them
 //! ```
 //!
-//! A chain has one such node. A chain ends at a node below which no node is large.
+//! A chain has one such node. A chain ends at a trie node that has no large children.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ const POOL: u64 = 64;
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 
-/// The factor `parts / of` by which a trie node has more parts (see the top of this file) than the trie node above.
+/// The factor `parts / of` by which a trie node has more parts (see the top of this file) than its parent.
 #[derive(Clone, Copy, Debug)]
 struct Fan {
     parts: u64,
@@ -44,8 +44,7 @@ struct Fan {
 impl Fan {
     const NONE: Self = Self { parts: 1, of: 1 };
 
-    /// True if the trie node has at least twice as many parts as the trie node above. Parts are defined at the top of
-    /// this file.
+    /// True if the trie node has at least twice as many parts as its parent. Parts are defined at the top of this file.
     const fn is_fan_out(self) -> bool {
         self.parts >= self.of.saturating_mul(2)
     }
@@ -105,8 +104,8 @@ impl Aligned<'_> {
         found
     }
 
-    /// Returns the trie nodes above direct buffers that own at least `least` bytes outside of the heap. These trie
-    /// nodes are not candidates themselves, because there is a candidate for the buffers.
+    /// Returns the ancestors of the trie nodes whose direct buffers own at least `least` bytes outside of the heap.
+    /// These ancestors are not candidates themselves, because there is a candidate for the buffers.
     fn buffer_ancestors(&self, least: u64) -> BTreeSet<StepId> {
         let trie = self.last();
         let large = self.summaries.last().into_iter();
@@ -121,9 +120,9 @@ impl Aligned<'_> {
             .collect()
     }
 
-    /// True if the trie node is part of a recursive structure, for example of a tree whose inner nodes hold further
-    /// nodes: the largest object that one of the trie node's objects dominates has the same class as the objects of an
-    /// ancestor of the trie node. The content is then reported at the ancestor.
+    /// True if the trie node is part of a recursive structure, such as a tree whose inner nodes hold further nodes. The
+    /// sign: among the objects that the trie node's largest object dominates, the largest one has the same class as the
+    /// objects of one of the [`LINKS`] nearest ancestors. The content is then reported at this ancestor.
     fn leads_to_ancestor_class(&self, snapshot: &Snapshot, step: StepId) -> bool {
         let trie = self.last();
         let tree = snapshot.tree();
@@ -154,8 +153,8 @@ impl Aligned<'_> {
     }
 
     /// True if the objects of a trie node are nodes of a tree in the heap: their class is an application class, and
-    /// most of what they retain is held by objects of the same class, a few levels below. The holder of a tree is the
-    /// field that refers to its root, not a node.
+    /// objects of the same class, at most [`LINKS`] levels down, retain at least half of their bytes. The holder of a
+    /// tree is the field that refers to its root, not a node.
     pub(super) fn is_root_of_tree(&self, step: StepId) -> bool {
         let trie = self.last();
         let of = &trie[step];
@@ -177,9 +176,9 @@ impl Aligned<'_> {
     /// True if the objects of a trie node are the ones that accumulate. Two conditions must be true (for parts, see the
     /// top of this file):
     ///
-    /// - The trie node has at least twice as many parts as the trie node above.
-    /// - No trie node on the chain below it, which has most of its retained size, multiplies the number of parts by a
-    ///   larger factor.
+    /// - The trie node has at least twice as many parts as its parent.
+    /// - On the chain of its largest descendants, each with at least half of its retained size, no trie node multiplies
+    ///   the number of parts by a larger factor.
     fn is_accumulation(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let own = self.fan_out(parts, step);
@@ -195,8 +194,8 @@ impl Aligned<'_> {
         below.all(|s| own.is_at_least(self.fan_out(parts, s)))
     }
 
-    /// Returns the number of parts of a trie node divided by that of the trie node above (for parts, see the top of
-    /// this file). A pool of threads is not an accumulation, so the content of each pool thread is counted separately.
+    /// Returns the number of parts of a trie node divided by that of its parent (for parts, see the top of this file).
+    /// A pool of threads is not an accumulation, so the content of each pool thread is counted separately.
     fn fan_out(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {
@@ -270,8 +269,7 @@ impl Parts<'_> {
         most
     }
 
-    /// True if an object is a link of a chain: it dominates another object of its class, with at most a few objects
-    /// between the two.
+    /// True if an object is a link of a chain: it dominates another object of its class, at most [`LINKS`] levels down.
     fn is_chain(&self, object: ObjectIndex) -> bool {
         let tree = self.snapshot.tree();
         let class = self.snapshot.class_of(object);

@@ -7,10 +7,10 @@
 //! size:    (s1 - s0) (n0 + n1) / 2
 //! ```
 //!
-//! The objects that accumulate belong to a trie node below the holder. It is the topmost trie node for which the share
-//! of the number is larger than the share of the size: for example, there are more sessions, each about as large as
-//! before. If the share of the size is larger, the objects are holders themselves, and the growing content is further
-//! down.
+//! The objects that accumulate belong to a descendant of the holder's trie node. It is the descendant nearest to the
+//! holder for which the share of the number is larger than the share of the size: for example, there are more sessions,
+//! each about as large as before. If the share of the size is larger, the objects are holders themselves, and the
+//! growing content is among the descendants of their trie node.
 
 /// True if a population grew more in number than in size, given its numbers and bytes in the first dump and the last. A
 /// single object is not a population. If there were no objects before, all growth is in number.

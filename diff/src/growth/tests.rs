@@ -13,7 +13,8 @@ const DATA: (&str, LabelKind) = ("java.util.ArrayList.elementData", LabelKind::R
 const ELEMENT: (&str, LabelKind) = ("java.lang.Object[*]", LabelKind::Element);
 const SHARED: (&str, LabelKind) = ("(several paths)", LabelKind::Shared);
 
-/// Returns a dump of 1 MB. Its trie has these nodes, and some classes have a number of reachable instances.
+/// Returns a dump of 1 MB. `steps` are the nodes of its trie. `instances` has the number of reachable instances of some
+/// classes.
 fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
     let classes = instances.iter().map(|&(class, objects)| {
         let reachable = Total { objects, bytes: 0 };
@@ -436,7 +437,8 @@ fn objects_that_only_moved_are_no_candidate() {
         let found = candidates(&[shared(100, 200), shared(200, 200 + more)]);
         assert_eq!(found.len(), count, "{more}");
     }
-    // A new path leads to existing objects. This does not apply to JDK classes, whose objects are everywhere.
+    // In the last dump, a new path leads to objects of a class that did not grow, so they are not a candidate. JDK
+    // classes are an exception, because their objects are everywhere.
     let single = |class: &'static str, entries: u64| {
         let field = ("com.acme.Registry.one", LabelKind::ApplicationStatic);
         let step = (0, field, class, [entries, 0, 1000 * entries]);
@@ -466,7 +468,8 @@ fn growth_of_a_larger_candidate_is_not_counted_twice() {
     assert_eq!(candidates(&[dump(100), last]).len(), 2);
 }
 
-/// Returns a map's nodes with keys and values; `key` and `value` have the bytes of each.
+/// Returns a map's nodes with keys and values. `key` is the size of one key in bytes. `value` is the class of the
+/// values and the size of one value.
 fn map(nodes: u64, key: u64, value: (&'static str, u64)) -> Vec<Drawn> {
     let node = ("java.util.HashMap$Node[*]", LabelKind::Element);
     let table = ("java.util.HashMap.table", LabelKind::RuntimeField);

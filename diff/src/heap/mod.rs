@@ -31,9 +31,9 @@ use crate::through::through;
 use crate::unreachable::explain_unreachable;
 use crate::waste::WasteSummary;
 
-/// Something is not a suspect if it retains less than 1/50 of the reachable bytes.
+/// Minimum size of a suspect, as a part of the reachable bytes: 1/50.
 const LEAST_PART: u64 = 50;
-/// Something is not a suspect if it retains less than this number of bytes, however small the heap is.
+/// Minimum size of a suspect in bytes, however small the heap is.
 const LEAST: u64 = 16 << 10;
 
 /// Options for the analysis of one dump.

@@ -1,4 +1,4 @@
-//! Threads that retain much memory. For each, also finds the local variable that holds most of it.
+//! Threads that retain much memory. For each thread, also finds the local variable that holds most of it.
 
 use std::cmp::Reverse;
 
@@ -42,8 +42,8 @@ pub(super) fn largest_threads(
     large.into_iter().map(row).collect()
 }
 
-/// Returns the local variable that retains most. If several frames have the same object, the outermost frame is
-/// returned, because it passed the object to the others.
+/// Returns the local variable that retains most. If several frames have the same object, returns the outermost
+/// application frame (or else the outermost frame), because it passed the object to the others.
 fn local(snapshot: &Snapshot, thread: &Thread) -> Option<ThreadHold> {
     let own = |f: &hprof::answers::Frame| names::is_application_class_name(&f.class);
     let locals = thread.frames.iter().enumerate().flat_map(|(depth, frame)| {

@@ -1,5 +1,5 @@
-//! Tests the list of known leaks. Each leak is also tested with heaps in which its objects accumulate, for a version with
-//! the leak, a version without it, and an unknown version.
+//! Tests the list of known leaks. Each leak is also tested with heaps in which its objects accumulate, for a version
+//! with the leak, a version without it, and an unknown version.
 
 use hprof::{Options, Silent, Source};
 use testdata::writer::{self, ClassId, Elements, FieldType, HeapBuilder, Obj, Root, Value};
@@ -107,8 +107,8 @@ fn a_suspect_matches_by_holder_and_class() {
     assert!(one.matches(&suspect));
 }
 
-/// Returns a heap in which a static field holds `count` objects of a class. `jar` is the file from which the class of the
-/// field was loaded.
+/// Returns a heap in which a static field holds `count` objects of a class. `jar` is the file from which the class of
+/// the field was loaded.
 fn heap(holder: &str, class: &str, jar: Option<&str>, count: usize) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let object = heap.boot().object;

@@ -1,4 +1,4 @@
-//! Finds the owners in a dump, and the objects that belong to them by themselves.
+//! Finds the owners in a dump, and the objects that are assigned to an owner directly.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,12 +11,12 @@ use super::{Found, JVM, OwnerKind, source};
 use crate::names::{is_generated, is_runtime};
 use crate::values::{NAME, objects, strings};
 
-/// Maximum number of packages if their number of parts is not given.
+/// Maximum number of packages, if the user does not give the number of parts of their names (`com.acme` has two parts).
 pub(crate) const MOST_PACKAGES: usize = 40;
 const NO_PACKAGE: &str = "(no package)";
 /// The owner of instances whose field is null.
 const NULL: &str = "null";
-/// Maximum number of characters of the value of a field. Values that differ only after them are one owner.
+/// Maximum number of characters of the value of a field. Values that are equal up to this length are one owner.
 const LONGEST_VALUE: usize = 1000;
 
 /// The reason why there are no owners.
@@ -70,7 +70,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// Class objects belong to the JVM, and nothing else belongs to an owner by itself.
+    /// Creates a builder in which class objects belong to the JVM, and no other object is assigned to an owner.
     fn new(snapshot: &Snapshot, kind: OwnerKind) -> Self {
         let by = match kind {
             OwnerKind::Auto | OwnerKind::Package(_) => "package",
@@ -128,12 +128,12 @@ impl Builder {
     }
 }
 
-/// Class loaders for modules and extensions of the JDK: since JDK 9, and in JDK 8.
+/// Class loaders for modules and extensions of the JDK. The first is that of JDK 9 and later, the second that of JDK 8.
 const PLATFORM: [&str; 2] = [
     "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
     "sun.misc.Launcher$ExtClassLoader",
 ];
-/// The JDK's class loader of the class path: since JDK 9, and in JDK 8.
+/// The JDK's class loader of the class path. The first is that of JDK 9 and later, the second that of JDK 8.
 const SYSTEM: [&str; 2] = [
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "sun.misc.Launcher$AppClassLoader",
@@ -157,7 +157,8 @@ fn loaders(snapshot: &Snapshot, names: &[&str]) -> BTreeSet<ObjectId> {
     loaders
 }
 
-/// Instances of frameworks' classes serve the application, so only their class objects have an owner.
+/// Assigns classes to packages. The instances of frameworks' classes serve the application, so only the class objects
+/// of frameworks are assigned.
 fn by_package(snapshot: &Snapshot, parts: Option<usize>) -> Found {
     let package = |name: &str| {
         name.rsplit_once('.')
@@ -196,7 +197,7 @@ fn by_package(snapshot: &Snapshot, parts: Option<usize>) -> Found {
     builder.build()
 }
 
-/// Returns the first parts of a package's name.
+/// Returns the first `parts` parts of a package's name.
 pub(super) fn cut(package: &str, parts: usize) -> &str {
     let mut dots = package.match_indices('.').map(|(at, _)| at);
     match parts.checked_sub(1).and_then(|last| dots.nth(last)) {
@@ -205,7 +206,8 @@ pub(super) fn cut(package: &str, parts: usize) -> &str {
     }
 }
 
-/// The loader itself belongs to its own owner, not to the loader of its class.
+/// Assigns each class to its class loader. The loader object itself belongs to its own owner, not to the loader of its
+/// class.
 fn by_loader(snapshot: &Snapshot) -> Found {
     let mut builder = Builder::new(snapshot, OwnerKind::Loader);
     let mut classes: BTreeMap<ObjectIndex, Vec<ClassIndex>> = BTreeMap::new();
@@ -344,7 +346,8 @@ fn primitive_text(value: Value) -> String {
     }
 }
 
-/// Returns a name for each object: its text, the name of an enum constant, the number in a box, or class and address.
+/// Returns a name for each object: the text of a string, the string in the field `name` (as in an enum constant), the
+/// value in a box, or else the class and the address of the object.
 fn value_names(snapshot: &Snapshot, objects: &[ObjectIndex]) -> HashMap<ObjectIndex, String> {
     let unique: BTreeSet<ObjectIndex> = objects.iter().copied().collect();
     let objects: Vec<ObjectIndex> = unique.into_iter().collect();
@@ -359,7 +362,7 @@ fn value_names(snapshot: &Snapshot, objects: &[ObjectIndex]) -> HashMap<ObjectIn
                 let value = number?[0].filter(|value| !matches!(value, Value::Object(..)));
                 value.map(primitive_text)
             };
-            // A text must not look like no value.
+            // Put quotes around a string that looks like a missing value.
             let text = text.map(|text| match &*text {
                 "" | NULL => format!("\"{text}\""),
                 _ => text,

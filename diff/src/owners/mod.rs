@@ -1,6 +1,7 @@
 //! Memory by owner: which package, jar, class loader, thread pool, bean or tenant holds which part of the heap.
 //!
-//! The rules are those of [`hprof::answers::Owned`]. This module decides which objects belong to an owner by themselves.
+//! The rules are those of [`hprof::answers::Owned`]. This module decides which objects are assigned to an owner
+//! directly.
 
 mod find;
 mod source;
@@ -27,7 +28,7 @@ const CLASSES: usize = 3;
 /// The kind of owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnerKind {
-    /// Class loaders, if at least two besides the JDK's define classes. Otherwise packages.
+    /// Class loaders, if at least two loaders other than the JDK's define classes. Otherwise packages.
     Auto,
     /// Packages of application classes, cut to this number of parts. `None` for as many parts as give at most
     /// 40 owners.
@@ -49,11 +50,12 @@ pub enum OwnerKind {
 pub struct OwnerSummary {
     /// The kind of owners: `package`, `jar`, `loader`, `thread`, `bean` or `field`.
     pub by: &'static str,
-    /// The same kind with its parameters, for other dumps.
+    /// The kind of owners with its parameters, so that other dumps can be summarized in the same way.
     pub kind: OwnerKind,
     /// Objects, bytes and largest classes of each owner.
     owners: BTreeMap<String, Part>,
-    /// The same for owners that share memory. Three owners or more have no names.
+    /// Objects, bytes and largest classes of memory that several owners share. The key has the names of two owners. It
+    /// is empty for memory that three owners or more share.
     shared: BTreeMap<Vec<String>, Part>,
 }
 
@@ -70,7 +72,7 @@ impl OwnerSummary {
     /// Cost: that of [`Snapshot::owned`], and one look-up of the class and size of every object.
     ///
     /// # Errors
-    /// If the dump has no owners of this kind, or if there is not enough memory.
+    /// Returns an error if the dump has no owners of this kind, or if memory runs out.
     pub fn new(
         snapshot: &Snapshot,
         agent_objects: &AgentObjects,
@@ -143,7 +145,7 @@ impl OwnerSummary {
         }
     }
 
-    /// Limits the number of owners. The others become one row.
+    /// Keeps the first `most` owners. The other owners become one row.
     pub fn limit(owners: &mut Vec<OwnerRow>, most: usize) {
         let rest = owners.split_off(most.min(owners.len()));
         if rest.is_empty() {
@@ -165,8 +167,8 @@ impl OwnerSummary {
     }
 }
 
-/// Replaces the paths of jars, folders and modules by their last parts. If two paths in one dump have the same last part,
-/// they keep the whole path, in all dumps.
+/// Replaces the paths of jars, folders and modules by their last parts. If two paths in one dump have the same last
+/// part, all paths with this last part stay complete, in all dumps.
 fn with_short_jars(dumps: &[OwnerSummary]) -> Vec<OwnerSummary> {
     let mut dumps = dumps.to_vec();
     let mut ambiguous: BTreeSet<String> = BTreeSet::new();
@@ -197,7 +199,7 @@ fn with_short_jars(dumps: &[OwnerSummary]) -> Vec<OwnerSummary> {
     dumps
 }
 
-/// Sorts by growth if there are several dumps, and by size otherwise.
+/// Returns the sort key of a row. Rows are sorted by growth if there are several dumps, and then by size, descending.
 fn order(bytes: &[u64]) -> (Reverse<i64>, Reverse<u64>) {
     let (first, last) = match bytes {
         [] => (0, 0),
@@ -218,7 +220,7 @@ fn add(sums: &mut [u64], figures: &[u64]) {
 struct Figures {
     bytes: Vec<u64>,
     objects: Vec<u64>,
-    /// Classes of the last dump.
+    /// Largest classes of the owner in the last dump.
     classes: Vec<OwnedClass>,
 }
 

@@ -10,7 +10,7 @@ use crate::values::{objects, strings};
 /// Returns a name for each class loader. The name of a `URLClassLoader` without a name is the first jar or folder on
 /// its path. Loaders may have the same name.
 pub(super) fn loader_names(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<String> {
-    // `name` is the field of `ClassLoader` since JDK 9, `_name` that of Jetty.
+    // Since JDK 9, `ClassLoader` declares the field `name`. Jetty's class loaders have the field `_name`.
     let given = ["contextName", "_name", "name"].map(|field| strings(snapshot, loaders, field));
     let contexts = tomcat_contexts(snapshot, loaders);
     let paths = first_paths(snapshot, loaders);
@@ -30,7 +30,7 @@ pub(super) fn loader_names(snapshot: &Snapshot, loaders: &[ObjectIndex]) -> Vec<
     names
 }
 
-/// Adds the address to names that several loaders have.
+/// Appends the address of the loader to names that several loaders have.
 fn make_unique(
     snapshot: &Snapshot,
     loaders: &[ObjectIndex],
@@ -49,8 +49,8 @@ fn make_unique(
     names
 }
 
-/// Returns the name of the class loader of each class whose name several classes have. A report needs these names to
-/// distinguish the classes.
+/// Returns the name of the class loader of each class that shares its name with another class. A report needs these
+/// names to distinguish the classes.
 #[must_use]
 pub fn loaders_of_namesakes(
     snapshot: &Snapshot,

@@ -12,7 +12,8 @@ use super::*;
 
 const PLUGINS: usize = 20;
 
-/// A heap with 20 plugins. Each plugin has a named class loader, a package with one class, and an instance of this class.
+/// A heap with 20 plugins. Each plugin has a named class loader, a package with one class, and an instance of this
+/// class.
 struct Heap {
     heap: HeapBuilder,
     plugins: Vec<Obj>,
@@ -67,7 +68,7 @@ fn summary(snapshot: &Snapshot, kind: &OwnerKind) -> OwnerSummary {
     OwnerSummary::new(snapshot, &own, kind, &Silent).unwrap()
 }
 
-/// Returns the bytes of `long[]` of an owner or a group of owners.
+/// Returns the bytes of the `long[]` objects that belong to an owner or a group of owners.
 fn numbers(part: &Part) -> u64 {
     let of = part.classes.iter().filter(|c| c.class == "long[]");
     of.map(|c| c.bytes).sum()
@@ -100,7 +101,7 @@ fn private_and_shared_bytes_of_plugins_are_exact() {
             names.find(|name| name.starts_with(&start)).unwrap().clone()
         };
         for plugin in 0..PLUGINS {
-            // The last plugin shares its pair with no other.
+            // The pair of the last plugin is shared with no other plugin, so the last plugin owns it alone.
             let own = bytes(100 * (plugin + 1));
             let alone = if plugin + 1 == PLUGINS {
                 bytes(10 * PLUGINS)
@@ -167,7 +168,7 @@ fn the_values_of_a_field_are_owners() {
     );
 }
 
-/// Returns the owners that the values of a field give, without `JVM`.
+/// Returns the names of the owners of a dump in which a field has these values. `JVM` is left out.
 fn values(kind: FieldType, values: &[Value]) -> Vec<String> {
     let mut heap = HeapBuilder::new(Written::default());
     let object = heap.boot().object;
@@ -195,7 +196,7 @@ fn primitive_values_are_owners() {
     );
 }
 
-/// Texts that equal the name of another owner are owners too.
+/// If a string value equals the name of another owner, its owner gets a different name.
 #[test]
 fn texts_are_not_mistaken() {
     let mut heap = HeapBuilder::new(Written::default());

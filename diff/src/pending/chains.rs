@@ -8,7 +8,7 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 use super::{Groups, LINES, PendingKind, class_name, instances};
 use crate::values::objects;
 
-/// Classes of Reactor's operators.
+/// Package of Reactor's operators.
 const REACTOR: &str = "reactor.core.publisher.";
 
 pub(super) fn add(
@@ -21,10 +21,10 @@ pub(super) fn add(
     pipelines(snapshot, groups);
 }
 
-/// Objects, each with the next one.
+/// Chains of objects. For each object, `next` has the following object.
 struct Chains {
     next: HashMap<ObjectIndex, Option<ObjectIndex>>,
-    /// The first objects.
+    /// The first object of each chain.
     heads: Vec<ObjectIndex>,
 }
 
@@ -43,7 +43,7 @@ impl Chains {
         }
     }
 
-    /// Returns the objects from a head on. The last one need not be a link itself.
+    /// Returns the objects of the chain that begins with `head`. The last object need not be a link itself.
     fn from(&self, head: ObjectIndex) -> Vec<ObjectIndex> {
         let mut steps = vec![head];
         let mut at = head;

@@ -9,8 +9,8 @@ use hprof::{ObjectIndex, Snapshot};
 use super::{Groups, PendingKind, class_name, instances};
 use crate::values::{objects, strings};
 
-/// Fields that contain the task of a wrapper: `FutureTask`, its adapters, `CompletableFuture.runAsync`, and the tasks of
-/// fork-join pools.
+/// Pairs of a wrapper class and its field that contains the wrapped task: `FutureTask`, its adapters,
+/// `CompletableFuture.runAsync`, and the tasks of fork-join pools.
 const WRAPPED: [(&str, &str); 8] = [
     ("java.util.concurrent.FutureTask", "callable"),
     ("java.util.concurrent.Executors$RunnableAdapter", "task"),
@@ -33,7 +33,7 @@ const WRAPPED: [(&str, &str); 8] = [
         "runnable",
     ),
 ];
-/// Maximum number of wrappers around a task.
+/// Maximum number of passes that remove wrappers. Each pass removes at least one wrapper around each wrapped task.
 const DEPTH: usize = 4;
 
 pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
@@ -78,7 +78,7 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
     }
 }
 
-/// Returns a name for each pool: the start of the names of its threads, otherwise the class of its thread factory.
+/// Returns a name for each pool: the start of the names of its threads, or else the class of its thread factory.
 fn pool_names(snapshot: &Snapshot, pools: &[ObjectIndex]) -> Vec<String> {
     let factories = objects(snapshot, pools, "threadFactory");
     let known: Vec<ObjectIndex> = factories.iter().flatten().copied().collect();
@@ -161,7 +161,7 @@ fn elements(snapshot: &Snapshot, array: ObjectIndex) -> Vec<ObjectIndex> {
     }
 }
 
-/// Returns the tasks inside of their wrappers.
+/// Returns the tasks inside their wrappers. A task without a wrapper is returned unchanged.
 fn unwrapped(snapshot: &Snapshot, tasks: &[ObjectIndex]) -> Vec<ObjectIndex> {
     let classes = snapshot.classes();
     let mut tasks = tasks.to_vec();

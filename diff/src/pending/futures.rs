@@ -7,7 +7,7 @@ use hprof::{ObjectIndex, Snapshot};
 
 use super::{Groups, LINES, PendingKind, class_name, instances};
 
-/// The methods that create the completions.
+/// Pairs of a completion's class and the method that creates the completion.
 const METHODS: [(&str, &str); 18] = [
     ("UniApply", "thenApply"),
     ("UniAccept", "thenAccept"),
@@ -31,11 +31,11 @@ const METHODS: [(&str, &str); 18] = [
 
 /// A function that waits for a future.
 struct Completion {
-    /// The next completion of the same source.
+    /// The next completion that waits for the same future.
     next: Option<ObjectIndex>,
-    /// The future that it completes.
+    /// The future that this completion completes.
     dependent: Option<ObjectIndex>,
-    /// The method, and the class of the function.
+    /// The name of the method, and of the class of the function.
     name: String,
 }
 
@@ -97,7 +97,8 @@ fn completions(snapshot: &Snapshot) -> HashMap<ObjectIndex, Completion> {
     };
     let mut completions: HashMap<ObjectIndex, Completion> =
         all.into_iter().zip(values).filter_map(completion).collect();
-    // A function of two sources waits for the second source through an object that refers to the function.
+    // If a function waits for two futures, its completion belongs to the first one. A second object belongs to the
+    // second future, and refers to the completion. Copy the completion's data to this object.
     for (second, base) in bases {
         let base = completions
             .get(&base)
@@ -109,8 +110,9 @@ fn completions(snapshot: &Snapshot) -> HashMap<ObjectIndex, Completion> {
     completions
 }
 
-/// Returns the completions that depend on a future, directly or through others. Each line is indented by its depth. If
-/// several wait for the same future, all but the first are marked with `also`.
+/// Returns the class of a future, and the completions that depend on it, directly or through other futures. Branches
+/// are indented by their depth. If several completions wait for the same future, all but the first are marked with
+/// `also`.
 fn shape(
     snapshot: &Snapshot,
     waiting: &HashMap<ObjectIndex, ObjectIndex>,

@@ -26,7 +26,7 @@ const LINES: usize = 40;
 pub enum PendingKind {
     /// Threads with equal stacks. The lines of the shape are the frames, innermost first.
     Threads,
-    /// The same for virtual threads.
+    /// Virtual threads with equal stacks. The lines of the shape are the frames, innermost first.
     VirtualThreads,
     /// Tasks in the queue of an executor.
     Tasks,
@@ -111,8 +111,8 @@ pub struct PendingWork {
     pub retained_bytes: u64,
 }
 
-/// Groups pending work by its shape. Groups that retain the most come first. A thread whose stack no other thread has is
-/// not listed.
+/// Groups pending work by its shape. Groups that retain the most come first. A thread whose stack no other thread has
+/// is not listed.
 ///
 /// `suspended` returns the place at which a Kotlin function is suspended, from the class of its continuation and the
 /// label; `None` if it is unknown.
@@ -157,7 +157,8 @@ impl Groups {
     }
 }
 
-/// Returns the bytes that objects retain. An object that another of them dominates is not counted again.
+/// Returns the bytes that objects retain together. An object that another one of the objects dominates is not counted
+/// again.
 fn retained(snapshot: &Snapshot, objects: &[ObjectIndex]) -> u64 {
     let tree = snapshot.tree();
     let mut nodes: Vec<Node> = objects.iter().filter_map(|&o| tree.node(o)).collect();
@@ -169,7 +170,7 @@ fn retained(snapshot: &Snapshot, objects: &[ObjectIndex]) -> u64 {
             end = tree.end(node);
         }
     }
-    // Objects without references are not nodes.
+    // Objects without references are not nodes of the dominator tree.
     let leaves = objects
         .iter()
         .filter(|&&o| tree.node(o).is_none() && tree.is_reachable(o));

@@ -15,12 +15,13 @@ const CLASSES: [&str; 6] = [
     "kotlin.coroutines.jvm.internal.BaseContinuationImpl",
     "io.netty.channel.AbstractChannel",
 ];
-/// Parts of paths that lead to the tasks of an executor.
+/// Ends of the names of fields that lead to the tasks of an executor.
 const QUEUES: [&str; 2] = ["ThreadPoolExecutor.workQueue", "ForkJoinPool.queues"];
 /// Maximum number of lines of a shape in a sentence.
 const LINES: usize = 4;
 
-/// Adds to each suspect the largest group of pending work whose members have the suspect's class.
+/// Adds to each suspect the group of pending work with the most members, if its members or their tasks have the
+/// suspect's class.
 ///
 /// Cost: nothing if no suspect consists of such objects, otherwise that of [`pending_work`].
 pub(crate) fn add_work(snapshot: &Snapshot, suspects: &mut [Suspect]) {
@@ -66,7 +67,7 @@ fn may_be_work(snapshot: &Snapshot, suspect: &Suspect) -> bool {
     CLASSES.iter().any(is_sub) || QUEUES.iter().any(is_queue)
 }
 
-/// Returns the number and the shape of a group.
+/// Returns the sentence with the number of members of a group and the group's shape.
 fn sentence(group: &PendingWork) -> String {
     let number = group.kind.counted(group.members.len() as u64);
     let shape: Vec<&str> = if group.kind.is_stack() {

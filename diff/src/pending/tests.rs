@@ -177,7 +177,7 @@ fn futures_show_each_function_that_waits() {
     );
 }
 
-/// A future for which two functions wait, and the second source of a function of two sources.
+/// Two functions wait for the same future. One of them also waits for a second future.
 #[test]
 fn functions_that_wait_for_the_same_future_are_no_chain() {
     let mut heap = Heap::new();

@@ -12,9 +12,9 @@ use super::{Samples, SiteId};
 const STACKS: usize = 10;
 
 impl Attribution {
-    /// Returns the allocations since the `first` dump of the same JVM, at each stack of this class, sorted by bytes,
-    /// descending. The class of a stack is the class of its last sample. The list is empty if the agent tracks all
-    /// samples, or if the dumps are of two JVMs.
+    /// Returns the allocations of a class since the `first` dump of the same JVM, by stack, sorted by bytes,
+    /// descending. Returns at most [`STACKS`] stacks. All samples of a stack count for the class of its last sample.
+    /// The list is empty if the agent tracks all samples, or if the dumps are of two JVMs.
     pub(crate) fn allocated_at(&self, class: &str, first: &Self) -> Vec<AllocatedAt> {
         match self.same_jvm(first) {
             Some(_) => self.samples.allocated_since(&first.samples, class),

@@ -411,11 +411,11 @@ struct Sum {
     stacks: Vec<StackAllocations>,
     samples: u64,
     undersampled: u64,
-    /// Stacks whose estimate is a share of an exact count.
+    /// Intervals of the stacks whose estimate is a share of an exact count.
     counted: Vec<Interval>,
     objects: f64,
-    /// Sums over all other stacks: their estimated bytes, the sizes of their samples, the bytes that may be missing,
-    /// and the variances.
+    /// Sums over the stacks that are not in `counted`: their estimated bytes, the sizes of their samples, the bytes
+    /// that may be missing, and the variances.
     bytes: f64,
     seen: f64,
     short: f64,

@@ -1,7 +1,7 @@
 //! Stacks that allocated the growth: samples are placed in the trie and added up by stack.
 //!
-//! A sample counts for the trie node that contains its object, and for every trie node above. The dump shows exactly
-//! how many objects of its class and size are there, and samples show which part of them each stack allocated
+//! A sample counts for the trie node that contains its object, and for all ancestors of this trie node. The dump shows
+//! exactly how many objects of its class and size are there, and samples show which part of them each stack allocated
 //! ([`Stratum`]). Samples that the agent could not keep may be of any stack, so each interval is widened by all bytes
 //! that they may represent.
 
@@ -593,7 +593,8 @@ impl Attribution {
         }
     }
 
-    /// True if the first dump's samples can be found again in this dump, so that they can be subtracted.
+    /// True if both dumps have samples of the agent, or both name the stack trace of each object. Only then can the
+    /// samples of the first dump be subtracted.
     pub(crate) fn can_subtract(&self, first: &Self) -> bool {
         matches!(
             (&first.samples.origin, &self.samples.origin),
@@ -601,8 +602,8 @@ impl Attribution {
         )
     }
 
-    /// Returns the nodes of another trie that correspond to some nodes of this one, without duplicates, in ascending
-    /// order.
+    /// Collects the trie nodes that exist, without duplicates, in ascending order. `steps` are the counterparts in
+    /// another trie of some trie nodes.
     pub(crate) fn aligned(steps: impl Iterator<Item = Option<StepId>>) -> Vec<StepId> {
         let steps: BTreeSet<StepId> = steps.flatten().collect();
         steps.into_iter().collect()
@@ -625,7 +626,7 @@ pub(crate) fn downsampled(
     kept.then_some(Sample { weight, ..*sample })
 }
 
-/// Returns, for each node of a trie, true if it is one of the given nodes or is below one of them.
+/// Returns, for each node of a trie, true if it is one of the given nodes or a descendant of one of them.
 fn flag_subtrees(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     let mut inside = vec![false; trie.len()];
     let mut work = content.to_vec();
@@ -637,7 +638,7 @@ fn flag_subtrees(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     inside
 }
 
-/// Returns these trie nodes and all nodes below them.
+/// Returns these trie nodes and all of their descendants.
 fn subtree_steps(trie: &Trie, content: &[StepId]) -> impl Iterator<Item = StepId> + use<> {
     let steps = (0..).map(StepId).zip(flag_subtrees(trie, content));
     steps.filter(|(_, is_inside)| *is_inside).map(|s| s.0)

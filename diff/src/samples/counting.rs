@@ -303,10 +303,10 @@ fn most_samples(agent: &Agent, objects: u64, bytes: Option<u64>) -> f64 {
     probability.unwrap_or(1.0) * objects as f64
 }
 
-/// For some sizes, a JVM before JDK 25 can take too many samples, by at most this factor.
+/// For objects of some sizes, a JVM before JDK 25 can take too many samples, by at most this factor.
 const TOO_MANY: f64 = 1.5;
 
-/// True if random variation explains the difference between the number of samples and the expected number.
+/// True unless there are more samples than random variation around the expected number explains.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn is_random_variation(samples: u64, expected: f64) -> bool {
     let most = expected * TOO_MANY;

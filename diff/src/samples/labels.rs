@@ -9,9 +9,10 @@ use crate::samples::Samples;
 
 /// Maximum number of single labels to report.
 const SHARES: usize = 10;
-/// Minimum share of all bytes for the first common label.
+/// Minimum share of all bytes that the samples with a label must have, for the label to be the first common label.
 const COMMON: f64 = 0.5;
-/// Minimum share for each further common label, of the bytes that have all earlier ones.
+/// Minimum share for each further common label, relative to the bytes of the samples that have all earlier common
+/// labels.
 const FURTHER: f64 = 0.9;
 
 /// Returns the labels in the stored name of a thread.
@@ -35,8 +36,8 @@ struct Amount {
 pub struct ByLabels(BTreeMap<BTreeSet<Label>, Amount>);
 
 impl ByLabels {
-    /// Adds `samples` samples, which represent `bytes` bytes. `thread` is the stored name of the thread, with its labels
-    /// ([`labels`]).
+    /// Adds `samples` samples, which represent `bytes` bytes. `thread` is the stored name of the thread, with its
+    /// labels ([`labels`]).
     pub fn add(&mut self, thread: &str, bytes: f64, samples: u64) {
         let set = labels_of_thread(thread).collect();
         let amount = self.0.entry(set).or_default();
@@ -98,8 +99,8 @@ impl ByLabels {
         })
     }
 
-    /// Returns each label that is not in `common`, with the bytes of the samples that have it and all labels in `common`.
-    /// The labels are sorted by bytes, descending.
+    /// Returns each label that is not in `common`, with the bytes of the samples that have this label and all labels in
+    /// `common`. The labels are sorted by bytes, descending.
     fn other_labels(&self, common: &[Label]) -> Vec<(f64, &Label)> {
         let mut others: BTreeMap<&Label, f64> = BTreeMap::new();
         for (set, amount) in &self.0 {

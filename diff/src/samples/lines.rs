@@ -45,8 +45,9 @@ impl Sampled {
         self.late += other.late;
     }
 
-    /// Adds to the counted bytes the bytes that were allocated after the agent copied the count. Returns true if the
-    /// sum is within the interval of the samples. Returns `None` if the samples are exact.
+    /// True if the exact count agrees with the samples: the counted bytes, plus an estimate of the bytes that were
+    /// allocated after the agent copied the count, are within the 99 % interval. Returns `None` if the samples are
+    /// exact.
     fn agrees_with_count(&self, counted: f64) -> Option<bool> {
         let (wide, after) = (self.interval_99(), self.after());
         let is_within = counted + after.high >= wide.low && counted + after.low <= wide.high;
@@ -66,7 +67,8 @@ impl Sampled {
         .times(self.each)
     }
 
-    /// Returns the 99 % interval.
+    /// Returns the 99 % confidence interval of the bytes. Its upper end includes the samples that the JVM may have
+    /// failed to take.
     fn interval_99(&self) -> Interval {
         let interval = Interval::count(self.bytes, self.variance);
         Interval {

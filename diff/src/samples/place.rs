@@ -212,7 +212,8 @@ impl<'a> Place<'a> {
         self.last.samples.sampling().interval > 0 && self.totals == Totals::Shared
     }
 
-    /// Returns the growth of each stack. `most` is the growth of the whole place.
+    /// Returns the growth of each stack. If `most` is given, the sum over all stacks is limited to it: it is the growth
+    /// of the whole place.
     fn growth(&self, most: Option<u64>) -> (BTreeMap<usize, Part>, Net) {
         let strata = self.strata.clone();
         let sampling = self.last.samples.sampling();

@@ -21,7 +21,7 @@ const CODE: [&str; 6] = [
     include_str!("waste.rs"),
 ];
 
-/// Number of words of a quote.
+/// Number of consecutive words in a pattern that identifies a sentence by a part of it.
 const QUOTED: usize = 4;
 
 /// Returns an example of each variant in each of its wordings, with the `Debug` text of the example.
@@ -82,8 +82,8 @@ fn runs(text: &str) -> Vec<Vec<&str>> {
     runs
 }
 
-/// Returns patterns that identify a sentence: either all of its fixed words, or a few consecutive ones that occur in no
-/// other sentence.
+/// Returns patterns that identify a sentence: all of its fixed words, or [`QUOTED`] consecutive ones. Each returned
+/// pattern matches no other sentence.
 fn patterns(text: &str, all: &[String]) -> Vec<Regex> {
     let runs = runs(text);
     let parts = runs.iter().filter(|run| !run.is_empty());
@@ -110,8 +110,8 @@ fn files(folder: &Path, extensions: &[&str], found: &mut Vec<String>) {
     }
 }
 
-/// Returns the part of a source file that contains its tests, which are golden cases. The rest of the file has no
-/// golden cases. The examples of this test are not golden cases.
+/// Returns the part of a source file that contains its tests. Tests are golden cases, and the rest of the file has
+/// none. The examples of this test are not golden cases.
 fn unit_tests(code: &str) -> &str {
     let tests = code.find("mod tests {").map(|at| &code[at..]);
     let is_test_file = !code.contains("#[cfg(test)]") && code.contains("#[test]\n");

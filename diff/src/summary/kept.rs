@@ -19,8 +19,8 @@ use crate::summary::stats::{DumpStats, OffHeap};
 use crate::summary::{ClassFigures, ClassKey, Names, SavedRecording, Summary};
 use crate::trie::{StepId, Trie};
 
-/// Version of the format. It must be increased if the content of the summaries changes, or if the encoding changes. A
-/// test checks both.
+/// Version of the format of cached summaries. It must be increased if the content of the summaries changes, or if the
+/// encoding changes. A test checks both.
 pub(crate) const VERSION: u32 = 6;
 /// Version of the format of summary files. It must be increased if the content or encoding of the facts changes, or if
 /// [`VERSION`] is increased.
@@ -34,7 +34,7 @@ const PART: u64 = 8;
 /// Maximum size, in bytes, of a summary file that is written at the user's request. It is higher than the maximum for a
 /// cached summary.
 const MOST_ALONE: u64 = 1 << 30;
-/// All numbers of bytes and their sums are below this limit, 4 TiB.
+/// Each number of objects or bytes in a file must be below this limit (2^42), so that sums cannot overflow.
 const LARGEST: u64 = 1 << 42;
 
 impl Summary {
@@ -71,8 +71,8 @@ impl Summary {
         (file.len() as u64 <= MOST_ALONE).then_some(file)
     }
 
-    /// Returns the bytes of a file as [`Summary::to_file`] does, but of one that cannot replace the last dump of a
-    /// comparison.
+    /// Returns the bytes of a summary file without facts. The file can replace any dump of a comparison except the last
+    /// one. [`Summary::from_file`] reads the file.
     ///
     /// Cost: one visit to each trie node and each sample.
     #[must_use]
@@ -89,7 +89,8 @@ impl Summary {
         Kept::has_magic(path)
     }
 
-    /// Reads a file that [`Summary::to_file`] made. `path` is the name that the report gives the dump.
+    /// Reads a file that [`Summary::to_file`] or [`Summary::to_baseline`] made. `path` is the name that the report
+    /// gives the dump.
     ///
     /// # Errors
     /// Returns an error if the file has another version or kind of [`Refs`], is damaged, or cannot be read. Also

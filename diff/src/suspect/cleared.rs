@@ -40,8 +40,7 @@ pub(super) fn path_without(
     for _ in 0..DOMINATORS {
         let node = tree.dominator(below)?;
         let Some(above) = tree.object(node) else {
-            // `below` has no dominator except the root. Paths from the GC roots to this uppermost object are not
-            // searched.
+            // Only the virtual root dominates `below`. Paths from the GC roots to this object are not searched.
             return other;
         };
         match search.between(node, below)? {

@@ -39,8 +39,9 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
 /// Maximum number of trie nodes to inspect below the suspect's content.
 const BELOW: usize = 64;
 
-/// Returns the sentence about an application field of the suspect's objects, if this field holds most of the bytes that
-/// the objects retain. Returns `None` if there is no such field.
+/// Returns the sentence about an application field of the suspect's objects, if this field holds at least half of the
+/// bytes that the objects retain and leads to at least [`MANY`] times as many objects. Returns `None` if there is no
+/// such field.
 fn inner_field_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
     let trie = context.trie();
     let &content = context.candidate.content.first()?;
@@ -117,7 +118,7 @@ fn form(of: &Form<'_>) -> Evidence {
     }
 }
 
-/// Returns the sentence about the number of holders. Returns `None` if there are few.
+/// Returns the sentence about the number of holders. Returns `None` if there are fewer than [`MANY`] holders.
 fn holder_count_sentence(context: &SuspectContext<'_>, at: StepId) -> Option<Evidence> {
     let count = context.trie()[at].objects;
     if at == StepId::ROOT || count < MANY || context.candidate.in_place {

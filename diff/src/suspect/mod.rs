@@ -57,14 +57,14 @@ struct Placed {
 /// `steps`, the path to the suspect.
 fn path_parts(context: &SuspectContext<'_>, steps: &[StepId]) -> (Option<usize>, Vec<usize>) {
     let trie = context.trie();
-    // The reported path begins at the lowest class object on the path, because its static field leads to the suspect's
+    // The reported path begins at the deepest class object on the path, because its static field leads to the suspect's
     // content. If there is no class object, the path begins at the root. If the last trie node consists of several
     // class objects, they are the content itself, so the path does not begin at them.
     let holds = |s: &StepId| trie[*s].objects == 1 || Some(s) != steps.last();
     let start = steps
         .iter()
         .rposition(|s| is_class(context.class(*s)) && holds(s));
-    // Find the shared trie nodes, whose objects are reachable on several paths. Ignore nodes above the class with the
+    // Find the shared trie nodes, whose objects are reachable on several paths. Ignore ancestors of the class with the
     // static field, because the reported path begins at this class.
     let mut shared_steps: Vec<usize> = (0..steps.len())
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
@@ -167,8 +167,8 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     };
     reasons.extend(outside::reasons(context));
     let mut also_held_by: Vec<String> = Vec::new();
-    // The paths differ only above the shared trie node. If an application field below this node holds the objects, that
-    // field is their only holder.
+    // The paths differ only between the root and the shared trie node. If an application field further down holds the
+    // objects, that field is their only holder.
     let shared_at = shared_steps.first().copied().unwrap_or(0);
     let has_own_holder = |labels: &[Label]| {
         let below = labels.iter().skip(shared_at + 1);
@@ -294,12 +294,13 @@ pub(crate) fn add_verdict(
     true
 }
 
-/// Growth by fewer than [`FEW`] objects is not called a leak if these retain less than 1/100 of the heap.
+/// Growth by fewer than [`FEW`] objects that retain less than 1/100 of the heap is not called a leak, unless the cause
+/// is certain or the suspect grew in many dumps.
 const FEW: u64 = 30;
 const SMALL_PART: i64 = 100;
 
-/// Returns the number of objects that were added. Returns `None` unless they are few and retain little of the heap,
-/// including the memory of their direct buffers.
+/// Returns the number of objects that were added. Returns `None` unless there are fewer than [`FEW`] of them, and they
+/// retain less than 1/100 of the heap, including the memory of their direct buffers.
 fn few(context: &SuspectContext<'_>) -> Option<u64> {
     let candidate = context.candidate;
     let came = u64::try_from(difference(&candidate.objects)).ok()?;
@@ -310,8 +311,9 @@ fn few(context: &SuspectContext<'_>) -> Option<u64> {
     (came > 0 && came < FEW && is_small).then_some(came)
 }
 
-/// Returns in which intervals between two dumps the suspect's content grew while its class as a whole did not. An
-/// example is a pooled buffer that a worker uses at the time of one dump, and that is back in the pool at the next.
+/// Returns in which intervals between two dumps the suspect's content grew while its class as a whole grew less than
+/// half as much. An example is a pooled buffer that a worker uses at the time of one dump, and that is back in the pool
+/// at the next.
 fn moved(context: &SuspectContext<'_>) -> Moved {
     let Some(&head) = context.candidate.content.first() else {
         return Moved::Nowhere;
@@ -446,8 +448,8 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// True if most of the new classes are hidden application classes with one common name. The program then creates
-/// classes all the time, not only during start-up.
+/// True if at least half of the new classes are generated application classes with one common name. The program then
+/// creates classes all the time, not only during start-up.
 fn are_generated_alike(context: &SuspectContext<'_>, came: u64) -> bool {
     let most = match context.last {
         Last::Dump(snapshot) => generated_alike(snapshot),
@@ -456,7 +458,8 @@ fn are_generated_alike(context: &SuspectContext<'_>, came: u64) -> bool {
     most > 0 && most.saturating_mul(2) >= came
 }
 
-/// Returns the number of hidden application classes with one common name. Counts the most frequent name.
+/// Returns the number of generated application classes whose names are equal except for the generated part. Counts the
+/// most frequent such name.
 pub(crate) fn generated_alike(snapshot: &Snapshot) -> u64 {
     let mut families: BTreeMap<Cow<'_, str>, u64> = BTreeMap::new();
     for (index, class) in snapshot.classes().iter() {
@@ -546,7 +549,7 @@ fn holder_id(context: &SuspectContext<'_>, holder: &str) -> Option<String> {
     context.fact(content, read, |facts| facts.holder_id(holder))
 }
 
-/// True if the suspect's objects, or objects above them, are reachable on several paths.
+/// True if the suspect's objects, or objects on the path to them, are reachable on several paths.
 pub(crate) fn has_shared_steps(context: &SuspectContext<'_>) -> bool {
     !path_parts(context, &context.steps).1.is_empty()
 }
@@ -566,7 +569,7 @@ pub(crate) fn names_threads(context: &SuspectContext<'_>, suspect: &Suspect) -> 
 }
 
 /// Returns the facts about the holder of the objects of the trie node `candidate.named`, for a summary. `paths` are the
-/// paths to the shared trie nodes above.
+/// paths to the shared trie nodes among its ancestors.
 pub(crate) fn holder_facts(context: &SuspectContext<'_>, paths: &[PathsToShared]) -> HolderFacts {
     let name = placed(context, Some(paths)).holder;
     HolderFacts {
@@ -576,8 +579,8 @@ pub(crate) fn holder_facts(context: &SuspectContext<'_>, paths: &[PathsToShared]
     }
 }
 
-/// Returns the paths to the shared trie nodes above the trie node `candidate.named`, for a summary. `find` searches
-/// them.
+/// Returns the paths to the shared trie nodes on the path to the trie node `candidate.named`, for a summary. `find`
+/// searches the paths.
 pub(crate) fn paths_to_shared(
     context: &SuspectContext<'_>,
     find: &mut dyn FnMut(Wanted<'_>) -> Vec<SharedPath>,
@@ -685,7 +688,8 @@ pub(crate) fn is_mostly_one(context: &SuspectContext<'_>, step: StepId) -> bool 
     largest.max().unwrap_or(0) > step.retained_bytes / 2
 }
 
-/// Returns the sentence which describes how the growth is spread over many holders. Returns `None` for few holders.
+/// Returns the sentence which describes how the growth is spread over many holders. Returns `None` for fewer than
+/// [`MANY`] holders.
 fn spread_sentence(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     let at = spreading_step(context);
     // The holders are maps of thread locals. Each has entries for several thread locals, so the mean size of a map

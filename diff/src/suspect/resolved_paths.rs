@@ -19,15 +19,16 @@ pub(crate) struct ResolvedPaths {
     /// The labels of the references that replace each shared trie node on a path. The key is the index of the trie node
     /// in the path.
     found: BTreeMap<usize, Vec<Label>>,
-    /// The trie node above the uppermost shared trie node, and all paths that were found from the upper to the lower
-    /// one.
+    /// The parent of the shared trie node that is nearest to the root, and all paths that were found from this parent
+    /// to the shared trie node.
     ways: Option<(StepId, Vec<Vec<Label>>)>,
 }
 
 /// Maximum number of shared trie nodes of one suspect's path for which paths of references are searched. The first ones
 /// from the root are used.
 const SHARED_STEPS: usize = 3;
-/// Maximum number of objects to check below one object, and maximum number of objects to follow on one level.
+/// Limits of [`has_class_chain`]: maximum number of children to check of one object, and maximum number of objects to
+/// follow on one level.
 const LOOKED_AT: usize = 1 << 12;
 const FOLLOWED: usize = 64;
 /// Maximum number of dominators to follow from the suspect's content up to a shared trie node.
@@ -84,7 +85,8 @@ impl ResolvedPaths {
                 let all = paths.iter().map(|path| path.0.clone());
                 resolved.ways = Some((trie[step].parent, all.collect()));
             }
-            // Ignore a path that leads to only a few of the objects, because it does not show how the others are held.
+            // Ignore a path that leads to fewer than half of the objects found, because it does not show how the others
+            // are held.
             let usual = || paths.iter().filter(|path| path.1);
             let is_own = |p: &&(Vec<Label>, bool)| p.0.iter().any(|l| growth::is_application(l.1));
             if let Some(best) = usual().find(is_own).or(usual().next()) {
@@ -94,7 +96,7 @@ impl ResolvedPaths {
         resolved
     }
 
-    /// Returns the trie node above the uppermost shared trie node, and the paths from the upper to the lower one.
+    /// Returns the parent of the shared trie node that is nearest to the root, and the paths from this parent to it.
     pub(crate) fn paths_to_shared(&self) -> Option<(StepId, &[Vec<Label>])> {
         let (parent, paths) = self.ways.as_ref()?;
         Some((*parent, paths))
@@ -105,8 +107,8 @@ impl ResolvedPaths {
         self.found.contains_key(&0)
     }
 
-    /// Finds the lowest shared trie node whose path of references begins at a static field. Returns the index of the
-    /// trie node, and the class that declares the field.
+    /// Finds the shared trie node, deepest in the trie, whose path of references begins at a static field. Returns the
+    /// index of the trie node, and the class that declares the field.
     pub(crate) fn static_field_step(&self) -> Option<(usize, &str)> {
         self.found
             .iter()
@@ -133,7 +135,8 @@ impl ResolvedPaths {
     }
 }
 
-/// Returns the bytes from which on a single object holds most of the growth by itself.
+/// Returns half of the growth in bytes. If a single object retains at least this much, it holds most of the growth by
+/// itself.
 fn least_of_one(context: &SuspectContext<'_>) -> u64 {
     u64::try_from(context.candidate.growth() / 2).unwrap_or(0)
 }
@@ -223,8 +226,8 @@ fn content_dominators(
     let above = |&object: &ObjectIndex| {
         let chain = std::iter::successors(Some(object), |&o| tree.object(tree.dominator(o)?));
         let chain = chain.skip(1).take(MOST_ABOVE);
-        // Several dominators of the suspect's content may be of this class. The trie node stands for the uppermost of
-        // them.
+        // Several dominators of the suspect's content may be of this class. The trie node represents the one that is
+        // nearest to the root.
         let of_class = chain.filter(|&o| names::is_named(snapshot, o, class));
         of_class.last()
     };

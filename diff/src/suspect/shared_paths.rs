@@ -150,8 +150,8 @@ impl Ways {
         ranked.into_iter().map(|(_, way)| way).collect()
     }
 
-    /// Each path begins at the dominator of the wanted objects. Returns how many different references are the first of
-    /// some path.
+    /// Returns the number of different references with which the paths begin. Each path begins at the dominator of the
+    /// wanted objects.
     fn first_reference_count(&self) -> usize {
         let first: FxHashSet<Option<&Label>> = self.list.iter().map(|w| w.path.first()).collect();
         first.len()
@@ -199,11 +199,11 @@ pub(crate) struct SharedPath {
 /// There is one path for each holder and each first reference of a path, in the order of [`Ways::best`]. If no path has
 /// a field that a programmer wrote, paths that begin at objects of application classes come first.
 ///
-/// Paths are ranked by the bytes that their objects retain. If there are few wanted objects, a path to a small one
-/// would mislead: for example, a database has a map for each table. If there are many, a path to only a few of them
-/// would mislead.
+/// Paths are ranked by the bytes that their objects retain. A path to a small object, or to only a few of many objects,
+/// would mislead: for example, a database has a map for each table.
 ///
-/// Cost: reads at most some ten thousand objects on each of eight levels, or sixteen if there are few objects.
+/// Cost: reads at most [`WIDTH`] objects on each level. The search has [`DEPTH`] levels, or [`DEPTH_TO_FEW`] levels if
+/// at most [`FEW`] objects are wanted. Chains can add [`CHAIN`] levels.
 pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
     let (samples, of) = (wanted.samples(), wanted.count());
     let tree = snapshot.tree();
@@ -380,8 +380,8 @@ impl Search<'_> {
             let mut left = most;
             let mut work: Vec<ObjectIndex> = way.objects.iter().copied().collect();
             work.sort_unstable();
-            // First read a few objects as a sample. If none of them refers to another wanted object, skip the other
-            // objects, because hardly any of them does.
+            // First read [`SEVERAL`] objects as a sample. If none of them refers to another wanted object, skip the
+            // other objects, because hardly any of them does.
             let mut tried = work.split_off(work.len().saturating_sub(SEVERAL));
             let mut has_links = false;
             while left > 0

@@ -158,7 +158,7 @@ fn held_by(
     objects.chunks(BATCH).find_map(field)
 }
 
-/// Returns the Clojure Var that holds most bytes of a trie node.
+/// Returns the Clojure Var that holds more than half of the bytes of a trie node.
 fn clojure_var(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     if context.dump().is_none() {
         return title_in_summary(context, at);
@@ -169,8 +169,8 @@ fn clojure_var(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     })
 }
 
-/// Returns the name of the Clojure Var that holds most bytes of a trie node, in Clojure's own notation:
-/// `#'shop.core/orders`.
+/// Returns the name of the Clojure Var that holds more than half of the bytes of a trie node, in Clojure's own
+/// notation: `#'shop.core/orders`.
 fn clojure_var_name(context: &SuspectContext<'_>, at: usize) -> Option<String> {
     let snapshot = context.dump()?;
     let tree = snapshot.tree();

@@ -27,7 +27,8 @@ type PlaceKey = (StepId, u32, u16, u32);
 #[derive(Clone, Copy)]
 struct Place {
     step: StepId,
-    /// True if the trie has no nodes below this one. Objects further down then belong to this node.
+    /// True if the trie has no node of its own for the object: `step` is then an ancestor's node. Objects that the
+    /// object dominates also belong to `step`.
     ends: bool,
 }
 

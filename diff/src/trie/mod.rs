@@ -47,7 +47,7 @@ pub(crate) struct Step {
     /// Class of the objects; `class C` for the class object of `C`. Generated classes whose names differ only in their
     /// generated part count as one class.
     pub(crate) class: Name,
-    /// The node above.
+    /// The parent node.
     pub(crate) parent: StepId,
     /// Number of objects.
     pub(crate) objects: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Step {
     pub(crate) shallow_bytes: u64,
     /// Bytes that the objects retain together. If one of them retains another one, its bytes count once.
     pub(crate) retained_bytes: u64,
-    /// The nodes directly below. Small nodes are left out.
+    /// The child nodes. Small nodes are left out.
     pub(crate) children: Vec<StepId>,
     /// The objects of the trie node that retain most, at most [`SAMPLES`] of them.
     pub(crate) samples: Vec<ObjectIndex>,
@@ -63,8 +63,8 @@ pub(crate) struct Step {
     of: Option<ClassIndex>,
     /// The number of arrays in the trie node, by size class. Only set if the dump has samples.
     pub(crate) sizes: SizeClasses,
-    /// True if objects below this trie node were folded into a node above it. In a chain of `A`, `B`, `A`, `B`, this is
-    /// true for the node of `B`: the second `A` is folded into the node of the first.
+    /// True if descendants of this trie node were folded into one of its ancestors. In a chain of `A`, `B`, `A`, `B`,
+    /// this is true for the node of `B`: the second `A` is folded into the node of the first.
     cyclic: bool,
 }
 
@@ -83,7 +83,7 @@ impl std::ops::Index<StepId> for Trie {
     }
 }
 
-/// A trie node is not expanded if it retains less than this part of the reachable bytes.
+/// A trie node is not expanded if it retains less than 1/`EXPAND_PART` of the reachable bytes.
 const EXPAND_PART: u64 = 20_000;
 /// A trie node is not expanded if it retains fewer bytes than this, however small the heap is.
 const EXPAND_BYTES: u64 = 2 << 10;
@@ -92,7 +92,7 @@ const EXPAND_BYTES: u64 = 2 << 10;
 const KEEP_PART: u64 = 8;
 /// Maximum number of objects to store for each trie node. Their paths can be searched later.
 const SAMPLES: usize = 4;
-/// Maximum number of levels to go up in search of a trie node to fold into. It limits the number of classes that can
+/// Maximum number of ancestors to check in search of a trie node to fold into. It limits the number of classes that can
 /// alternate in a chain.
 const LONGEST_PERIOD: usize = 6;
 /// Maximum number of nodes that one parallel task processes.
@@ -102,7 +102,7 @@ impl Trie {
     /// Builds a trie by folding the dominator tree: siblings with the same label become one trie node. Leaves out the
     /// agent's objects.
     ///
-    /// Cost: visits the children of every dominator tree node that belongs to a large trie node, in parallel.
+    /// Cost: visits the children of every dominator tree node that belongs to an expanded trie node, in parallel.
     #[must_use]
     pub(crate) fn new(
         snapshot: &Snapshot,
@@ -165,15 +165,16 @@ impl Trie {
     /// Returns the trie node into which objects of a class are folded, because they continue a chain. It is one of
     /// these:
     ///
-    /// - the trie node above, if it has the same class (as in a linked list or a tree);
-    /// - a trie node at most a few levels up, if it has the same class and the same reference holds its objects.
+    /// - the parent trie node, if it has the same class (as in a linked list or a tree);
+    /// - one of the [`LONGEST_PERIOD`] nearest ancestors, if it has the same class and the same reference holds its
+    ///   objects.
     ///
     /// The second case is possible for application classes, and for JDK classes if all fields in between are JDK fields
     /// (chained `CompletableFuture`s). It excludes JDK collections, because a collection inside a collection is not a
     /// chain.
     ///
     /// `via` is the reference that holds the objects. If it is `None`, no trie node has this reference as its label,
-    /// and only the trie node above can match.
+    /// and only the parent trie node can match.
     pub(crate) fn folds_into(
         &self,
         above: StepId,
@@ -198,7 +199,7 @@ impl Trie {
             .find(|&s| self[s].class == class && Some(self[s].via) == via)
     }
 
-    /// Returns this trie node and those above it, up to the root.
+    /// Returns this trie node and its ancestors, up to the root.
     pub(crate) fn above(&self, step: StepId) -> impl Iterator<Item = StepId> + '_ {
         std::iter::successors(Some(step), |&s| (s != StepId::ROOT).then(|| self[s].parent))
     }
@@ -285,7 +286,7 @@ impl Largest {
     }
 }
 
-/// Objects that have the same label and are directly below one trie node.
+/// Objects that have the same label and whose dominators belong to one trie node.
 #[derive(Debug, Default)]
 struct Group {
     objects: u64,
@@ -502,7 +503,7 @@ impl Builder<'_> {
     }
 
     /// Adds a group of objects to the child node with the group's label. If the objects continue a chain, adds them to
-    /// a trie node above instead (see `folds_into`).
+    /// an ancestor instead (see `folds_into`).
     fn place(&mut self, above: StepId, (via, class): (Name, Name), group: Group, nested: bool) {
         let Some(&(_, sample)) = group.samples.0.first() else {
             return;
@@ -571,7 +572,7 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the label of the reference through which an object directly below a trie node is held.
+/// Returns the label of the reference that holds an object, whose dominator belongs to the trie node `above`.
 pub(crate) fn label(
     snapshot: &Snapshot,
     holders: &Holders,

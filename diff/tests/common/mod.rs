@@ -48,7 +48,7 @@ fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> 
         options.holders = true;
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
         let summary = Summary::new(&snapshot, name.clone()).unwrap();
-        // Summaries with senseless figures cannot be stored.
+        // If a summary has invalid figures, [`Summary::to_file`] returns `None`.
         if let Some(bytes) = summary.to_file(&snapshot) {
             let file = folder.path().join(files.len().to_string());
             std::fs::write(&file, bytes).unwrap();

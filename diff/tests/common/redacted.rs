@@ -4,7 +4,7 @@ use heapdiff_diff::{Report, redaction_rules};
 use hprof::redaction::Redaction;
 use hprof::{Silent, Source};
 
-/// Returns the dump without its contents.
+/// Returns the redacted dump.
 pub(super) fn of(dump: &Source) -> Source {
     let mut out = Vec::new();
     let redaction = Redaction::new(dump, redaction_rules(false)).unwrap();

@@ -38,7 +38,7 @@ impl Histogram {
         Self::from_source(Source::open_nth(path, options.dump)?, options, progress)
     }
 
-    /// Reads a dump from bytes that are already open. See [`Histogram::open`].
+    /// Reads a dump from a source that is already open. See [`Histogram::open`].
     ///
     /// # Errors
     /// As [`Snapshot::open`].
@@ -102,7 +102,7 @@ impl Histogram {
         &self.dump.classes
     }
 
-    /// Returns the lines of the histogram, in the order of the classes.
+    /// Returns the lines of the histogram: one for each class, in the order of [`Histogram::classes`].
     #[must_use]
     pub fn totals(&self) -> &[ClassTotal] {
         &self.totals
@@ -110,10 +110,10 @@ impl Histogram {
 }
 
 impl Snapshot {
-    /// Returns the number and bytes of each class's objects, reachable or not. Reachable and retained figures are 0:
-    /// for those, use [`Snapshot::histogram`].
+    /// Returns the number and bytes of each class's objects, reachable or not. The reachable and retained figures of
+    /// the result are 0. To get them, call [`Snapshot::histogram`].
     ///
-    /// Cost: a copy of one line for each class.
+    /// Cost: copies one [`ClassTotal`] for each class.
     #[must_use]
     pub fn totals(&self) -> Vec<ClassTotal> {
         self.totals.clone()
@@ -124,12 +124,11 @@ impl Snapshot {
     /// A class's retained bytes are the sum of the retained sizes of its top ancestors. A top ancestor is an instance
     /// that no other instance of the class dominates, directly or indirectly. (Eclipse MAT computes this in the same
     /// way, and calls it the minimum retained size.) So no byte is counted twice, even if instances hold each other in
-    /// a list or a tree. The sum is the memory that would be freed if each top ancestor were removed on its own.
-    /// Removing all instances at once can free more, because an object that several of them hold together is retained
-    /// by none of them. Class objects count as instances of `java.lang.Class`, not of the class that they represent.
-    /// The sums of different classes overlap.
+    /// a list or a tree. Removing all instances at once can free more than this sum: an object that several instances
+    /// hold together is retained by none of them. Class objects count as instances of `java.lang.Class`, not of the
+    /// class that they represent. The sums of different classes can overlap.
     ///
-    /// Cost: one pass over the dominator tree on the first call, then a copy.
+    /// Cost: one pass over the dominator tree on the first call. Later calls copy the result of the first call.
     #[must_use]
     pub fn histogram(&self) -> Vec<ClassTotal> {
         let known = self.derived.histogram.get_or_init(|| self.summed());
@@ -173,7 +172,8 @@ impl Snapshot {
         totals
     }
 
-    /// Returns the part of the histogram for a range of nodes, which are numbered in preorder.
+    /// Returns the reachable and retained figures of the nodes in `range`, and of the leaves that these nodes
+    /// immediately dominate. Nodes are numbered in preorder.
     fn retained_in(
         &self,
         range: std::ops::Range<usize>,
@@ -184,8 +184,8 @@ impl Snapshot {
         let (tree, view, shapes) = (self.tree(), self.tree().view(), self.shapes_view());
         let (first, end) = (range.start as u32, range.end as u32);
         let mut totals = vec![ClassTotal::default(); classes];
-        // A top ancestor is an instance that no other instance of its class dominates. The elements are, for each
-        // class, the end of the subtree of its last top ancestor so far, or 0 if no top ancestor was found. Instances
+        // A top ancestor is an instance that no other instance of its class dominates. For each class, `open` has the
+        // end of the subtree of the last top ancestor so far, or 0 if no top ancestor was found. Instances of the class
         // in this subtree are not top ancestors.
         let mut open = vec![0_u32; classes];
         let mut above = Node(first);
@@ -198,8 +198,8 @@ impl Snapshot {
             }
         }
         let objects = &view.object[range];
-        // In the tree's list of leaves (objects without references), the leaves below these nodes are one contiguous
-        // range.
+        // In the tree's list of leaves (objects without references), the leaves that these nodes immediately dominate
+        // are one contiguous range.
         let (base, held) = view.leaves_of(first..end);
         let mut next = 0;
         for (node, (at, &object)) in (first..end).zip(objects.iter().enumerate()) {

@@ -19,31 +19,33 @@ use crate::snapshot::Snapshot;
 /// The way in which an object's immediate dominator holds it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Hold {
-    /// The dominator does not hold the object directly: several paths lead from the dominator to the object, and they
-    /// have no object in common.
+    /// The dominator does not hold the object directly: several paths lead from the dominator to the object, and no
+    /// object in between is on all of them.
     Shared,
     /// An element of an array holds the object.
     Element,
-    /// An instance field holds the object: the class that declares the field, and the field's index among that class's
-    /// fields.
+    /// An instance field of the dominator holds the object. The values are the class that declares the field, and the
+    /// field's index among that class's fields.
     Field(ClassIndex, u16),
-    /// A static field of the class that the dominator represents holds the object.
+    /// The dominator is a class object, and a static field of its class holds the object. The values are the class, and
+    /// the field's index among the class's static fields.
     Static(ClassIndex, u16),
-    /// The object is a class, and one of its instances holds it.
+    /// The object is a class object, and the dominator is an instance of the class.
     Class,
-    /// The object is a class, and its loader holds it.
+    /// The object is a class object, and the dominator is the loader of the class.
     Loader,
-    /// The object is a class, and its subclass holds it. Or the object is a loader, signer or protection domain, and a
-    /// class holds it.
+    /// The dominator is a class object, and the object is the superclass, loader, signers, protection domain or
+    /// constant pool of the class.
     ClassPart,
     /// A local variable, or another reference from a thread's stack, holds the object.
     Local,
 }
 
-/// For every object, the way in which its dominator holds it. See [`Snapshot::holders`].
+/// For every object, the way in which its immediate dominator holds it. See [`Snapshot::holders`].
 #[derive(Debug)]
 pub struct Holders {
-    /// Indexed by object number: 0 if the dominator does not hold the object directly, else a value of [`code`].
+    /// Indexed by object number: 0 if the dominator does not hold the object directly, otherwise the code of a
+    /// reference (see [`code`]).
     slots: Array<u16>,
 }
 
@@ -51,8 +53,8 @@ impl Snapshot {
     /// Finds, for every reachable object, the reference from its immediate dominator. If the dominator has several
     /// references to the object, the result is the first one in the dominator's record.
     ///
-    /// Cost: two bytes for each object. After an analysis with [`Options::holders`](crate::Options::holders), the first
-    /// call takes almost no time. Otherwise a call takes one pass over the file.
+    /// Cost: two bytes for each object. If the option [`Options::holders`](crate::Options::holders) was set for the
+    /// analysis, the first call takes almost no time. All other calls take one pass over the file.
     ///
     /// # Errors
     /// If there is not enough memory for the result.
@@ -81,8 +83,7 @@ impl Snapshot {
     }
 
     /// Stores the codes of references that no record contains: references from a thread to its local variables, and
-    /// from a loader to its classes. Call this last: if a field's code is already stored for an object, the field's
-    /// code stays.
+    /// from a loader to its classes. Call this function last: it does not replace a code that is already stored.
     fn record_implicit(&self, shared: &[AtomicU16]) {
         let threads: std::collections::HashMap<u32, ObjectIndex> = self
             .roots
@@ -248,8 +249,9 @@ impl Snapshot {
 
 impl Holders {
     /// Returns a code for the way in which an object is held. Comparing two codes costs less than comparing two results
-    /// of [`Snapshot::hold_of`]. If the dominators of two objects have the same class, the codes are equal exactly if
-    /// the objects are held in the same way.
+    /// of [`Snapshot::hold_of`]. If the dominators of two objects are instances of the same class, the codes are equal
+    /// exactly if the objects are held in the same way. If the dominators are class objects, compare only objects with
+    /// the same dominator, because static fields of different classes can have equal codes.
     #[inline]
     #[must_use]
     pub fn key(&self, object: ObjectIndex) -> u16 {
@@ -298,8 +300,8 @@ impl<const ID: usize> HoldVisitor<'_, ID> {
         }
     }
 
-    /// Adds the reference from an instance to its class. It comes after the references in the instance's record, which
-    /// have precedence.
+    /// Adds the reference from an instance to its class. Call this function after all other references of the instance
+    /// were added: the first reference that is added has precedence.
     fn found_class(&mut self, from: Node, class: ClassIndex, id: u64) {
         let above = self.snapshot.tree().dominator(ObjectIndex(class.0));
         if above == Some(from) {
@@ -369,7 +371,7 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
 /// An object, and the node that immediately dominates it.
 #[derive(Clone, Copy, Debug)]
 pub struct Dominated {
-    /// The node that dominates it.
+    /// The node that immediately dominates the object.
     pub above: Node,
     /// The object's node. `None` for a leaf, that is, an object without references.
     pub node: Option<Node>,
@@ -386,10 +388,10 @@ pub struct Dominated {
 }
 
 impl Snapshot {
-    /// Visits all objects that the nodes immediately dominate. If `visit` returns true for an object, the objects that
-    /// it dominates are visited as well.
+    /// Visits all objects that `nodes` immediately dominate. If `visit` returns true for an object, also visits the
+    /// objects that this object immediately dominates.
     ///
-    /// Cost: linear. The data of each object is prefetched before the visit.
+    /// Cost: linear in the number of visited objects. The data of each object is prefetched before the visit.
     pub fn dominated(
         &self,
         holders: &Holders,
@@ -439,7 +441,7 @@ impl Snapshot {
             };
             let end = tree.end[above as usize];
             let mut node = above + 1;
-            // Each child's subtree begins where the previous one ends.
+            // The subtree of each child begins where the subtree of the previous child ends.
             let mut before = if node < end {
                 tree.bytes_before(node)
             } else {
@@ -479,7 +481,7 @@ impl Snapshot {
     }
 }
 
-/// An object that will be visited soon.
+/// An object that waits for its visit while its data is prefetched.
 #[derive(Clone, Copy)]
 struct Visited {
     above: u32,

@@ -1,4 +1,4 @@
-//! Facts about the JVM that wrote the dump. They are in the system properties, which are objects like any other.
+//! Facts about the JVM that wrote the dump, read from the objects that store the JVM's system properties.
 
 use crate::answers::objects::object::{Content, Record, Value};
 use crate::error::Warning;
@@ -34,8 +34,8 @@ impl Snapshot {
         self.derived.jvm.get_or_init(read).clone()
     }
 
-    /// Returns system properties, read from `java.lang.System.props`. `None` if a property is not set or cannot be
-    /// read.
+    /// Returns the values of the system properties `keys`, read from `java.lang.System.props`. `None` if a property is
+    /// not set or cannot be read.
     ///
     /// Cost: reads the few hundred strings of the properties.
     #[must_use]
@@ -70,7 +70,8 @@ impl Snapshot {
         let system = *self.classes().by_name("java.lang.System").first()?;
         let properties = self.read(object(self.static_value(system, "props")?)?);
         let properties = properties.ok()?;
-        // Since JDK 9, `Properties` stores its entries in a separate map; before, in the inherited hash table.
+        // Since JDK 9, `Properties` stores its entries in a separate map. Before JDK 9, the entries are in the
+        // inherited hash table.
         let table = match field(&properties, "map") {
             Some(map) => field(&self.read(map).ok()?, "table")?,
             None => field(&properties, "table")?,
@@ -84,7 +85,7 @@ impl Snapshot {
     }
 
     /// Returns a warning if the JVM's system properties contradict the inferred layout ([`Snapshot::layout`]) about
-    /// compressed references. Sizes depend on the layout, so they may then be wrong. No objects are missing.
+    /// compressed references. Object sizes depend on the layout, so they might be wrong. No objects are missing.
     ///
     /// Cost: as [`Snapshot::system_properties`].
     #[must_use]
@@ -97,8 +98,8 @@ impl Snapshot {
             return None;
         }
         let [_, mode, name, version] = self.system_properties(PROPERTIES);
-        // HotSpot sets `java.vm.compressedOopsMode` if references are compressed. Since JDK 11, all builds do so. Other
-        // JVMs never set it.
+        // HotSpot sets `java.vm.compressedOopsMode` if references are compressed. Since JDK 11, all builds of HotSpot
+        // do so. Other JVMs never set the property.
         if mode.is_none() {
             let hotspot = name.is_some_and(|n| n.contains("HotSpot") || n.contains("OpenJDK"));
             let major = version.and_then(|v| v.parse::<u32>().ok());
@@ -118,7 +119,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the value of an entry, for both kinds of table.
+/// Returns the value of an entry of a `ConcurrentHashMap` (field `val`) or of a `Hashtable` (field `value`).
 fn value(entry: &Record<'_>) -> Option<ObjectIndex> {
     field(entry, "val").or_else(|| field(entry, "value"))
 }

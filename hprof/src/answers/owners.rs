@@ -1,12 +1,13 @@
 //! Memory by owner: each reachable object belongs to one owner, or to the owners that share it.
 //!
-//! Some objects belong to an owner by themselves, such as the instances of a plugin's classes ([`Anchors`]). Every other
-//! object belongs to the owners from whose objects a path leads to it, if the path has no other anchor in between. So an
-//! object that two plugins reach is shared by both, and an object that only a GC root or a JDK class reaches belongs to
-//! the JVM. Each object is counted once, and all figures together are the reachable heap.
+//! An anchor is an object with a fixed owner, for example an instance of a plugin's class ([`Anchors`]). Every other
+//! object belongs to each owner with an anchor from which a path leads to the object without another anchor in between.
+//! So an object that two plugins reach is shared by both plugins, and an object that only a GC root or a JDK class
+//! reaches belongs to the JVM. Each reachable object has exactly one [`Belongs`] value, so figures by this value add up
+//! to the reachable heap.
 //!
-//! If all paths to an object lead through the anchors of one owner, the object is freed together with them. In this
-//! respect the result is that of a dominator tree in which each owner is one node.
+//! If all paths to an object lead through the anchors of one owner, the object is freed together with these anchors. In
+//! this respect the result is the same as with a dominator tree in which each owner is one node.
 
 use rustc_hash::FxHashMap;
 
@@ -21,29 +22,30 @@ use crate::snapshot::Snapshot;
 /// An owner of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
-    /// The JVM: objects that GC roots and JDK classes reach without an owner in between.
+    /// The JVM: objects that GC roots and JDK classes reach without an anchor of another owner in between.
     Jvm,
     /// The owner with this number.
     Number(u32),
 }
 
-/// The objects that belong to an owner by themselves.
+/// The objects with a fixed owner.
 #[derive(Clone, Debug, Default)]
 pub struct Anchors {
     /// Number of owners.
     pub owners: u32,
     /// For each class, the owner of its instances.
     pub instances: Vec<Option<Owner>>,
-    /// For each class, the owner of its class object, and so of what its static fields hold.
+    /// For each class, the owner of its class object. Paths through the class's static fields begin at the class
+    /// object.
     pub class_objects: Vec<Option<Owner>>,
-    /// Owners of single objects. They precede the owners of classes.
+    /// Owners of single objects. They take precedence over `instances` and `class_objects`.
     pub objects: FxHashMap<ObjectIndex, Owner>,
 }
 
 /// The owners of each object. See [`Snapshot::owned`].
 #[derive(Clone, Debug)]
 pub struct Owned {
-    /// For each object, its label.
+    /// For each object, a label: the number of its set of owners in `sets`, and the flag [`FIXED`].
     labels: Vec<u32>,
     sets: Sets,
 }
@@ -62,11 +64,11 @@ pub enum Belongs {
 impl Snapshot {
     /// Finds the owner of each reachable object, or the owners that share it.
     ///
-    /// References of weaker strength count only for objects that no stronger references reach, as in the dominator
-    /// tree.
+    /// Soft and final references count only for objects that no path of stronger references reaches, as in the
+    /// dominator tree.
     ///
     /// Cost: the passes that build the heap graph, and a search that visits each reference at most three times. Memory:
-    /// four bytes for each object besides the graph.
+    /// the graph, and for each object four bytes and three bits.
     ///
     /// # Errors
     /// If there is not enough memory for the graph, or if the progress is cancelled.
@@ -137,20 +139,20 @@ impl Owned {
 
 /// Label of an object that was not reached yet.
 const UNREACHED: u32 = 0;
-/// Label of what belongs to the JVM. The labels of the owners follow, then those of pairs.
+/// Label of objects that belong to the JVM. The next labels are those of single owners, then those of pairs of owners.
 const JVM: u32 = 1;
-/// Label of what three owners or more share.
+/// Label of objects that three or more owners share.
 const SEVERAL: u32 = FIXED - 1;
-/// Set in the label of an anchor, whose owner does not change.
+/// Flag in the label of an anchor. The owner of an anchor does not change.
 const FIXED: u32 = 1 << 31;
 
 /// The sets of owners to which objects belong.
 #[derive(Clone, Debug)]
 struct Sets {
     first_pair: u32,
-    /// The labels of both owners of each pair, the lower one first.
+    /// For each pair of owners, the labels of both owners, the lower label first.
     pairs: Vec<[u32; 2]>,
-    /// The label of each union of two sets.
+    /// For each pair of labels, the lower label first: the label of the union of their sets of owners.
     unions: FxHashMap<(u32, u32), u32>,
 }
 
@@ -215,7 +217,7 @@ impl Sets {
 struct Search<'a> {
     labels: Vec<u32>,
     sets: Sets,
-    /// Objects whose label has changed, so that their references have to be followed.
+    /// Objects whose label has changed. The search must follow their references, again if it did so before.
     stack: Vec<u32>,
     anchor: &'a dyn Fn(u32) -> Option<Owner>,
 }
@@ -226,7 +228,8 @@ impl Search<'_> {
         label.map_or(UNREACHED, |label| label & !FIXED)
     }
 
-    /// Adds the owners of a referrer to an object.
+    /// Adds the owners of a referrer, whose label is `from`, to the owners of an object. If the object is an anchor,
+    /// its owner does not change.
     fn visit(&mut self, object: u32, from: u32) {
         let Some(label) = self.labels.get_mut(object as usize) else {
             return;

@@ -17,7 +17,7 @@ use crate::records::walk::{self, Object, Visitor};
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// Builds the heap graph, with the same object numbers.
+    /// Builds the heap graph again. Objects have the same numbers as in the snapshot.
     ///
     /// Cost: the passes of [`Snapshot::open`] up to the computation of dominators.
     ///
@@ -31,8 +31,8 @@ impl Snapshot {
         plan.late_classes
             .by_loader
             .clone_from(&self.derived.late_classes.by_loader);
-        // The graph does not need `holders`. With this option, its adjacency lists would also have entries for null
-        // fields.
+        // This graph does not need to identify fields. With the option `holders`, its adjacency lists would also have
+        // entries for null fields.
         let options = Options {
             holders: false,
             ..self.options.clone()
@@ -106,7 +106,7 @@ impl Visitor for ReferentVisitor<'_> {
                 && id != 0
             {
                 let target = self.snapshot.number_of(id);
-                // An index that was changed may lack the record's id, or have too few objects.
+                // A modified index file might not contain the record's id, or might have too few objects.
                 let is_known = u64::from(source) < self.snapshot.object_count();
                 if target != NONE && is_known {
                     self.found.push((source, target, kind));

@@ -20,10 +20,10 @@ pub struct Referrer {
     pub target: ObjectIndex,
     /// The object that refers to it.
     pub from: ObjectIndex,
-    /// The field, or other reference, that refers to the target.
+    /// The field, array element or other reference through which `from` refers to the target.
     pub via: Via,
-    /// The kind of the reference object, if `via` leads from a reference object to its referent. [`Reference::No`] for
-    /// all other references, which are strong.
+    /// The kind of the `java.lang.ref` object, if `via` leads from such an object to its referent. [`Reference::No`]
+    /// for all other references, which are strong.
     pub strength: Reference,
 }
 
@@ -37,14 +37,15 @@ pub struct Referrers {
 }
 
 impl Snapshot {
-    /// Finds the references to each of these objects: from fields, elements, static fields, and references that are not
-    /// in any record (a thread's stack, a loader's classes, an object's class). References from unreachable objects are
-    /// included. The list has at most `limit` references for each object. References from objects in `except` do not
-    /// count.
+    /// Finds the references to each of `targets`: from fields, elements, static fields, and references that are not in
+    /// any record (a thread's stack, a loader's classes, an object's class). References from unreachable objects are
+    /// included. At most `limit` references are listed for each target. References from objects in `except` are neither
+    /// listed nor counted.
     ///
-    /// Cost: one pass over the file, whatever the number of objects. For a few objects, only pieces that contain the
-    /// bytes of their ids are walked. If the snapshot comes from an index, only the listed records are read, and, for
-    /// class objects, each object's class.
+    /// Cost: one pass over the file, whatever the number of objects. For at most 8 targets, none of them a class
+    /// object, only those pieces of the file are walked that contain the bytes of their ids. If the snapshot comes from
+    /// an index and there are at most 1000 targets, only the records of objects that the index lists as referrers are
+    /// read. For a target that is a class object, the class of every object in the dump is then looked up as well.
     #[must_use]
     pub fn referrers(
         &self,
@@ -108,8 +109,8 @@ impl Snapshot {
         targets.iter().map(of).collect()
     }
 
-    /// Finds the references from records to a few objects, with the lists of referrers in the index. Returns `None` if
-    /// there is no index, if there are too many objects, or if a list is damaged.
+    /// Finds the references to `targets` that are in records, with the lists of referrers in the index. Returns `None`
+    /// if there is no index, if there are more than [`LISTED`] targets, or if a list is damaged.
     fn listed<'a>(
         &self,
         targets: &[u32],
@@ -146,7 +147,7 @@ impl Snapshot {
         Some(found)
     }
 
-    /// Finds references from records by a search of the whole file.
+    /// Finds the references to `targets` that are in records, by a search of the whole file.
     fn search_file<'a>(
         &'a self,
         targets: &[u32],
@@ -171,8 +172,9 @@ impl Snapshot {
         found.reduce(&nothing, FoundReferrers::merged)
     }
 
-    /// Returns the ids to search for in the bytes of the file. Returns `None` if there are too many objects, or if some
-    /// are class objects: a record need not contain the class of its object, so such references would be missed.
+    /// Returns the ids to search for in the bytes of the file. Returns `None` if there are more than [`NEEDLES`]
+    /// objects, or if one of them is a class object. Not every record contains the id of its object's class, so the
+    /// search would miss references to class objects.
     fn plain_ids(&self, objects: &[u32]) -> Option<Vec<Needle>> {
         if objects.len() > NEEDLES || objects.iter().any(|&o| o < self.split.classes) {
             return None;
@@ -184,12 +186,14 @@ impl Snapshot {
     }
 }
 
-/// Maximum number of objects whose lists in an index are read. For more objects, walking the file costs less.
+/// Maximum number of targets whose lists of referrers in an index are read. For more targets, walking the file costs
+/// less.
 const LISTED: usize = 1000;
-/// Maximum number of objects whose ids are searched for in the bytes. For more objects, walking the file costs less.
+/// Maximum number of targets whose ids are searched for in the bytes of the file. For more targets, walking the file
+/// costs less.
 const NEEDLES: usize = 8;
 
-/// The low four bytes of an id. The bytes above them are the same in most ids of a dump, so they are not searched for.
+/// The low four bytes of an id. The higher bytes are the same in most ids of a dump, so the search leaves them out.
 struct Needle([u8; 4]);
 
 impl Needle {
@@ -203,7 +207,7 @@ struct FoundReferrers<'a> {
     targets: &'a [u32],
     /// Maximum number of references to list for each target.
     limit: usize,
-    /// The references: target, source and kind.
+    /// The references: target, source, and the field or other kind of reference.
     list: Vec<(u32, u32, RawVia)>,
     /// For each target, the number of references to it.
     counts: Vec<u64>,
@@ -254,7 +258,8 @@ impl<'a> FoundReferrers<'a> {
         self
     }
 
-    /// Drops references beyond the limit as soon as there are many, because they take memory.
+    /// Saves memory: drops references beyond the limit if the list has more than twice the number of references that
+    /// the result may have, and more than 4,096.
     fn prune(&mut self) {
         let most = self.limit.saturating_mul(self.targets.len());
         if self.list.len() > most.saturating_mul(2).max(1 << 12) {
@@ -299,7 +304,7 @@ impl Bodies for ReferrerFinder<'_> {
             let target = self.snapshot.number_of(id);
             if self.wanted.has(target) {
                 let number = *source.get_or_insert_with(|| self.snapshot.number_of(object.id));
-                // An index that was changed may lack the record's id, or have too few objects.
+                // A modified index file might not contain the record's id, or might have too few objects.
                 if u64::from(number) < self.snapshot.object_count() {
                     self.found.add(target, number, way);
                 }

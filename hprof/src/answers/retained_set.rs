@@ -1,9 +1,9 @@
 //! The retained size of a set of objects: the memory that would be freed if all of them were removed.
 //!
-//! This memory can be more than the sum over the members' subtrees of the dominator tree. For example, if an object is
+//! This memory can be more than the members' subtrees of the dominator tree contain. For example, if an object is
 //! referred to only by two members, neither of them dominates it, but it is freed if both are removed. Eclipse Memory
-//! Analyzer calls this size the retained set. It calls the total of the members' subtrees, with each object counted
-//! once, the minimum retained size.
+//! Analyzer calls the freed objects the retained set. It calls the total size of the members' subtrees, with each
+//! object counted once, the minimum retained size.
 
 use std::cmp::Reverse;
 
@@ -25,15 +25,16 @@ use crate::snapshot::Snapshot;
 
 impl Snapshot {
     /// Returns the memory that would be freed if all these objects were removed, including the objects. `None` if none
-    /// of them is reachable.
+    /// of the objects is reachable.
     ///
-    /// As in the dominator tree, stronger paths count before weaker ones. An object that strong paths reach is retained
-    /// if all its strong paths lead through the set, even if a path of soft references bypasses the set. So for one
-    /// object the result is that of [`Snapshot::retained_bytes`].
+    /// As in the dominator tree, a path counts only if no stronger path reaches the object. An object that strong paths
+    /// reach is retained if all its strong paths lead through the set, even if a path of soft references bypasses the
+    /// set. So for one object the result is that of [`Snapshot::retained_bytes`].
     ///
-    /// Cost: nothing for one object. For several objects, the heap graph is built again and searched twice, with four
-    /// bits for each object besides the graph. If the snapshot comes from an index and the objects retain little, only
-    /// the objects that they dominate and the targets of these are read.
+    /// Cost: nothing for one object. For several objects, the heap graph is built again and searched twice, with five
+    /// bits for each object besides the graph. If the snapshot comes from an index and the objects dominate at most
+    /// 32,768 objects with references, the graph is usually not needed. Then only the dominated objects, the targets of
+    /// their references, and paths to these targets are read.
     ///
     /// # Errors
     /// If there is not enough memory for the graph.
@@ -76,19 +77,20 @@ impl Snapshot {
     }
 }
 
-/// Limit on the number of objects that the searches for all classes visit in total.
+/// Maximum number of objects that the searches for all classes may visit in total.
 const VISITS: u64 = 200_000_000;
 
 impl Snapshot {
     /// Replaces the retained bytes in a histogram. The new figure of a class is the retained size of the set of all its
-    /// instances. Returns the classes that keep the sum of [`Snapshot::histogram`], which is a lower bound. They are
-    /// sorted.
+    /// instances. Returns, sorted, the classes whose figure is not replaced: they keep the sum of
+    /// [`Snapshot::histogram`], which is a lower bound.
     ///
-    /// The classes that retain the most are computed first. Other classes keep their sum if one search for each class
-    /// would visit more than 200 million objects in total.
+    /// Each class needs a search, which can visit all objects. All searches together may visit at most 200 million
+    /// objects. If this is not enough for all classes, only the classes with the largest sums get a new figure.
     ///
     /// Cost: the passes that build the heap graph, and for each class one search through it, on all threads of the
-    /// current rayon pool. Memory: four bytes for each object, and two bits for each object and thread.
+    /// current rayon pool. Memory: the graph, four bytes and three bits for each object, and for each thread one bit
+    /// for each object and the stack of its search.
     ///
     /// # Errors
     /// If there is not enough memory for the graph, or if the progress is cancelled.
@@ -141,16 +143,18 @@ impl Snapshot {
     }
 }
 
-/// Maximum number of objects to read one by one.
+/// Maximum number of members, and maximum number of dominated objects with references, for which
+/// [`Snapshot::retained_by_dominators`] reads objects one by one.
 const LOOKS: usize = 1 << 15;
 /// Maximum number of leaves (objects without references) whose class is looked up. It is higher than `LOOKS`, because
 /// one look-up is fast.
 const LEAVES: usize = LOOKS * 64;
 
 impl Snapshot {
-    /// Computes what reachable objects retain together, by means of the dominator tree. These are the objects that a
-    /// member dominates, and also the targets of their references that cannot be reached without going through some
-    /// member. Returns `None` if this would take long, if soft references or finalizers are involved, or if there is no
+    /// Returns the number and bytes of the objects that `members` retain together, computed with the dominator tree.
+    /// All members must be reachable. The retained objects are the objects that a member dominates, and objects that
+    /// they refer to if every path to such an object goes through a member. Returns `None` if the computation would
+    /// take long (see [`LOOKS`] and [`LEAVES`]), if soft references or finalizers are involved, or if there is no
     /// index.
     fn retained_by_dominators(&self, members: &[ObjectIndex]) -> Option<Total> {
         if members.len() > LOOKS || self.inbound.is_none() {
@@ -162,7 +166,7 @@ impl Snapshot {
         let tree = self.tree();
         let mut nodes: Vec<Node> = members.iter().filter_map(|&o| tree.node(o)).collect();
         nodes.sort_unstable();
-        // Members that no other member dominates.
+        // The nodes of members that no other member dominates. Members without references have no node: see `alone`.
         let mut tops: Vec<Node> = Vec::new();
         for node in nodes {
             if tops.last().is_none_or(|&top| tree.end(top) <= node) {
@@ -282,8 +286,8 @@ impl Snapshot {
 pub(super) struct Levels {
     /// All objects that are reached.
     all: Bits,
-    /// For each level, the objects that references of stronger levels reach. Empty for level 0, because no level is
-    /// stronger.
+    /// For each level, the objects that can be reached with references of stronger levels only. Empty for level 0,
+    /// because no level is stronger.
     pub(super) before: Vec<Bits>,
     /// For each level, the pairs of reference object and referent that are followed at this level, sorted. Level 1 has
     /// the soft references, and level 2 has the soft and the final references.
@@ -311,7 +315,8 @@ impl Levels {
         }
     }
 
-    /// Returns the objects to which a path from a GC root leads that passes through no object of the set (`is_in_set`).
+    /// Returns the objects that GC roots reach by paths without objects of the set. `is_in_set` returns true for the
+    /// objects of the set.
     fn reached_outside_set(&self, graph: &HeapGraph, is_in_set: &impl Fn(u32) -> bool) -> Bits {
         let mut kept = DepthFirst::new(graph.object_count());
         for (level, (before, weaker)) in self.before.iter().zip(&self.weaker).enumerate() {
@@ -338,8 +343,8 @@ impl DepthFirst {
         }
     }
 
-    /// Follows the references of this level: 0 for strong, 1 for soft, 2 for final. `weaker` has the soft and final
-    /// references up to this level.
+    /// Extends the search to the references of `level`: 0 for strong, 1 for soft, 2 for final. `weaker` has the soft
+    /// and final references up to this level. Only objects for which `passes` returns true are visited.
     fn extend(
         &mut self,
         graph: &HeapGraph,

@@ -1,5 +1,5 @@
-//! Reads the references of single objects, and the references to them, without building the heap graph. The references
-//! come from records, which an index locates, and from the index's lists of referrers.
+//! Reads the references from and to single objects, without building the heap graph. The references come from records,
+//! which an index locates, and from the index's lists of referrers.
 
 use rustc_hash::FxHashMap;
 
@@ -13,8 +13,8 @@ use crate::records::classes::Reference;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// The references of single objects and the references to them. They come from records, from the lists of referrers in
-/// an index, and from `extra`.
+/// The references from and to single objects. They come from records, from the lists of referrers in an index, and from
+/// `extra`.
 pub(crate) struct Rows<'a> {
     snapshot: &'a Snapshot,
     inbound: &'a Inbound,
@@ -28,7 +28,8 @@ pub(crate) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Returns `None` if the snapshot does not come from an index, or if the index has no lists.
+    /// Prepares the look-ups. Returns `None` if the snapshot does not come from an index, or if the index does not
+    /// locate records or has no lists of referrers.
     ///
     /// Cost: one visit of each class and each root.
     pub(crate) fn new(snapshot: &'a Snapshot) -> Option<Self> {
@@ -61,7 +62,7 @@ impl<'a> Rows<'a> {
     /// Returns the adjacency lists of objects: the targets in the same order and with the same duplicates as in the
     /// heap graph, but without dangling references.
     ///
-    /// Cost: about twenty records for each object.
+    /// Cost: reads about twenty records for each object.
     pub(crate) fn of(&self, objects: &[u32]) -> Vec<Vec<u32>> {
         let split = self.snapshot.split;
         let wanted: Vec<ObjectIndex> = objects
@@ -125,7 +126,7 @@ impl<'a> Rows<'a> {
         strong || self.snapshot.options.refs == Refs::All
     }
 
-    /// True if a soft reference or a finalizer may retain the object.
+    /// True if the object has a referrer that is a soft or final reference and might retain it.
     pub(crate) fn is_weakly_held(&self, object: u32) -> Result<bool, Damaged> {
         let sources = self
             .inbound
@@ -135,7 +136,7 @@ impl<'a> Rows<'a> {
             .any(|source| self.may_weakly_hold(source)))
     }
 
-    /// True if the object is a soft or final reference that may retain its referent.
+    /// True if the object is a soft or final reference that might retain its referent.
     pub(crate) fn may_weakly_hold(&self, object: u32) -> bool {
         let class = self.snapshot.class_of(ObjectIndex(object));
         let kind = class.map_or(Reference::No, |c| self.snapshot.classes()[c].reference);
@@ -148,7 +149,8 @@ impl<'a> Rows<'a> {
         let listed = self.inbound.count(object)? as u64;
         Ok(match self.pinned.get(object as usize) {
             Some(false) if object < self.snapshot.split.classes => {
-                // To find the instances of a class, all objects of the dump are checked.
+                // To find the instances of a class, the class of every object of the dump is looked up. A look-up
+                // counts as an eighth of a read.
                 listed + self.snapshot.object_count() / 8
             }
             _ => listed,
@@ -157,8 +159,8 @@ impl<'a> Rows<'a> {
 
     /// Returns the objects that refer to an object, ascending and without duplicates.
     ///
-    /// Cost: about twenty records for each `java.lang.ref` object among the referrers. If the object is a class object
-    /// and the class is not a GC root, also a look-up of the class of every object in the dump.
+    /// Cost: reads about twenty records for each `java.lang.ref` object among the referrers. If `object` is the class
+    /// object of a class that is not certainly a GC root, also looks up the class of every object in the dump.
     pub(crate) fn referrers_of(&self, object: u32) -> Result<Vec<u32>, Damaged> {
         let (snapshot, split) = (self.snapshot, self.snapshot.split);
         let mut sources = self.inbound.sources(&snapshot.likely_referrers(), object)?;
@@ -192,8 +194,8 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Returns the class object of a leaf if the leaf's reference to it may keep the class alive. Returns `None` if the
-/// class is certainly a GC root.
+/// Returns the class of a leaf if the leaf's reference to its class object might keep the class alive. Returns `None`
+/// if the class is certainly a GC root, if it is a class of primitive arrays, or if `object` is not a leaf.
 pub(crate) fn class_of_leaf(snapshot: &Snapshot, pinned: &[bool], object: u32) -> Option<u32> {
     let there = u64::from(object) < snapshot.object_count();
     let leaf = Some(ObjectIndex(object)).filter(|_| object >= snapshot.split.inner && there)?;

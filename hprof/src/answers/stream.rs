@@ -1,5 +1,5 @@
-//! Lists all objects and all references, one part of the dump at a time, for callers that build tables. Memory stays
-//! bounded, and several parts can be read in parallel.
+//! Lists all objects and all references, one part of the dump at a time. So a caller never needs to have all references
+//! in memory, and can read several parts in parallel.
 
 use std::ops::Deref;
 
@@ -22,7 +22,7 @@ use crate::snapshot::Snapshot;
 pub struct Ids(Array<u64>);
 
 impl Ids {
-    /// Returns an object's id. Null for a number that no object has.
+    /// Returns an object's id. Returns a null id if no object has this number.
     #[inline]
     #[must_use]
     pub fn of(&self, object: ObjectIndex) -> ObjectId {
@@ -30,7 +30,7 @@ impl Ids {
     }
 }
 
-/// Object numbers in some order. See [`Parts::sorted_by_class`].
+/// The numbers of all objects, sorted by class. See [`Parts::sorted_by_class`].
 #[derive(Debug)]
 pub struct Numbers(Array<u32>);
 
@@ -82,7 +82,8 @@ pub struct Parts<'a>(&'a Snapshot);
 impl<'a> Parts<'a> {
     /// Returns the id of every object.
     ///
-    /// Cost: one parallel pass over the file, and eight bytes for each object, within the memory limit.
+    /// Cost: one parallel pass over the file. Memory: eight bytes for each object, in a temporary file if memory
+    /// exceeds [`Options::max_memory`](crate::Options::max_memory).
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -129,11 +130,12 @@ impl<'a> Parts<'a> {
         Ok(Ids(ids))
     }
 
-    /// Returns the numbers of all objects, sorted by class, and for each class by number. `ranks` gives the order of
-    /// the classes: it has a rank for each class. Class objects count as instances of `java.lang.Class`. If the dump
-    /// has no such class, they come last.
+    /// Returns the numbers of all objects, sorted by the rank of their class, then by number. `ranks` has the rank of
+    /// each class. Class objects count as instances of `java.lang.Class`. If the dump does not contain
+    /// `java.lang.Class`, class objects come last.
     ///
-    /// Cost: two passes over the objects, and four bytes for each object, within the memory limit.
+    /// Cost: two passes over the objects. Memory: four bytes for each object, in a temporary file if memory exceeds
+    /// [`Options::max_memory`](crate::Options::max_memory).
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -178,9 +180,9 @@ impl<'a> Parts<'a> {
             .map(|piece| piece + 1)
     }
 
-    /// Returns the references in a part's records for which `wanted` returns true. The search begins after the first
-    /// `skip` references, and at most `limit` references are returned. Not included are an object's reference to its
-    /// class (see [`Snapshot::class_of`]) and references that are not in any record (see
+    /// Returns the references in a part's records for which `wanted` returns true. The first `skip` references are
+    /// skipped, and at most `limit` references are returned. The result does not include the references from objects to
+    /// their classes (see [`Snapshot::class_of`]), nor references that are not in any record (see
     /// [`Parts::implicit_references`]).
     ///
     /// Cost: a walk over the part.
@@ -194,7 +196,7 @@ impl<'a> Parts<'a> {
     ) -> Links {
         let mut links = Links::default();
         let mut passed = 0_u64;
-        // Adds a reference. Returns false if `limit` is reached.
+        // Adds a reference if `wanted` returns true for it. Returns false if `limit` was reached before.
         let mut add = |from: u32, from_id: u64, id: u64, way: RawVia| {
             if id == 0 || matches!(way, RawVia::Class) {
                 return true;
@@ -267,7 +269,8 @@ impl<'a> Parts<'a> {
         links
     }
 
-    /// Returns the field of a reference, and its strength: [`Reference::No`] for ordinary, strong references.
+    /// Returns the field or other kind of a reference, and the strength of the reference: [`Reference::No`] for
+    /// ordinary, strong references.
     #[must_use]
     pub fn via(self, link: &Link) -> (Via, Reference) {
         self.0.via(link.from, link.way)
@@ -304,8 +307,8 @@ impl<'a> Parts<'a> {
         Some(self.0.record(place.object, &self.0.raw_of(place)?))
     }
 
-    /// Returns the text of the string whose record is at `place`. `place_of` must return the location of the object
-    /// that it gets, which is the string's array. See [`Snapshot::string`].
+    /// Returns the text of the string whose record is at `place`. `place_of` gets the string's array, and must return
+    /// the location of the array's record. See [`Snapshot::string`].
     ///
     /// Cost: reads two records.
     #[must_use]
@@ -327,7 +330,7 @@ impl<'a> Parts<'a> {
 }
 
 impl Snapshot {
-    /// Returns all objects and references as flat lists.
+    /// Gives access to all objects and references of the dump, one part of the dump at a time.
     #[doc(hidden)]
     #[must_use]
     pub fn parts(&self) -> Parts<'_> {
@@ -369,7 +372,7 @@ impl Snapshot {
         one.raw
     }
 
-    /// Returns the GC roots as the dump lists them. An object can have several.
+    /// Returns the GC roots in the order of the dump. An object can occur several times.
     #[must_use]
     pub fn gc_roots(&self) -> &[walk::Root] {
         &self.roots
@@ -386,7 +389,7 @@ impl Snapshot {
             #[inline(always)]
             fn object(&mut self, object: Object, body: Body<'_>) {
                 let number = self.numbering.of(object.id, body);
-                // An index that was changed may lack the record's id, or have too few objects.
+                // A modified index file might not contain the record's id, or might have too few objects.
                 if u64::from(number) < self.numbering.object_count() {
                     self.done |= !(self.f)(object, number, body);
                 }

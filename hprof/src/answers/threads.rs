@@ -150,7 +150,7 @@ impl ThreadState {
     }
 }
 
-/// Threads that the JVM hides from Java programs.
+/// Names of threads that the JVM hides from Java programs.
 pub(crate) const HIDDEN: [&str; 5] = [
     "Service Thread",
     "Monitor Deflation Thread",
@@ -198,8 +198,8 @@ impl Traces<'_> {
         originals.unwrap_or_else(|| vec![frame])
     }
 
-    /// Returns the original frames of a frame with local variables. The outermost of the original frames gets the local
-    /// variables.
+    /// Replaces a frame by its original frames (see [`Traces::originals`]). The outermost original frame gets the local
+    /// variables of `frame`.
     fn with_locals(&self, frame: StackFrame) -> Vec<StackFrame> {
         let originals = self.originals(frame.frame).into_iter();
         let mut frames: Vec<StackFrame> = originals
@@ -320,7 +320,7 @@ impl Snapshot {
         threads
     }
 
-    /// Returns the serial numbers of the stack traces of threads that are GC roots.
+    /// Returns for each of `threads`, which are GC roots, the serial number of its stack trace.
     fn stacks(&self, threads: &[Thread], by_serial: &BTreeMap<u32, usize>) -> Vec<Option<u32>> {
         let traces = &self.dump.outline.traces;
         let mut named = vec![0; threads.len()];
@@ -350,8 +350,9 @@ impl Snapshot {
     /// other dumps.
     ///
     /// In such a dump, all thread roots refer to the same trace, which belongs to no thread and has no frames. The
-    /// other traces come in the order of the threads, numbered from 1. Threads that are hidden from Java programs have
-    /// no trace and no number. If the number of traces does not match the number of threads, no thread has frames.
+    /// other traces come in the order of the threads, numbered from 1. Threads that are hidden from Java programs can
+    /// lack a trace, and then are not numbered. If the number of traces is neither the number of all threads nor the
+    /// number of threads that are not hidden, no thread gets frames.
     fn stacks_of_jhsdb(&self, threads: &[Thread], named: &[u32]) -> Option<Vec<Option<u32>>> {
         let traces = &self.dump.outline.traces;
         let (&dummy, others) = named.split_first()?;
@@ -384,7 +385,7 @@ impl Snapshot {
         Some(stacks.collect())
     }
 
-    /// Returns the first stack trace of a thread.
+    /// Returns the lowest serial number of a stack trace that belongs to the thread and has frames.
     fn trace_of(&self, thread: u32) -> Option<u32> {
         let traces = self.dump.outline.traces.iter();
         let own = traces.filter(|(_, t)| t.thread_serial == thread && t.frames > 0);
@@ -412,8 +413,8 @@ impl Snapshot {
         }
     }
 
-    /// Adds the virtual threads that are not mounted on a carrier thread and have no GC root. Only dumps of newer JVMs
-    /// have roots for unmounted threads.
+    /// Adds the virtual threads that are not GC roots. In dumps of older JVMs, virtual threads that are not mounted on
+    /// a carrier thread are not GC roots.
     fn add_unrooted(&self, threads: &mut Vec<Thread>) {
         let classes = self.classes();
         let is_virtual = |&(c, _): &(ClassIndex, _)| is_virtual(classes, c);
@@ -442,7 +443,7 @@ impl Snapshot {
         let objects: Vec<ObjectIndex> = threads.iter().map(|t| t.object.unwrap_or(none)).collect();
         let raws = self.records_of(&objects);
         let object = |v: Option<Value>| v.and_then(Value::object).unwrap_or(none);
-        // Since JDK 19, some fields of a thread are in another object.
+        // Since JDK 19, some data of a thread is in another object, to which the field `holder` refers.
         let holders: Vec<ObjectIndex> = raws
             .iter()
             .map(|raw| object(raw.and_then(|r| self.field_in(&r, "holder"))))
@@ -488,7 +489,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the names of threads in dumps of JDK 7 and earlier, where a name is an array of characters.
+    /// Returns the names that are arrays of characters. In old JDKs, the name of a thread is a `char[]`, not a string.
     fn char_names(&self, names: &[ObjectIndex]) -> Vec<Option<String>> {
         let is_array = |o: &ObjectIndex| {
             u64::from(o.0) < self.object_count()

@@ -17,7 +17,7 @@ use crate::records::walk::RootKind;
 use crate::sizes::totals::Total;
 use crate::snapshot::Snapshot;
 
-/// The unreachable objects of a dump, and the references between them.
+/// The unreachable objects of a dump, and the references between these objects.
 ///
 /// An object is an entry if no other unreachable object refers to it. If objects refer to each other in a cycle that no
 /// other unreachable object refers to, one of them is an entry. Each unreachable object would be reachable if GC roots
@@ -26,7 +26,7 @@ use crate::snapshot::Snapshot;
 pub struct Unreachable {
     /// The unreachable objects, sorted. Their positions are their numbers in `graph`.
     objects: Vec<u32>,
-    /// The references, with the entries as GC roots.
+    /// The references between unreachable objects, with the entries as GC roots.
     graph: HeapGraph,
 }
 
@@ -58,8 +58,8 @@ pub struct EntryClass {
 }
 
 impl Snapshot {
-    /// Finds the unreachable objects and their entries. References to the referents of soft, weak and other reference
-    /// objects do not count.
+    /// Finds the unreachable objects and their entries. References from `java.lang.ref` objects to their referents do
+    /// not count.
     ///
     /// Cost: reads the unreachable objects that have references.
     ///
@@ -80,11 +80,12 @@ impl Snapshot {
         Ok(Unreachable { objects, graph })
     }
 
-    /// Returns the references from one of these objects to another, as positions in the sorted list, sorted by source.
+    /// Returns the references between `objects`, which are sorted. Each reference is a pair of positions in `objects`:
+    /// its source and its target. The pairs are sorted by source.
     fn references_between(&self, objects: &[u32]) -> Vec<(u32, u32)> {
         /// Number of records that are read at a time.
         const CHUNK: usize = 1 << 14;
-        // Objects with larger numbers have no references, except to their classes.
+        // Objects from this position on have no references, except to their classes.
         let inner = objects.partition_point(|&object| object < self.split.inner);
         let ranks = Ranks::new(objects, self.object_count() as usize);
         let chunks = objects[..inner].par_chunks(CHUNK).enumerate();
@@ -146,11 +147,12 @@ impl Ranks {
     }
 }
 
-/// Returns the objects from which all others are reachable: objects without references to them, and one object of each
-/// cycle that is not reachable from others. `edges` is sorted by source.
+/// Returns objects from which all objects of the graph are reachable: the objects to which no object refers, and one
+/// object of each cycle that is not reachable from outside the cycle.
 ///
-/// Source: in reverse order of the end times of a depth-first search, an object that was not reached before belongs to
-/// such a cycle (the first half of the algorithm of Kosaraju and Sharir, 1981).
+/// Method: a depth-first search visits all objects that are not reachable from objects without referrers. These objects
+/// are then checked in the reverse of the order in which their visits ended. If no result so far reaches an object, it
+/// belongs to such a cycle. (This is the first half of the algorithm of Kosaraju and Sharir, 1981.)
 fn entries(graph: &HeapGraph) -> Vec<u32> {
     let objects = graph.object_count();
     let mut is_target = Bits::new(objects);
@@ -181,7 +183,7 @@ fn entries(graph: &HeapGraph) -> Vec<u32> {
     roots
 }
 
-/// Searches from an object, and adds the objects to `ended` in the order in which their search ends.
+/// Searches depth-first from `start`. Adds each object that is newly visited to `ended` when its visit ends.
 fn depth_first(graph: &HeapGraph, start: u32, seen: &mut Bits, ended: &mut Vec<u32>) {
     if !seen.add(start) {
         return;
@@ -227,7 +229,7 @@ impl Unreachable {
         roots.map(|&(local, _)| ObjectIndex(self.objects[local as usize]))
     }
 
-    /// Returns the classes of the entries, the most held bytes first.
+    /// Returns the classes of the entries, sorted by the bytes that their entries would hold, the most bytes first.
     ///
     /// Cost: visits each object at most twice.
     #[must_use]
@@ -236,7 +238,7 @@ impl Unreachable {
         const SEVERAL: u32 = NONE - 1;
         let mut numbers: BTreeMap<Option<ClassIndex>, u32> = BTreeMap::new();
         let mut rows: Vec<EntryClass> = Vec::new();
-        // The number of the row whose entries would hold an object.
+        // For each object, the number of the row whose entries would hold it.
         let mut holder = vec![NONE; self.objects.len()];
         let mut queue: Vec<u32> = Vec::new();
         for &(local, _) in &self.graph.roots {
@@ -295,7 +297,8 @@ impl Unreachable {
 }
 
 impl UnreachableTree {
-    /// Returns the objects that would hold the most, largest first, for which `wanted` is true.
+    /// Returns the objects that would hold the most bytes, the largest first: at most `limit` objects for which
+    /// `wanted` returns true.
     #[must_use]
     pub fn largest(
         &self,

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 
 /// The memory of the arrays: anonymous memory up to a limit, and unlinked temporary files above it.
 ///
-/// Memory that an array no longer needs is kept for the next array, because taking a new page from the system takes
+/// Memory that an array no longer needs is kept for the next array. The reason: taking a new page from the system takes
 /// several times as long as clearing a used one. Kept memory is always used before new memory is taken, so it does not
 /// raise the peak.
 #[derive(Clone, Debug)]
@@ -53,9 +53,9 @@ impl Store {
         })
     }
 
-    /// Runs `work`, which uses one core. Meanwhile, another thread takes up to `bytes` of memory from the system for
-    /// the arrays that will be created next. The reason: the first access to a new page takes longer than all later
-    /// work on it.
+    /// Runs `work`, which uses only this thread. Meanwhile, another thread takes up to `bytes` of memory from the
+    /// system for the arrays that will be created next. The reason: the first access to a new page takes longer than
+    /// all later work on it.
     pub(crate) fn preparing<R>(&self, bytes: u64, work: impl FnOnce() -> R) -> R {
         let used = self.0.used.load(Ordering::Relaxed);
         if used.saturating_add(bytes) > self.0.limit || rayon::current_num_threads() < 2 {
@@ -132,8 +132,8 @@ impl Store {
         })
     }
 
-    /// Replaces new pages of the array, behind the offset `from`, with memory pages that were kept for reuse. Clears
-    /// the reused pages. Replaces only large pages that lie completely within the first `bytes` bytes.
+    /// Replaces new pages of the array, after the offset `from`, with memory pages that were kept for reuse. Clears the
+    /// reused pages. Replaces only large pages that lie completely within the first `bytes` bytes.
     ///
     /// # Errors
     /// Returns an error if pages cannot be moved and there is no memory to copy them to. The pages before the offset
@@ -221,7 +221,7 @@ impl<T: Pod> Array<T> {
         let bytes = byte_len::<T>(len)?;
         let capacity = self.memory.bytes().len();
         if bytes > capacity {
-            // Grows by half. This reserves addresses, and takes memory only when it is written.
+            // The capacity grows by at least half. Anonymous pages take memory only when they are written.
             self.grow(bytes.max(capacity + capacity / 2).max(1 << 16))?;
         } else if len < self.len {
             let old = self.len * size_of::<T>();
@@ -231,12 +231,12 @@ impl<T: Pod> Array<T> {
         Ok(())
     }
 
-    /// Frees the memory behind the elements.
+    /// Frees the memory after the last element.
     pub(crate) fn shrink_to_fit(&mut self) -> Result<()> {
         self.cut(self.len)
     }
 
-    /// Shortens the array and frees the memory, without clearing it first.
+    /// Shortens the array to at most `len` elements, and frees the memory after them without clearing it first.
     pub(crate) fn cut(&mut self, len: usize) -> Result<()> {
         let old = byte_len::<T>(self.len)?;
         self.len = self.len.min(len);
@@ -259,7 +259,7 @@ impl<T: Pod> Array<T> {
         }
     }
 
-    /// Shortens the array. If it is in anonymous memory, returns the pages behind the new end to the system. Copies no
+    /// Shortens the array. If it is in anonymous memory, returns the pages after the new end to the system. Copies no
     /// elements. This is for an array that is consumed from its end while other arrays grow.
     pub(crate) fn truncate_and_release(&mut self, len: usize) {
         let old = self.len * size_of::<T>();
@@ -291,7 +291,7 @@ impl<T: Pod> Array<T> {
         if fits && let Memory::Pages(pages) = &mut self.memory {
             let old = pages.len();
             // Kept memory consists of large pages only. If the pages of an array end inside a large page, kept memory
-            // cannot be put behind them.
+            // cannot be appended to them.
             let filled = pages.grow(bytes).and_then(|()| {
                 if old.is_multiple_of(Pages::LARGE) {
                     self.store.reuse_pages(pages, old, bytes)
@@ -368,8 +368,9 @@ impl<T: Pod> DerefMut for Array<T> {
 pub(crate) struct Column<T: Pod>(Array<T>);
 
 impl<T: Pod> Column<T> {
-    /// Returns a column whose elements are a part of a mapped file; `None` if the range is not within the file, if its
-    /// length is not a multiple of the element size, or if the elements would not be aligned.
+    /// Returns a column whose elements are a part of a mapped file. Returns `None` if the range is not within the file.
+    /// Also returns `None` if its length is not a multiple of the element size, or if the elements would not be
+    /// aligned.
     pub(crate) fn part(map: &Arc<MappedFile>, range: Range<usize>, store: &Store) -> Option<Self> {
         let elements: &[T] = bytemuck::try_cast_slice(map.get(range.clone())?).ok()?;
         Some(Self(Array {

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Bytes that are left free on every disk, for other programs. On a small disk, a 20th of its size.
+/// Free space that heapdiff leaves to other programs: [`RESERVE`] bytes, or one [`RESERVE_PART`]th of the disk if that
+/// is less.
 const RESERVE: u64 = 1 << 30;
 const RESERVE_PART: u64 = 20;
 
@@ -52,7 +53,7 @@ pub(crate) fn leaves_reserve(file: &File, bytes: u64) -> bool {
 /// it cannot fail because the disk is full.
 ///
 /// # Errors
-/// Returns an error if the folder is not writable, or if the disk does not have the space in addition to its reserve.
+/// Returns an error if the folder is not writable, or if the disk has less free space than `bytes` plus its reserve.
 pub(crate) fn reserved_file(dir: &Path, bytes: u64) -> io::Result<File> {
     reserved_within(dir, bytes, room)
 }
@@ -87,7 +88,8 @@ fn fill(file: &mut File, bytes: u64) -> io::Result<()> {
 
         match fallocate(&*file, FallocateFlags::empty(), 0, bytes) {
             Ok(()) => return Ok(()),
-            // Not every file system supports `fallocate`. If it is not supported, write zeros (see below).
+            // Not every file system supports `fallocate`. If it is not supported, the code after this `match` writes
+            // zeros.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(e) => return Err(e.into()),
         }

@@ -1,9 +1,10 @@
 //! Decompression of gzip files, and of the independent blocks that HotSpot's `-gz` writes.
 //!
 //! HotSpot compresses each block as a separate gzip member. It writes the size of a block to the comment of the first
-//! member: `HPROF BLOCKSIZE=n`. The file does not contain the ends of members. So every place that looks like the
-//! header of a member is decompressed in parallel. A result is used only if the previous member ends at this place. A
-//! place inside of compressed data may look like a header, too. Its result is not used, because no member ends there:
+//! member: `HPROF BLOCKSIZE=n`. The file does not record where members end. So decompression starts, in parallel, at
+//! every place that looks like the header of a member. A result is used only if the previous member ends at this place.
+//! Compressed data may contain bytes that look like a header. The result from such a place is not used, because no
+//! member ends there:
 //!
 //! ```text
 //! file         | member 1        | member 2  x     | member 3        |      x looks like a header
@@ -22,12 +23,12 @@ use crate::error::Warning;
 use crate::flaw::Flaw;
 
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
-/// Maximum number of gzip members that are decompressed at once. If there are several, `BATCH_BYTES` is the maximum
-/// total of their sizes.
+/// Maximum number of gzip members that are decompressed at once. Their decompressed sizes add up to at most
+/// [`BATCH_BYTES`], unless one block alone is larger.
 const BATCH: usize = 16;
 const BATCH_BYTES: usize = 32 << 20;
-/// If more than this number of bytes, plus a quarter of the useful bytes, was decompressed at places that only look
-/// like a header, then the rest of the file is decompressed as one stream.
+/// Limit for the bytes that are decompressed at places that only look like a header: this number plus a quarter of the
+/// useful bytes. When the limit is exceeded, the rest of the file is decompressed as one stream.
 const WASTE: usize = 64 << 20;
 /// Maximum block size. HotSpot writes the block size to the comment of the gzip header. If the comment contains a
 /// larger size, the file is decompressed as one stream.
@@ -37,8 +38,8 @@ pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// Maximum number of gzip layers around a dump that are removed: a dump that `-gz` compressed may be compressed again
-/// when it is uploaded.
+/// Maximum number of gzip layers that are removed from a dump. There can be two layers, because a dump that `-gz`
+/// compressed may be compressed again when it is uploaded.
 pub(crate) const MOST_LAYERS: usize = 2;
 
 /// Returns a reader of the bytes inside of all gzip layers, and the number of layers. At most [`MOST_LAYERS`] plus one
@@ -158,7 +159,7 @@ fn decompress_blocks(
         let mut batch = Vec::with_capacity(batch_size);
         while batch.len() < batch_size {
             match candidates.next() {
-                // This byte has more flags than the five that are defined, so the place is not a header.
+                // A place with one of the three reserved flag bits (0xe0) is not a header.
                 Some(at) if at >= next && input.get(at + 3).is_some_and(|f| f & 0xe0 == 0) => {
                     batch.push(at)
                 }
@@ -202,8 +203,8 @@ fn decompress_from(
     mut at: usize,
     out: &mut Tail<'_, impl Write>,
 ) -> std::io::Result<Option<Warning>> {
-    // The number of members decides how to treat bytes behind the last member that do not begin a member. After a
-    // single member, they are other data. After several members, they can be a member with a damaged header.
+    // The number of members decides how to treat bytes after the last member that do not begin a member. After a single
+    // member, they are other data. After several members, they can be a member with a damaged header.
     let (start, mut members) = (at, 0);
     let mut buffer = vec![0; 256 << 10];
     while at < input.len() {

@@ -251,7 +251,7 @@ mod pages {
             unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
         }
 
-        /// Splits off the pages that are completely behind the first `bytes` bytes.
+        /// Splits off the pages that are completely after the first `bytes` bytes.
         pub(crate) fn split_off(&mut self, bytes: usize) -> Self {
             let unit = if bytes >= Self::LARGE && self.is_aligned() {
                 Self::LARGE
@@ -261,7 +261,7 @@ mod pages {
             self.split_at(bytes.next_multiple_of(unit).min(self.len))
         }
 
-        /// Splits off the pages behind the first `keep` bytes. `keep` is a multiple of the page size and at most the
+        /// Splits off the pages after the first `keep` bytes. `keep` is a multiple of the page size and at most the
         /// length.
         fn split_at(&mut self, keep: usize) -> Self {
             assert!(keep <= self.len && keep.is_multiple_of(Self::page()));
@@ -290,7 +290,7 @@ mod pages {
             self.len >= Self::LARGE * 2 && self.len.is_multiple_of(Self::LARGE) && self.is_aligned()
         }
 
-        /// Returns the part that consists of large pages. Unmaps the rest.
+        /// Returns the part that consists of large pages. Unmaps the other pages.
         pub(crate) fn large_part(mut self) -> Option<Self> {
             let skip = self.at.as_ptr().align_offset(Self::LARGE).min(self.len);
             let mut part = self.split_off(skip);
@@ -431,7 +431,7 @@ mod pages {
             Taken,
         }
 
-        /// The value of each byte in the memory that stands for the other thread's memory.
+        /// The value of each byte in the memory that plays the role of the other thread's memory.
         pub(crate) const TAKEN: u8 = 0x5a;
 
         thread_local! {
@@ -585,7 +585,7 @@ mod tests {
         .collect()
     }
 
-    /// Returns pages from two other mappings.
+    /// Returns three pages that were moved from two other mappings.
     fn of_two_stretches() -> Pages {
         let mut pages = filled(3, 0);
         pages.adopt(0, filled(2, 1)).unwrap();
@@ -622,8 +622,8 @@ mod tests {
             refusals::MEMORY.set(Some(0));
             assert!(pages.adopt(2 * PAGE, from).is_err());
             refusals::MEMORY.set(None);
-            // The last part of `from` is moved first, and this move was refused. So the pages in front of its target
-            // are unchanged.
+            // The last part of `from` is moved first, and this move was refused. So the pages before the target of this
+            // move are unchanged.
             assert_eq!(values(&pages), [9, 9, 9, 9], "{how:?}");
             drop(pages);
             assert!(refusals::is_foreign_memory_unchanged(), "{how:?}");

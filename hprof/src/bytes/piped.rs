@@ -1,15 +1,17 @@
 //! Dumps that a JVM's forked child sent through a pipe.
 //!
-//! The child knows the static fields only at the end, although they belong near the start of the dump. So it sends wrong
-//! bytes in their place, and the right ones after the dump, followed by their offset in the dump and their length:
+//! The child knows the static fields only at the end, although they belong near the start of the dump. So the child
+//! first sends wrong bytes in their place. After the dump, it sends a piece with the right bytes. The offset of the
+//! piece in the dump and its length follow:
 //!
 //! ```text
 //! dump (with wrong bytes at `at`) | piece | at, 8 bytes | length, 8 bytes
 //! ```
 //!
-//! Both numbers are big-endian. A pipe of the guard begins with [`MARK`].
+//! Both numbers are big-endian. If the guard of heapdiff's agent sends the dump (agent option `guard-pipe`), [`MARK`]
+//! comes first.
 
-/// The first bytes of what the guard sends through a pipe. The dump follows.
+/// The first bytes that the guard of heapdiff's agent sends through a pipe. The dump follows.
 pub const MARK: &[u8] = b"HPROF PIPE 1";
 /// Number of bytes of the offset and the length at the end.
 pub const TRAILER: usize = 16;

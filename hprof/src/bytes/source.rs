@@ -14,11 +14,11 @@ use crate::flaw::Flaw;
 
 /// Maximum size of a decompressed dump in memory. A larger one is written to an unlinked temporary file.
 const IN_MEMORY: usize = 64 << 20;
-/// Number of bytes written to that file between two checks of the free space on its disk.
+/// Number of bytes that are written to the temporary file between two checks of the free space on its disk.
 const LOOK: u64 = 64 << 20;
 /// The first bytes of every dump.
 pub(crate) const MAGIC: &[u8] = b"JAVA PROFILE";
-/// Number of bytes that are kept of a file that is not a dump, to be shown in the error.
+/// Maximum number of bytes after the magic bytes that are kept of a file that is not a dump. The error shows them.
 const SHOWN: usize = 128;
 
 /// The bytes of one dump.
@@ -71,17 +71,17 @@ fn file_metadata(file: &File) -> std::io::Result<Option<Metadata>> {
 }
 
 impl Source {
-    /// Opens a dump. A gzip file is decompressed first: in memory if it is small, otherwise to a temporary file. The
-    /// temporary file has no name and disappears when the process ends. Blocks that `jcmd GC.heap_dump -gz` wrote are
-    /// decompressed in parallel.
+    /// Opens a dump. A gzip file is decompressed first: in memory if the content has at most 64 MiB, otherwise to a
+    /// temporary file. The temporary file has no name and disappears when the process ends. Blocks are decompressed in
+    /// parallel if `jcmd GC.heap_dump -gz` wrote them.
     ///
     /// A small file may decompress to a thousand times its size, for example a dump of large empty arrays. So if the
     /// first bytes are not those of a dump, the rest is neither decompressed nor read from a pipe. The disk of the
     /// temporary file keeps 1 GiB free, or a 20th of its size if that is less.
     ///
-    /// If the dump has no end record and a JVM of JDK 22 or later left segments beside it (`x.hprof.p0`, ...), the dump
-    /// and its segments are read as one dump. They are copied first: to memory if they are small, otherwise to a
-    /// temporary file. The path of a segment opens the whole dump.
+    /// If the dump has no end record, a JVM of JDK 22 or later may have left segments beside it (`x.hprof.p0`, ...).
+    /// Then the dump and its segments are read as one dump. They are copied first: to memory if they have at most 64
+    /// MiB in total, otherwise to a temporary file. The path of a segment opens the whole dump.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened or read, or if there is no space for the temporary file.
@@ -225,7 +225,8 @@ impl Source {
         Ok(())
     }
 
-    /// Creates a source from a dump and its segments in memory, for fuzzing. Each may be compressed.
+    /// Creates a source from a dump and its segments in memory, for fuzzing. The dump and each segment may be
+    /// compressed.
     ///
     /// # Errors
     /// See [`Source::open`].
@@ -305,7 +306,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Replaces the bytes of a transfer through a pipe by those of the dump.
+    /// Replaces the bytes that were received through a pipe by the bytes of the dump in them.
     fn put_together(&mut self) -> Result<()> {
         let (pieces, is_complete) = piped::pieces(&self[piped::MARK.len()..]);
         let mut sink = Sink::new(&self.path, |first| first == MAGIC);
@@ -320,7 +321,7 @@ impl Source {
         Ok(())
     }
 
-    /// Moves on to the next dump in the file. It starts `bytes` bytes after the start of this dump.
+    /// Moves on to the next dump in the file, which starts `bytes` bytes after the start of this dump.
     pub(crate) fn advance_to_next_dump(&mut self, bytes: usize) {
         self.start += bytes;
         self.heap = 0;
@@ -397,7 +398,7 @@ impl Source {
         &self.warnings
     }
 
-    /// Prepares a range for a sequential pass.
+    /// Maps the pages of a range before a sequential pass over it.
     pub(crate) fn advise_sequential(&self, offset: usize, len: usize) {
         if let Bytes::Mapped(map) = &self.bytes {
             mem::populate(map.map(), self.start + offset, len);
@@ -405,7 +406,7 @@ impl Source {
     }
 }
 
-/// True if these are the first bytes of a dump, or of a transfer of one through a pipe.
+/// True if these are the first bytes of a dump, or of a dump that was sent through a pipe.
 fn is_dump(first: &[u8]) -> bool {
     first == MAGIC || first == piped::MARK
 }
@@ -413,8 +414,8 @@ fn is_dump(first: &[u8]) -> bool {
 /// Returns the number of gzip layers around a dump.
 ///
 /// # Errors
-/// Returns an error if there are more than [`gzip::MOST_LAYERS`] layers, or if there are several layers and the
-/// innermost content is not a dump. Only the first bytes of each layer are decompressed to find out.
+/// Returns an error if there are more than [`gzip::MOST_LAYERS`] layers. Also returns an error if there are several
+/// layers and the innermost content is not a dump. Only the first bytes of each layer are decompressed to find out.
 fn gzip_layers(bytes: &[u8]) -> Result<usize> {
     if !gzip::is_gzip(bytes) {
         return Ok(0);
@@ -468,8 +469,7 @@ fn empty(beside: &Beside) -> String {
     )
 }
 
-/// A writer that collects the bytes of a copy. They are in memory at first. If there are many, they are in an unlinked
-/// file.
+/// A writer that collects the bytes of a copy: up to [`IN_MEMORY`] bytes in memory, more in an unlinked file.
 struct Sink {
     memory: Vec<u8>,
     file: Option<File>,
@@ -560,8 +560,8 @@ impl Sink {
 impl Write for Sink {
     fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
         if self.file.is_none() && self.memory.len() < MAGIC.len() {
-            // Take only the magic bytes first. If they show that the content is not a dump, do not collect more than a
-            // few bytes.
+            // Take only the magic bytes first. If they show that the content is not a dump, collect at most `SHOWN`
+            // more bytes.
             let part = &buf[..buf.len().min(MAGIC.len() - self.memory.len())];
             self.memory.extend_from_slice(part);
             if self.memory.len() == MAGIC.len() && !(self.expected)(&self.memory) {
@@ -570,7 +570,7 @@ impl Write for Sink {
             return Ok(part.len());
         }
         if self.foreign {
-            // Keep a few bytes so that the error about the header can show them.
+            // Keep up to `SHOWN` bytes so that the error about the header can show them.
             self.memory.extend_from_slice(&buf[..buf.len().min(SHOWN)]);
             return Err(std::io::Error::other("not a heap dump"));
         }

@@ -39,8 +39,8 @@ impl Stamp {
         })
     }
 
-    /// Returns the stamp of a file, and of the segments beside it if it has no end record. Reads only the ends of
-    /// files. Returns `None` for a pipe, a device or a folder.
+    /// Returns the stamp of a file, and of the segments beside it if it has no end record. Reads only the first and the
+    /// last bytes of each file. Returns `None` for a pipe, a device or a folder.
     pub(crate) fn of_file(path: &Path) -> io::Result<Option<Self>> {
         Self::from_path(path, |last| Beside::find_if_unfinished(path, last))
     }

@@ -28,7 +28,8 @@ pub(crate) struct AnnotatedGraph {
     /// References that were inserted into the lists in place of a path through a leaf to its class. Each pair is the
     /// referrer of the leaf and the class. The pairs are sorted by class.
     pub(crate) by_leaves: Vec<(u32, u32)>,
-    /// Classes to which leaves refer. (These leaves are instances of the class, without other references.)
+    /// Class objects to which bare leaves refer. (A bare leaf is an object that refers only to its class and is treated
+    /// as a leaf.)
     pub(crate) of_leaves: Vec<u32>,
 }
 

@@ -59,7 +59,7 @@ impl Checked<'_> {
             if *level == 0 && is_within {
                 return false;
             }
-            // Weaker paths to an object do not count if a stronger path reaches it.
+            // A path to an object does not count if a stronger path reaches the object.
             let own = level_of(leaf);
             !(*level < own || *level == own && is_within)
         };

@@ -1,11 +1,11 @@
 //! Selects the objects for which dominators have to be computed: the core.
 //!
 //! If an object has one referrer, that referrer is its immediate dominator, and nothing needs to be computed. Nearly
-//! all objects of a usual heap are of this kind. The core consists of the rest:
+//! all objects of a usual heap are of this kind. The core consists of these objects:
 //!
 //! - merge nodes, which are objects with several referrers (`joins` in the code),
 //! - objects that refer to merge nodes,
-//! - the ancestors of all these along single referrers.
+//! - for each of these objects, its only referrer, that object's only referrer, and so on up to a merge node.
 //!
 //! ```text
 //! root -> A -> B -> D -> E      D has two referrers, so it is a merge node. B and C refer to it, A is above them.
@@ -17,17 +17,17 @@
 //!
 //! References that lead back to an object's only referrer do not count (see `ways_back.rs`).
 //!
-//! A terminal merge node (`sink` in the code) is a merge node from which neither another merge node nor, by a field, a
-//! class object can be reached. An example is a string with many referrers. It cannot change the dominator of any
-//! object outside of its subtree. So terminal merge nodes are left out of the core, and with them the objects that are
-//! in the core only because they lead to one. Their dominators are computed when the rest of the tree is laid out (see
-//! `sinks.rs`).
+//! A terminal merge node (`sink` in the code) is a merge node that leads to no merge node, not even back to itself. By
+//! fields, it does not lead to a class object either. An example is a string with many referrers. A terminal merge node
+//! cannot change the dominator of any object outside of its subtree. So terminal merge nodes are left out of the core.
+//! The objects that would be in the core only because they lead to one are left out, too. The dominators of terminal
+//! merge nodes are computed when all other nodes of the tree are in preorder (see `sinks.rs`).
 //!
 //! Every object also refers to its class. The adjacency lists do not contain these references, since the class is known
 //! without them. They would put all objects into the core. To find the dominator of a class object, the references from
 //! a few objects to the class are enough. These objects are called witnesses. All other references to the class change
 //! nothing if the dominator that was found also dominates their sources. This is checked for each object when the tree
-//! is laid out. Objects that fail the check become witnesses, and the computation is repeated.
+//! is put in preorder. Objects that fail the check become witnesses, and the computation is repeated.
 
 #[cfg(test)]
 #[path = "core_tests.rs"]
@@ -58,7 +58,7 @@ pub(crate) struct Core {
     /// Witnesses. For these members, the computation also follows the reference to their class.
     pub(crate) witnesses: MappedBits,
     pub(crate) count: u32,
-    /// Members with a long adjacency list.
+    /// Members whose adjacency list has at least [`Thresholds::long`] elements. Empty for [`Core::all`].
     pub(crate) long: Vec<u32>,
     /// Terminal merge nodes, which are not core members. The note of the terminal merge node at index `n` is
     /// [`SEVERAL`]` - n`.
@@ -214,8 +214,9 @@ impl Core {
 }
 
 /// Returns the terminal merge nodes. `reaching` has three sets: the core members that are members for other reasons,
-/// the objects that refer to merge nodes, and the objects that refer to class objects. A merge node is terminal if none
-/// of these sets contains the merge node or an object below it along single referrers.
+/// the objects that refer to merge nodes, and the objects that refer to class objects. A merge node is terminal if it
+/// is in none of these sets. In addition, no chain of only referrers must lead from an object in these sets to the
+/// merge node.
 fn find_sinks(
     cells: Cells<'_>,
     joins: &MappedBits,
@@ -240,8 +241,8 @@ fn find_sinks(
     Ok(above)
 }
 
-/// Returns true if so many merge nodes are terminal (they lead to no other, see the top of this file) that handling
-/// them separately saves time.
+/// Returns true if handling terminal merge nodes separately saves time. This is so if they are at least an eighth of
+/// all merge nodes, not counting class objects.
 fn are_sinks_worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
     let joins = joins.count().saturating_sub(u64::from(classes));
     // A note of at least 2^31 belongs to a terminal merge node. Other notes are numbers of objects, so these numbers
@@ -351,8 +352,8 @@ struct Choice<'a, F> {
 
 /// Sets of objects from which the core is computed. One pass over the adjacency lists finds them.
 struct Marks {
-    /// Objects that are always in the core, whatever objects they refer to: witnesses, and objects with a long
-    /// adjacency list.
+    /// Objects that are in the core even if they refer to no merge node: witnesses, and objects with a long adjacency
+    /// list.
     members: MappedBits,
     witnesses: MappedBits,
     /// Objects that refer to merge nodes.
@@ -372,7 +373,7 @@ impl Marks {
     }
 }
 
-/// Fills the sets in `marks`, and adds the witnesses to them. Returns the core members with a long adjacency list.
+/// Fills the sets in `marks`, and adds witnesses to `marks.witnesses`. Returns the objects with a long adjacency list.
 fn mark(
     cells: Cells<'_>,
     targets: &[u32],
@@ -451,8 +452,8 @@ fn mark(
     long
 }
 
-/// For each member of the core, adds its only referrer, that object's only referrer, and so on, up to and including the
-/// next merge node.
+/// For each object in `members`, adds its only referrer, that object's only referrer, and so on, up to and including
+/// the next merge node.
 fn add_ancestors(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits) {
     let joins = joins.view();
     let shared = mem::as_atomic_u64(members.words_mut());
@@ -465,8 +466,7 @@ fn add_ancestors(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits)
                     break;
                 }
                 let bit = 1 << (object % 64);
-                // If the bit was already set, another task has set it. That task also adds the ancestors above this
-                // object.
+                // If the bit was already set, the rest of the chain is already in the set, or another task adds it.
                 if shared[object as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                     break;
                 }

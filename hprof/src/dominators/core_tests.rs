@@ -82,7 +82,7 @@ fn merge_nodes_and_their_ancestors_are_the_core() {
     assert_eq!(graph.note(12 * STEP), NONE);
 }
 
-/// Below root 2 are objects 4 and 5. Both refer to the merge nodes 3 and 8. Merge node 3 has a subtree.
+/// Root 2 refers to objects 4 and 5. Both refer to the merge nodes 3 and 8. Merge node 3 has a subtree.
 const SHARED: [(u32, u32); 9] = [
     (2, 4),
     (2, 5),
@@ -127,9 +127,9 @@ fn terminal_merge_nodes_are_not_members() {
 
 #[test]
 fn back_edges_make_no_merge_nodes() {
-    // Below object 1 is a tree in which children refer back to their parents. At its top is object 3, which refers to 4
-    // twice. Below object 2 is a list in which each node refers back to the previous node. Its last node is object 8,
-    // to which object 9 refers, too.
+    // Object 1 leads to a tree in which children refer back to their parents. The root of the tree is object 3, which
+    // refers to 4 twice. Object 2 leads to a list in which each node refers back to the previous node. The last node is
+    // object 8, to which object 9 refers, too.
     let tree = [
         (1, 3),
         (3, 4),
@@ -162,14 +162,15 @@ fn back_edges_make_no_merge_nodes() {
     let (joins, notes) = found(&[], None);
     assert_eq!(joins, [0, 2, 7, 8]);
     assert_eq!(notes[1..7], [0, 0, 1, 3, 3, 5]);
-    // If object 5 gets another referrer or a weaker reference holds it, the nodes above it become merge nodes again.
+    // If object 5 gets another referrer or a weaker reference holds it, its ancestors 1 and 3 become merge nodes, too.
     assert_eq!(found(&[(9, 5)], None).0, [0, 1, 2, 3, 5, 7, 8]);
     assert_eq!(found(&[], Some(5)).0, [0, 1, 2, 3, 5, 7, 8]);
 }
 
 #[test]
 fn few_terminal_merge_nodes_stay_members() {
-    // Each object of a pair refers to the other, and object 2 refers to both. So all of them are merge nodes.
+    // The two objects of a pair refer to each other, and object 2 refers to both objects. So both objects are merge
+    // nodes.
     let first = |pair: u32| 10 + 2 * pair;
     let pairs = |count: u32| -> Vec<(u32, u32)> {
         let of_pair = |at: u32| [(2, at), (2, at + 1), (at, at + 1), (at + 1, at)];
@@ -261,8 +262,8 @@ fn objects_near_to_roots_are_witnesses() {
         let core = Core::find(&mut graph, &|_| NONE, &[], thresholds, &store).unwrap();
         members_of(&core.witnesses)
     };
-    // Class objects 0 and 1 are always witnesses. Object 9 is one because it is the first object that refers to class
-    // object 1.
+    // Class objects 0 and 1 are always witnesses. Object 9 is a witness because it is the first object that refers to
+    // class object 1.
     assert_eq!(near(0), [0, 1, 9]);
     assert_eq!(near(1), [0, 1, 5, 9]);
     assert_eq!(near(5), [0, 1, 5, 6, 7, 8, 9]);

@@ -28,8 +28,8 @@ use crate::ids::NONE;
 const SEVERAL: u32 = NONE - 1;
 /// Number of leaves in one task.
 const CHUNK: usize = 1 << 14;
-/// Maximum number of referrers that are recorded in addition to [`Thresholds::noted`]. Each takes 8 bytes. If there are
-/// more, a second pass reads the adjacency lists again.
+/// Maximum number of referrers that are recorded in addition to [`Thresholds::noted`]. Each recorded referrer takes 8
+/// bytes. If there are more referrers, a second pass reads the adjacency lists again.
 const MOST_NOTED: usize = 1 << 20;
 /// The initial span of a leaf, for which no referrer was found yet. A span consists of the first and the last referrer
 /// in preorder.
@@ -39,8 +39,9 @@ pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 /// weaker references reach, each as its number among the leaves. If referrers of a leaf have different reachability
 /// levels, only those with the strongest level count.
 ///
-/// Cost: one pass over the adjacency lists, and a second one if leaves with several referrers have many references.
-/// Memory: four bytes for each leaf, and eight for each leaf with several referrers.
+/// Cost: one pass over the adjacency lists. A second pass, if there are too many references to leaves with several
+/// referrers to record them all (see [`MOST_NOTED`]). Memory: four bytes for each leaf, and eight for each leaf with
+/// several referrers.
 pub(super) fn dominators(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
@@ -69,8 +70,8 @@ pub(super) fn dominators(
                     Err(seen) => old = seen,
                 }
             }
-            // In `hangs_on`, 0 means that a GC root holds the leaf. Then the super-root is the leaf's dominator,
-            // whatever other referrers it has.
+            // In `hangs_on`, 0 means that a GC root holds the leaf. Then the super-root is the leaf's dominator, even
+            // if the leaf has other referrers.
             if old == node || old == 0 {
                 return;
             }

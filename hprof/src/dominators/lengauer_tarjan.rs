@@ -27,8 +27,8 @@ pub(crate) struct Dominators {
     /// The number of each member's immediate dominator, indexed by the number of the member. Dominators have smaller
     /// numbers than the members that they dominate. 0 is the super-root.
     pub(crate) idom: Array<u32>,
-    /// The last number of a member that strong references reach, of one that soft references reach, and of one that
-    /// final references reach.
+    /// For each reachability level (strong, soft, final): the largest number of a member that references of this level
+    /// or of a stronger level reach.
     pub(crate) levels: [u32; 3],
     pub(crate) core: Core,
 }
@@ -36,8 +36,8 @@ pub(crate) struct Dominators {
 /// Computes dominators over strong references. Then extends them to objects that only soft references reach, and to
 /// objects that only finalizers reach.
 ///
-/// Time: O(m log n) in the core. Memory: the larger of two amounts. The first is four 32-bit numbers for each core
-/// object. The second is two for each core object, and one for each referrer of a merge node.
+/// Time: O(m log n) in the core. Memory: 16 bytes for each core object; or, if this is more, 8 bytes for each core
+/// object plus 4 bytes for each reference from a core object to a merge node.
 pub(crate) fn dominators(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -117,9 +117,9 @@ impl Predecessors {
 
 /// Calls `visit` for each reference to a merge node, with the number of the source and the number of the target.
 ///
-/// `out` is an array indexed by target number, to which `visit` writes. The data of later objects is prefetched first.
-/// Then the elements of `out` are prefetched to which `visit` will write. Without this, an atomic operation that misses
-/// the cache would delay all operations after it.
+/// `out` is an array indexed by target number, to which `visit` writes. The data of later objects is prefetched first,
+/// and then the elements of `out` that `visit` will write. Without this, an atomic operation that misses the cache
+/// would delay all operations after it.
 fn for_each_edge<T: Sync>(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -225,7 +225,7 @@ fn immediate(
     } = predecessors;
     let mut parent = parent;
     // Return memory that the store keeps for reuse to the system. Otherwise this memory would become the start of the
-    // new array and be idle for a long time, because the vertices at the start are processed last.
+    // new array. There it would be idle for a long time, because the vertices at the start are processed last.
     store.release_kept();
     let mut words: Array<u32> = store.zeroed(count * 4)?;
     {
@@ -294,8 +294,8 @@ struct Unprocessed<'a> {
     sources: &'a [u32],
 }
 
-/// The link-eval forest of the Lengauer-Tarjan algorithm. Vertices with numbers above a limit are linked to their
-/// parents. The limit decreases while the algorithm runs.
+/// The link-eval forest of the Lengauer-Tarjan algorithm. Vertices with numbers greater than a limit are linked to
+/// their parents. The limit decreases while the algorithm runs.
 struct LinkEvalForest<'a> {
     vertices: &'a mut [Vertex],
     path: Vec<u32>,
@@ -356,8 +356,8 @@ impl LinkEvalForest<'_> {
         }
     }
 
-    /// Returns the smallest semidominator on the path from `v` up to the root of its tree in the forest. Vertices above
-    /// `limit` are linked.
+    /// Returns the smallest semidominator on the path from `v` up to the root of its tree in the forest. Vertices with
+    /// numbers greater than `limit` are linked.
     #[inline]
     fn eval(&mut self, v: u32, limit: u32) -> u32 {
         let label = self.eval_vertex(v, limit);
@@ -365,7 +365,7 @@ impl LinkEvalForest<'_> {
     }
 
     /// Returns the vertex with the smallest semidominator on the path from `v` up to the root of its tree in the
-    /// forest, and compresses the path. Vertices above `limit` are linked.
+    /// forest. Compresses the path. Vertices with numbers greater than `limit` are linked.
     #[inline]
     fn eval_vertex(&mut self, v: u32, limit: u32) -> u32 {
         let vertices = &mut *self.vertices;
@@ -398,10 +398,10 @@ impl LinkEvalForest<'_> {
 
 /// Extends the dominators to objects that only weaker references reach.
 ///
-/// A newly reached object cannot change the dominator of an object that a stronger path reaches, because a weaker path
-/// to an object has no effect if there is a stronger path to it. The stronger part influences the new dominators only
-/// through its dominator tree. So it is enough to run the algorithm on a small graph: the newly reached objects, and
-/// the part of the dominator tree above the reference objects.
+/// A newly reached object cannot change the dominator of an object that a stronger path reaches. The reason: a weaker
+/// path to an object has no effect if there is a stronger path to it. The objects that stronger paths reach influence
+/// the new dominators only through their dominator tree. So it is enough to run the algorithm on a small graph: the
+/// newly reached objects, the reference objects, and the ancestors of the reference objects in the dominator tree.
 fn extend(
     graph: &mut AnnotatedGraph,
     class_of: &impl Fn(u32) -> u32,
@@ -489,7 +489,7 @@ fn extend(
         }
     }
     let above = above.list(store)?;
-    // Numbers in the small graph: first the nodes above the reference objects, then the new objects.
+    // Numbers in the small graph: first the reference objects and their dominators, then the new objects.
     let small = |n: u32| -> u32 {
         if n > base {
             above.len() as u32 + (n - base - 1)

@@ -1,5 +1,6 @@
-//! The dominator tree of the heap graph: the selection of objects that need a search, the search, Lengauer and Tarjan's
-//! algorithm, the tree in preorder, and the field through which each dominator holds an object.
+//! The dominator tree of the heap graph. This module has the selection of objects that need a search, the search, and
+//! Lengauer and Tarjan's algorithm. It also has the tree in preorder, and the field through which each dominator holds
+//! an object.
 //!
 //! An object dominates another object if every path from a GC root to the other object leads through it. If it were
 //! removed, the other object would become unreachable. An object retains the objects that it dominates, including

@@ -1,9 +1,10 @@
-//! Lays out the dominator tree: puts all reached objects with references in preorder. In the code, the place of an
-//! object is its position in preorder.
+//! Puts all reached objects with references in the preorder of the dominator tree. In the code, the place of an object
+//! is its position in preorder.
 //!
-//! The dominator tree of the core (see `core.rs`) is known. Every other object has one referrer, and following single
-//! referrers upwards leads to a core member. In preorder, the object comes after this core member and before the next
-//! one. So each task follows the adjacency lists of some members, and the results of the tasks are concatenated:
+//! The dominator tree of the core (see `core.rs`) is known. Every other object has one referrer. Its only referrer,
+//! that object's only referrer, and so on, lead to a core member. The object belongs to the first core member in this
+//! chain. In preorder, the object comes after this core member and before the next one. So each task follows the
+//! adjacency lists of some members, and the results of the tasks are concatenated:
 //!
 //! ```text
 //! members        M1             M2        M3
@@ -44,7 +45,7 @@ pub(super) struct Preorder {
     pub(super) of_class: Vec<(usize, Range<u32>)>,
 }
 
-/// The result of laying the tree out.
+/// The result of [`lay_out`].
 pub(super) enum Outcome {
     Done(Preorder),
     /// Some computed dominators are wrong. The computation has to be repeated with these objects as additional
@@ -52,8 +53,8 @@ pub(super) enum Outcome {
     Missing(Vec<u32>),
 }
 
-/// Lays the dominator tree out: assigns each reached object its position in preorder. Overwrites the per-object words
-/// ("notes") of the graph. Afterwards, the note of an object is its position, or [`NONE`] if the object is unreachable.
+/// Assigns each reached object its position in preorder. Overwrites the per-object words ("notes") of the graph.
+/// Afterwards, the note of an object is its position, or [`NONE`] if the object is unreachable.
 ///
 /// Cost: one visit of each reference.
 pub(super) fn lay_out(
@@ -79,7 +80,8 @@ pub(super) fn lay_out(
         .collect();
     long.sort_unstable();
     // `place` is indexed by the position of a core member among all members. At first, an element is the object number
-    // of the member. When a task has laid the member out, the element becomes the member's position in the whole tree.
+    // of the member. When a task has given the member a position, the element becomes the member's position in the
+    // whole tree.
     let mut place = objects(graph, &core, &members.place, store)?;
     let mut level: Array<u8> = store.zeroed(0)?;
     if levels[0] != levels[2] {
@@ -247,8 +249,8 @@ fn absolute_position(at: u32, base: u32, above: u32) -> u32 {
     }
 }
 
-/// The data needed to follow the references of terminal merge nodes (merge nodes that lead to no other). This is done
-/// after all other nodes have positions.
+/// The data needed to follow the references of terminal merge nodes (see `core.rs`). The references are followed when
+/// all other nodes have positions.
 struct Hanging<'a> {
     /// Number of nodes so far.
     nodes: u32,
@@ -257,11 +259,11 @@ struct Hanging<'a> {
 }
 
 impl Hanging<'_> {
-    /// Appends new nodes to the layout: the terminal merge nodes (see `sinks.rs`) and their subtrees.
+    /// Appends new nodes to the preorder: the terminal merge nodes (see `sinks.rs`) and their subtrees.
     ///
-    /// Returns two arrays. The first has, for each terminal merge node, the number of new nodes before it, and the
-    /// number of all new nodes as the last element. The second has the parent of each new node, as a position before
-    /// the new nodes are inserted behind their dominators.
+    /// Returns two arrays. The first has, for each terminal merge node, the number of new nodes before it. Its last
+    /// element is the number of all new nodes. The second has the parent of each new node, as a position before the new
+    /// nodes are inserted after their dominators.
     fn follow(
         &self,
         graph: &mut AnnotatedGraph,
@@ -376,8 +378,8 @@ fn objects_at(
     found.list(store)
 }
 
-/// Finds objects that the dominator of their class does not dominate, although they refer to the class. They show that
-/// the dominator is wrong. Returns one of them for each class in each part of the heap.
+/// Finds objects that refer to their class, although the class's dominator does not dominate them. Each such object
+/// shows that the dominator is wrong. Of each [`CHUNK`] consecutive objects, returns at most one for each class.
 ///
 /// `dominated` has, for each class object, its reachability level and the positions of the nodes that its dominator
 /// dominates.
@@ -414,7 +416,7 @@ fn misplaced_classes(
                     continue;
                 }
                 let own = level_of(object);
-                // Weaker paths to an object do not count if a stronger path reaches it.
+                // A path to an object does not count if a stronger path reaches the object.
                 let holds = level < own || level == own && is_within;
                 if !holds && found.iter().all(|f| f.1 != class) {
                     found.push((object, class));
@@ -441,7 +443,7 @@ impl Places {
     /// Panics if a dominator has a larger number. The order of the search rules this out.
     fn new(idom: &[u32], store: &Store) -> Result<Self> {
         let nodes = idom.len();
-        // First the size of each member's subtree, then the position of the member.
+        // At first, an element is the size of a member's subtree. Later, it is the position of the member.
         let mut place: Array<u32> = store.zeroed(nodes)?;
         // For each member, the next free position in its subtree. When all positions are assigned, this is the first
         // position after the subtree.
@@ -572,7 +574,7 @@ pub(super) struct Checks {
     /// dominates.
     of_class: Vec<(usize, Range<u32>)>,
     /// For each reachability level of a referring object, and for each class object: a range of positions, as its start
-    /// and its length. The referring object must be a core member in this range, or lie below such a member.
+    /// and its length. The referring object must be a core member in this range, or belong to such a member.
     pub(super) of_level: [Vec<(u32, u32)>; 3],
 }
 
@@ -595,7 +597,7 @@ impl Checks {
             .collect();
         let of_level = |own: usize| {
             let among = |(level, range): &(usize, Range<u32>)| match level.cmp(&own) {
-                // Weaker paths to an object do not count if a stronger path reaches it.
+                // A path to an object does not count if a stronger path reaches the object.
                 std::cmp::Ordering::Less => (0, u32::MAX),
                 std::cmp::Ordering::Greater => (0, 0),
                 std::cmp::Ordering::Equal => (range.start, range.end - range.start),

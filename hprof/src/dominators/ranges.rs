@@ -68,7 +68,7 @@ fn smallest(values: &[u32]) -> u32 {
 }
 
 /// Prefix sums that take little memory: 16 bits each, relative to the first sum of their block. If the sums of a block
-/// do not fit in 16 bits, they are stored elsewhere as 64-bit numbers.
+/// do not fit in 16 bits, they are stored in `far` as 64-bit numbers.
 #[derive(Debug)]
 pub(crate) struct Sums {
     /// One number for each block. It is the first prefix sum of the block. If its flag [`Sums::FAR`] is set, it is
@@ -85,8 +85,8 @@ impl Sums {
     /// Flag bit in `bases`. No sum is large enough to set it.
     const FAR: u64 = 1 << 63;
 
-    /// Computes the sums of `len` amounts. Element `i` is the sum of all amounts before it, and element `len` is the
-    /// total. `amounts(i)` returns the amounts from index `i` on.
+    /// Computes the prefix sums of `len` values. Element `i` is the sum of all values before index `i`, and element
+    /// `len` is the total. `amounts(i)` returns the values from index `i` on.
     pub(super) fn new<I: Iterator<Item = u64>>(
         len: usize,
         amounts: impl Fn(usize) -> I + Sync,
@@ -136,8 +136,7 @@ impl Sums {
         })
     }
 
-    /// Creates the sums from arrays that an index stores; `None` if the sums do not ascend or the arrays do not fit
-    /// together.
+    /// Creates the sums from arrays that an index stores; `None` if the sums do not ascend or an array is too short.
     pub(crate) fn from_parts(
         bases: Column<u64>,
         rest: Column<u16>,
@@ -170,7 +169,7 @@ impl Sums {
         fits.then_some(sums)
     }
 
-    /// Returns the number of prefix sums, including the total of all amounts.
+    /// Returns the number of prefix sums, including the total.
     pub(crate) fn len(&self) -> usize {
         self.rest.len()
     }
@@ -240,7 +239,7 @@ mod tests {
     use super::*;
 
     fn amounts(scale: u64) -> impl Fn(usize) -> u64 + Sync {
-        // Large amounts are rare. So the sums of most blocks fit in 16 bits each.
+        // Only every thousandth value is large. So the sums of most blocks fit in 16 bits each.
         move |i| {
             let large = if i % 1000 == 999 { scale } else { 0 };
             i as u64 % 7 + large

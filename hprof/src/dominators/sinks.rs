@@ -3,8 +3,8 @@
 //!
 //! When all other nodes of the tree have their position in preorder, the dominator of a terminal merge node can be
 //! found: it is the nearest common dominator of its referrers. The first and the last referrer in preorder are enough
-//! to compute it. Then the terminal merge nodes, with their subtrees, are inserted into the preorder right behind their
-//! dominators, and the nodes after them move:
+//! to compute this dominator. Then the terminal merge nodes, with their subtrees, are inserted into the preorder right
+//! after their dominators, and the nodes after them move:
 //!
 //! ```text
 //! before          A B C D E | s t       s is dominated by B, t is in the subtree of s
@@ -30,8 +30,8 @@ use crate::ids::NONE;
 pub(super) struct Referrers {
     /// For each terminal merge node, the positions of its first and its last referrer.
     spans: Array<u64>,
-    /// For each terminal merge node (a merge node that leads to no other), the reachability level of the strongest path
-    /// to it (0 strong, 1 soft, 2 final). Empty if strong references reach all terminal merge nodes.
+    /// For each terminal merge node, the reachability level of the strongest path to the node (0 strong, 1 soft, 2
+    /// final). Empty if strong references reach all terminal merge nodes.
     level: Array<u8>,
 }
 
@@ -58,8 +58,8 @@ impl Referrers {
         Spans(mem::as_atomic_u64(&mut self.spans))
     }
 
-    /// Adds all references from strongly reached objects, after all other nodes are laid out. `placed` has the objects
-    /// that have a position, and the members that have none.
+    /// Adds all references from strongly reached objects. Call this when all other nodes have positions. `placed`
+    /// contains the objects that have a position, and the core members that were not reached.
     ///
     /// Cost: one pass over all references.
     pub(super) fn add_references(
@@ -230,7 +230,7 @@ pub(super) struct Insertion<'a> {
     /// For each terminal merge node, the number of nodes that are inserted before it: the terminal merge nodes that
     /// precede it, and their subtrees. The last element is the number of all inserted nodes.
     starts: &'a [u32],
-    /// Number of nodes that were laid out before this insertion, so without the inserted nodes.
+    /// Number of nodes that had a position before this insertion, so without the inserted nodes.
     nodes: u32,
     dominators: Ranks,
     /// For each dominator of terminal merge nodes: the value in `starts` for the first terminal merge node that it
@@ -269,8 +269,8 @@ impl<'a> Insertion<'a> {
         })
     }
 
-    /// Returns the new position of a node that was already laid out before the insertion. `place` is its old position,
-    /// or the position after all these nodes.
+    /// Returns the new position of a node that already had a position before the insertion. `place` is its old
+    /// position, or the position after all these nodes.
     #[inline(always)]
     pub(super) fn new_position(&self, place: u32) -> u32 {
         place + self.first[self.dominators.before(place) as usize]
@@ -289,8 +289,8 @@ impl<'a> Insertion<'a> {
         }
     }
 
-    /// Returns the positions of the terminal merge nodes with this reachability level, and of their subtrees. These are
-    /// positions before the insertion.
+    /// Returns the positions, before the insertion, of the terminal merge nodes with this reachability level and of
+    /// their subtrees.
     pub(super) fn of_level(&self, level: u32) -> impl Iterator<Item = Range<u32>> {
         let ends = self.starts.windows(2).zip(self.sinks);
         let of_level = ends.filter(move |(_, sink)| sink.level == level);

@@ -1,5 +1,5 @@
-//! The tasks that lay the dominator tree out, that is, put its nodes in preorder (see `preorder.rs`). Each task walks
-//! over the objects below some members of the core.
+//! The tasks that put the nodes of the dominator tree in preorder. Each task handles some core members and the objects
+//! that belong to them (see `preorder.rs`).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,13 +38,13 @@ pub(super) fn members_per_task(members: usize, tasks: usize) -> usize {
     (members / (tasks * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
 }
 
-/// The part of the preorder that one task lays out.
+/// The part of the preorder that one task creates.
 pub(super) enum Task {
-    /// A range of core members, with the objects below them. The objects below members with a long adjacency list are
-    /// left out. They belong to other tasks.
+    /// A range of core members, with the objects that belong to them (see `preorder.rs`). If a member has a long
+    /// adjacency list, the objects that belong to it are left out. Other tasks handle these objects.
     Members(Range<u32>),
-    /// A part of a long adjacency list of one core member. The task lays out the targets in this part, and the objects
-    /// below the targets.
+    /// A part of a long adjacency list of one core member. The task handles the objects that belong to the member and
+    /// are reached through the targets in this part.
     Row {
         member: u32,
         object: u32,
@@ -87,8 +87,8 @@ pub(super) fn tasks(
         let object = object_at[last as usize];
         if object != NONE && graph.row(object).len() >= thresholds.long {
             let (first, end) = (graph.begin(object) as u32, graph.begin(object + 1) as u32);
-            // If the adjacency list has at least an eighth of all references, a large part of the heap may be below the
-            // object. The list is then divided into smaller parts, so that all threads have work.
+            // If the adjacency list has at least an eighth of all references, the object may dominate a large part of
+            // the heap. The list is then divided into smaller parts, so that all threads have work.
             let references = (end - first) as usize;
             let share = if references * 8 < graph.targets.len() {
                 LARGEST_SHARE
@@ -107,24 +107,24 @@ pub(super) fn tasks(
     tasks
 }
 
-/// The result of a task. All positions count from the first object that the task lays out. Later tasks reuse the
-/// memory.
+/// The result of a task. All positions count from the first object that the task handles. Later tasks reuse the memory.
 pub(super) struct TaskOutput {
     pub(super) object: List<u32>,
     /// The position of each object's parent. [`NONE`] if the parent is the core member whose adjacency list the task
     /// reads.
     pub(super) parent: List<u32>,
-    /// The positions of the core members or terminal merge nodes that the task lays out.
+    /// The positions of the core members or terminal merge nodes that the task handles.
     pub(super) members: Vec<u32>,
     pub(super) missing: Vec<u32>,
     /// References from strongly reached objects to terminal merge nodes (merge nodes that lead to no other, see
     /// `core.rs`). Each pair is the number of the merge node and the position of the referrer. The position is [`NONE`]
     /// if the referrer is the core member whose adjacency list the task reads.
     pub(super) to_sinks: Vec<(u32, u32)>,
-    /// True if the task found more references to terminal merge nodes than it may record.
+    /// True if the task found more than [`Thresholds::noted`] references to terminal merge nodes. Only the first ones
+    /// are then in `to_sinks`.
     pub(super) more_to_sinks: bool,
-    /// The stack of the walk. For each object above the current one, it has the part of the object's adjacency list
-    /// that is still to be read, as four numbers: start, end, the object, and the object's position.
+    /// The stack of the walk. For each ancestor of the current object, it has the part of the ancestor's adjacency list
+    /// that is still to be read, as four numbers: start, end, the ancestor, and the ancestor's position.
     stack: List<[u32; 4]>,
 }
 
@@ -205,7 +205,7 @@ pub(super) struct Walk<'a> {
     /// Number of terminal merge nodes whose referrers are recorded. Their numbers are smaller than this.
     pub(super) sinks: u32,
     /// One bit for each object. The bits of objects in the core are set from the start. The bit of another object is
-    /// set when a task has laid the object out.
+    /// set when a task has given the object a position.
     pub(super) placed: &'a [AtomicU64],
     pub(super) object_at: &'a [u32],
     pub(super) checks: &'a Checks,
@@ -244,7 +244,7 @@ impl Walk<'_> {
         part.make_contiguous()
     }
 
-    /// Assigns positions to terminal merge nodes and to the objects below them.
+    /// Assigns positions to terminal merge nodes and to the objects in their subtrees.
     pub(super) fn place_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) -> Result<()> {
         part.clear();
         for (i, sink) in sinks.iter().enumerate() {
@@ -271,8 +271,8 @@ impl Walk<'_> {
         target >= self.classes && target < self.inner && placed(target) == 0
     }
 
-    /// Lays out the objects that are reached from `row`, a part of the adjacency list of `object`. `above` is the
-    /// position of `object`.
+    /// Assigns positions to the objects in the subtree of `object` that are reached from `row`, a part of its adjacency
+    /// list. `above` is the position of `object`.
     fn follow(
         &self,
         q: u32,
@@ -344,7 +344,7 @@ impl Walk<'_> {
                 }
                 let place = part.add(target, above)?;
                 let below = self.cells.begin(target)..self.cells.begin(target + 1);
-                // The adjacency list of a boxed value is empty, because the value refers only to its class.
+                // An adjacency list may be empty. An example is that of a boxed value, which refers only to its class.
                 if !below.is_empty() {
                     fetch_first(&mut queue, &below);
                     // The rest of a linked-list node's adjacency list usually consists of leaves (objects without

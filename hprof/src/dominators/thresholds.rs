@@ -6,24 +6,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The thresholds, and the criteria for witnesses (see `core.rs`).
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
-    /// An object is a witness for the dominator of a class object if the object refers to the class object, and if the
-    /// class object has at most this many referrers.
+    /// If a class object has at most this many referrers, all of them are witnesses for the dominator of the class
+    /// object.
     pub rare: u32,
-    /// In each group of this many consecutive objects, the first object that refers to a class object is a witness for
-    /// the dominator of that class object.
+    /// In each group of this many consecutive objects, the first referrer of a class object is a witness for the
+    /// dominator of the class object.
     pub every: usize,
     /// Number of witnesses (see `core.rs`) that are chosen because they are closest to GC roots. The reason: if a
     /// thread is using an instance of a class, the other instances of the class are often in another part of the heap.
     pub near: usize,
     /// Minimum length of a long adjacency list. An object with a long list is always in the core (see `core.rs`), so
-    /// that the work below it can be split.
+    /// that several tasks can follow its references.
     pub long: usize,
-    /// If an object has more referrers than this, it is a merge node, even if all references to it but one are back
-    /// edges (see `ways_back.rs`).
+    /// An object with more referrers than this is always a merge node, even if only one reference to it is no back edge
+    /// (see `ways_back.rs`).
     pub popular: u32,
-    /// Maximum number of references that are recorded. It applies to the references that one task finds to terminal
-    /// merge nodes (merge nodes that lead to no other, see `core.rs`), and to all references to leaves with several
-    /// referrers. If there are more, all adjacency lists are read again.
+    /// Maximum number of references that are recorded. There are two kinds: references to terminal merge nodes (see
+    /// `core.rs`), for which the limit applies to each task, and references to leaves with several referrers. If there
+    /// are more references, all adjacency lists are read again.
     pub noted: usize,
     /// Two numbers for objects that refer only to their class. In each piece of the file (about a megabyte), the first
     /// `bare[0]` such objects of each class are not treated as leaves. Of the following ones, every `bare[1]`-th is not
@@ -40,7 +40,7 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// The thresholds for all heaps.
+    /// The default thresholds.
     pub const USUAL: Self = Self {
         rare: 1 << 10,
         every: 1 << 10,
@@ -92,6 +92,6 @@ pub struct Tally {
     pub wanting: AtomicUsize,
     /// Number of classes to which leaves refer.
     pub bare: AtomicUsize,
-    /// How often the dump was read again because references from leaves to their classes would have changed dominators.
+    /// How often the dump was read again because references from leaves to their classes could change dominators.
     pub read_again: AtomicUsize,
 }

@@ -33,7 +33,8 @@ use crate::records::walk::RootKind;
 pub struct Node(pub u32);
 
 impl Node {
-    /// The super-root: a node above all GC roots that dominates every reachable object.
+    /// The super-root: an artificial node that refers to the objects that GC roots hold. It dominates every reachable
+    /// object.
     pub const ROOT: Self = Self(0);
 
     #[inline]
@@ -103,10 +104,10 @@ impl DominatorTree {
         }))
     }
 
-    /// Finds the dominators and lays the tree out. `class_of` returns the class object of an object, or [`NONE`] if the
-    /// reference to it does not matter. `size` returns an object's shallow size, and `fetch` prefetches the memory that
-    /// `size` reads. `note` is called with the adjacency lists and the dominators, before the lists are freed. Returns
-    /// `None` if a dominator would change because of the reference from a leaf to its class.
+    /// Finds the dominators and puts the tree in preorder. `class_of` returns the class object of an object, or
+    /// [`NONE`] if the reference to it does not matter. `size` returns an object's shallow size, and `fetch` prefetches
+    /// the memory that `size` reads. `note` is called with the adjacency lists and the dominators, before the lists are
+    /// freed. Returns `None` if the reference from a leaf to its class could change a dominator.
     ///
     /// Leaves take no part in the dominator computation. In the tree's preorder, the nearest common dominator of a set
     /// of nodes is that of the first and the last of these nodes. So one pass over the references to leaves finds their
@@ -362,7 +363,7 @@ pub(crate) struct TreeView<'a> {
 }
 
 impl<'a> TreeView<'a> {
-    /// Prefetches the memory needed to find the nodes and leaves below a node.
+    /// Prefetches the memory needed to find the children and leaves of a node.
     #[inline(always)]
     pub(crate) fn fetch_children(self, node: u32) {
         let at = node as usize;

@@ -291,8 +291,8 @@ fn weaker_references_count_without_a_stronger_path() {
 
 #[test]
 fn terminal_merge_nodes_are_inserted_into_large_trees() {
-    // The first 30,000 objects form a tree, in which some objects have a second referrer. Each of them also refers to
-    // two of the other 60,000 objects, many of which have several referrers.
+    // The first 30,000 objects form a tree, in which some objects have a second referrer. Each of the 30,000 objects
+    // also refers to two of the other 60,000 objects. Many of the 60,000 objects have several referrers.
     const OBJECTS: u32 = 30_000;
     let mut random = Random(13);
     for classes in [0, 3] {
@@ -312,7 +312,8 @@ fn terminal_merge_nodes_are_inserted_into_large_trees() {
             rows.extend([n(OBJECTS + far), n(OBJECTS + near)].map(|shared| (n(object), shared)));
         }
         for shared in OBJECTS..3 * OBJECTS {
-            // Every fourth of these 60,000 objects also refers to the next one, so that some of them have a subtree.
+            // Every fourth of the other 60,000 objects refers to the next one, so that some of the 60,000 objects have
+            // a subtree.
             if shared % 4 == 0 && shared + 1 < 3 * OBJECTS {
                 rows.push((n(shared), n(shared + 1)));
             }
@@ -406,8 +407,8 @@ fn a_leaf_dominates_the_class_that_only_it_keeps() {
     // leaf to the class changes the class's dominator.
     assert_eq!(case(&[(3, 1)]).found_with(usual, &[0]), None);
     // If the first holder refers to both the leaf and the loader, the reference from the leaf to the class changes the
-    // class's dominator, too. It does not if this holder also refers to the class, because then the holder is the
-    // dominator anyway.
+    // class's dominator, too. If this holder also refers to the class, the reference changes nothing, because the
+    // holder is the class's dominator anyway.
     assert_eq!(case(&[(2, 1)]).found_with(usual, &[0]), None);
     let found = case(&[(2, 0), (2, 1)]).found_with(usual, &[0]);
     assert_eq!(found.unwrap()[..2], [Some(2), Some(2)]);

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! If only its parent and its children refer to a node, the node has one referrer left. Then its own reference to its
-//! parent is a back edge, too. So the computation starts at the bottom of the tree and works upwards. It finds the only
-//! referrer of each node without a search. A node is settled when its only referrer is known.
+//! parent is a back edge, too. So the computation starts at the end of each branch of the tree and continues towards
+//! the root. It finds the only referrer of each node without a search. A node is settled when its only referrer is
+//! known.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,15 +27,16 @@ use crate::error::Result;
 use crate::ids::NONE;
 
 /// Marks objects that are never settled (see the module's description): objects that roots or weaker references hold,
-/// and objects with very many referrers. This value is added to their number of referrers, and is larger than any such
-/// number.
+/// and objects with more than [`Thresholds::popular`] referrers. This value is added to their number of referrers, and
+/// is larger than any such number.
 const NEVER: u32 = 1 << 31;
-/// One in this number of parts of the graph is examined. If these parts have enough back edges, settling saves time.
+/// Of this number of parts of the graph, one is examined. Settling saves time if the examined parts have enough back
+/// edges (see [`has_enough_back_edges`]).
 const SAMPLED: usize = 8;
 
 /// Finds objects that have one referrer if back edges are ignored, and sets their note to this referrer. Does nothing
-/// if there are few back edges. `held` has the class objects and the objects that something other than a reference of
-/// an object holds, such as a GC root.
+/// if there are too few back edges (see [`has_enough_back_edges`]). `held` has the class objects, the objects that GC
+/// roots hold, and the referents of soft and final references.
 ///
 /// Cost: one pass over the references, and one visit of the list of each settled object. Memory: eight bytes for each
 /// object.
@@ -112,7 +114,8 @@ fn is_back_edge_pair(cells: Cells<'_>, targets: &[u32], object: u32) -> bool {
     referrer < SEVERAL && row(cells, targets, object).contains(&referrer)
 }
 
-/// Returns true if [`find_single_referrers`] saves time, because a sample of the graph has enough back edges.
+/// Returns true if [`find_single_referrers`] saves time. This is so if a sample of the graph has at least one back
+/// edge, and at least an eighth as many back edges as merge nodes.
 fn has_enough_back_edges(cells: Cells<'_>, targets: &[u32]) -> bool {
     let pieces = (0..cells.rows().div_ceil(CHUNK))
         .into_par_iter()
@@ -163,8 +166,8 @@ impl Counting<'_> {
             });
     }
 
-    /// Counts a reference. If the target has very many referrers, threads only read its counter, because concurrent
-    /// writes to it would be slow.
+    /// Counts a reference. If the target has more than [`Thresholds::popular`] referrers, threads only read its
+    /// counter, because concurrent writes to it would be slow.
     #[inline(always)]
     fn add(&self, (from, to): (u32, u32)) {
         if to == NONE {

@@ -6,9 +6,9 @@
 //! of an object is the number of set bits before its own in the bitmap of its kind. To compute it quickly, every fourth
 //! pair of words has a count.
 //!
-//! If the file is in address order, ranks are object numbers. If the file consists of a few runs (Parallel and Serial
-//! GC), a table of the runs converts ranks to numbers. For files in any other order (merged dumps), a table converts
-//! each rank. If ids are not addresses, a sorted table of all ids is used instead.
+//! If the file is in address order, ranks are object numbers. If the file consists of a few runs (see `runs.rs`), a
+//! table of the runs converts ranks to numbers. Parallel and Serial GC write such files. For files in any other order
+//! (merged dumps), a table converts each rank. If ids are not addresses, a sorted table of all ids is used instead.
 
 #[cfg(test)]
 #[path = "address_tests.rs"]
@@ -26,7 +26,7 @@ use crate::graph::runs::RunTable;
 use crate::graph::scan::Scanned;
 use crate::ids::NONE;
 
-/// A slot covers 2^3 = 8 bytes of heap. This is the exponent.
+/// Number of bytes of heap that a slot covers, as an exponent of two: 2^3 = 8 bytes.
 pub(crate) const GRAIN: u32 = 3;
 /// Number of bitmap words for 64 slots: one word for objects with references, and one for leaves.
 const PAIR: usize = 2;
@@ -105,7 +105,7 @@ const fn words(slots: u64) -> usize {
     (slots.div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE) * PAIR
 }
 
-/// The two bitmaps of a dump while threads set bits in them. [`Marks::into_ranks`] makes [`Ranks`] of them.
+/// The two bitmaps of a dump while threads set bits in them. [`Marks::into_ranks`] converts them to [`Ranks`].
 pub(crate) struct Marks {
     space: Space,
     bits: Array<u64>,
@@ -119,8 +119,8 @@ impl Marks {
         })
     }
 
-    /// Creates bitmaps for at most `slots` slots. The pass assigns the slots to those blocks of the range in which it
-    /// finds objects, or to which it finds references.
+    /// Creates bitmaps for at most `slots` slots. The pass over the objects assigns the slots to those blocks of the
+    /// range in which it finds objects, or to which it finds references.
     pub(crate) fn in_blocks(
         range: Range,
         blocks: Blocks,
@@ -157,8 +157,8 @@ impl Marks {
         (marks, blocks)
     }
 
-    /// Sorts the blocks by address. This changes the numbers of slots, so replaces the slots in `targets` by the new
-    /// ones. Frees the bitmap words of unused blocks.
+    /// Sorts the blocks by address. Because this changes the numbers of slots, replaces the slots in `targets` by the
+    /// new numbers. Frees the bitmap words of unused blocks.
     pub(crate) fn order(&mut self, targets: &mut [u32], store: &Store) -> Result<()> {
         let Some(blocks) = &mut self.space.blocks else {
             return Ok(());
@@ -433,8 +433,8 @@ impl Ranks {
         self.bits.len() / (PAIR * PAIRS_IN_LINE)
     }
 
-    /// Calls `visit` for each marked address in these lines of the bitmap, with the address, the rank of its object,
-    /// and true if the object is a leaf.
+    /// Calls `visit` for each marked address in these lines of the bitmap. The arguments are the address, the rank of
+    /// its object, and true if the object is a leaf.
     fn for_each_in_order(
         &self,
         lines: std::ops::Range<usize>,

@@ -5,8 +5,8 @@ use super::*;
 use crate::graph::runs::Runs;
 
 const BASE: u64 = 0x7_0000_0000;
-/// Three numbers of slots. A stretch is the unit in which an index stores the map. A share has 64 stretches, which one
-/// task handles. A part is a chunk whose marks are counted at once.
+/// Units of work, as numbers of slots. A stretch is the unit in which an index stores the map. A share has 64
+/// stretches, which one task handles. A part is a chunk whose marks are counted at once.
 const STRETCH: u64 = (Ranks::STRETCH * PAIRS_IN_LINE * 64) as u64;
 const SHARE: u64 = STRETCH * 64;
 const PART: u64 = (PAIRS_IN_LINE as u64 * 64) << 14;
@@ -17,8 +17,8 @@ const RANGE: Range = Range {
     end: BASE + 8 * (PART * 2 + STRETCH * 3 + 3 * 256 + 128),
 };
 
-/// Returns the slots at which objects start. They are at the start and the end of some stretches, shares and chunks
-/// (see above). Most stretches have no objects.
+/// Returns the slots at which objects start. These slots are at the start and the end of some stretches, shares and
+/// chunks (see [`STRETCH`]). Most stretches have no objects.
 fn slots() -> Vec<u64> {
     let mut slots = vec![0, 1, 2, 63, 64, 65, 255, 256, 1000];
     for edge in [STRETCH, 5 * STRETCH, SHARE, 2 * SHARE, PART, 2 * PART] {
@@ -45,8 +45,8 @@ fn ranks_of(range: Range, slots: impl IntoIterator<Item = u64>) -> Ranks {
     marks.into_ranks(&store).unwrap()
 }
 
-/// Checks that each marked slot has the expected rank, and that the rank leads back to the address, wherever counting
-/// starts.
+/// Checks that each marked slot has the expected rank, and that the rank leads back to the address from any slot at
+/// which counting starts.
 fn check(ranks: &Ranks) {
     let mut next = [0, 0];
     for slot in slots() {

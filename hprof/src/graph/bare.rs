@@ -1,16 +1,17 @@
 //! Bare objects: objects whose only reference is the one to their class.
 //!
-//! Most bare objects are treated as leaves, that is, as objects without references. This leaves out their reference to
-//! the class, although it matters if the class is not a GC root and only the object keeps it alive. Nearly all of these
-//! references change no dominator, so leaving them out saves memory. Two measures keep the result correct:
+//! Most bare objects are treated as leaves, that is, as objects without references. So the graph lacks their references
+//! to their classes. Such a reference matters if the class is not a GC root and only the object keeps the class alive.
+//! Nearly all of these references change no dominator, and leaving them out saves memory. Two measures keep the result
+//! correct:
 //!
-//! - Some bare objects of each class stay among the objects with references. They can be witnesses (see
+//! - Some bare objects of each class stay among the objects with references. So they can be witnesses (see
 //!   `dominators/core.rs`).
 //! - If an object close to a GC root refers to a bare leaf, the graph gets a reference from the object to the leaf's
 //!   class.
 //!
-//! `dominators/bare.rs` then checks that the references left out change no dominator. If one does, the dump is read
-//! again, and bare objects of the affected classes are not leaves.
+//! `dominators/bare.rs` then checks that the references left out change no dominator. If one could, the dump is read
+//! again. This time, a bare object is a leaf only if its class is certainly a GC root.
 
 use std::collections::BTreeMap;
 
@@ -29,10 +30,11 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 /// The rule that selects which bare objects are treated as objects with references, not as leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// In each piece of the file (about a megabyte), the first bare objects of each class are treated as objects with
-    /// references. This is their number.
+    /// Of the bare objects of each class in a piece of the file (about a megabyte), this number is treated as objects
+    /// with references. These are the first ones in the piece.
     first: u32,
-    /// After the first ones, every n-th bare object of a class in the piece stays. This is n.
+    /// Of the following bare objects of the class in the piece, every `every`-th is treated as an object with
+    /// references.
     every: u32,
 }
 
@@ -49,8 +51,8 @@ impl Kept {
 pub(crate) struct Sifter {
     kept: Kept,
     piece: u32,
-    /// For each class: the last piece with a bare object of the class, the number of bare objects in that piece so far,
-    /// and true if any bare object of the class is a leaf.
+    /// For each class: the last piece with a bare object of the class; the number of bare objects of the class in that
+    /// piece so far; true if any bare object of the class is a leaf.
     seen: Vec<(u32, u32, bool)>,
 }
 
@@ -63,7 +65,7 @@ impl Sifter {
         }
     }
 
-    /// To be called when the next piece of the file begins.
+    /// Call this when the next piece of the file begins.
     pub(crate) fn next_piece(&mut self) {
         self.piece = self.piece.wrapping_add(1);
     }
@@ -215,8 +217,8 @@ impl Linked<'_> {
     }
 
     /// Returns the references that replace paths through bare leaves close to GC roots. A bare leaf refers only to its
-    /// class, and the graph leaves out this reference. Each pair is the referrer of the leaf, and the class object of
-    /// the leaf. The pairs are sorted.
+    /// class, and the graph leaves out this reference. Each pair is the referrer of a leaf and the class object of the
+    /// leaf. The pairs are sorted.
     ///
     /// ```text
     /// root -> A -> leaf -> class     becomes     root -> A -> class
@@ -265,9 +267,9 @@ impl Linked<'_> {
     }
 
     /// Marks the classes that are reachable from GC roots without passing through their instances. The search follows
-    /// all references of class objects. For other objects, it follows only references that no record contains, such as
-    /// those from a class loader to its classes. These other objects are those in `near`, and those to which class
-    /// objects refer.
+    /// all references of class objects. It also follows references from the objects in `near`, and from the objects to
+    /// which class objects refer. Of these references, it follows only those that no record contains, such as those
+    /// from a class loader to its classes.
     fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
         let count = self.split.classes;
         let mut reached = vec![false; count as usize];

@@ -42,7 +42,7 @@ pub(crate) fn extend_range(range: Range) -> Range {
     }
 }
 
-/// The blocks of a range, with the numbers that the pass assigned to some of them.
+/// The blocks of a range. The pass over the objects assigned numbers to some of these blocks.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     range: Range,
@@ -50,7 +50,7 @@ pub(crate) struct Blocks {
     shift: u32,
     /// For each block of the range, its number plus one; 0 if it has no number.
     table: Array<u32>,
-    /// For each number, its block.
+    /// The block with each number, as an index into `table`.
     numbered: Vec<u32>,
 }
 
@@ -188,8 +188,8 @@ pub(crate) struct BlockWriter<'a> {
 }
 
 impl BlockWriter<'_> {
-    /// Returns the slot of an address, and gives its block a number if it has none. Returns `None` if no object can
-    /// start at the address, if it is outside of the range, or if the maximum number of blocks is reached.
+    /// Returns the slot of an address, and gives its block a number if it has none. Returns `None` if the address is
+    /// outside of the range or not a multiple of 8, or if the maximum number of blocks is reached.
     #[inline]
     pub(crate) fn slot(&self, address: u64) -> Option<u64> {
         let grain = self.range.slot(address)?;

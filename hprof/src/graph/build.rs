@@ -1,8 +1,8 @@
 //! Builds the heap graph from the bytes of a dump: runs the passes in order, and repeats a pass if the dump is unusual.
 //!
 //! In the usual dump, the classes come first, the objects are in address order, and the ids lie within a compact range.
-//! Then one pass over the objects is enough. If the pass finds something that the plan does not cover (a class defined
-//! late, an id out of range), the plan is extended and the pass runs again.
+//! Then one pass over the objects is enough. The pass may find something that the plan does not cover: a class defined
+//! late, an id out of range. Then the plan is extended and the pass runs again.
 
 use std::collections::BTreeSet;
 
@@ -88,14 +88,14 @@ impl Context<'_> {
     }
 
     /// Returns the rule that selects which bare objects stay among the objects with references (see `bare.rs`). Returns
-    /// `None` if all of them stay there. This is the case if the plan forbids bare leaves, or if there are no bitmaps
-    /// to mark leaves.
+    /// `None` if all bare objects stay there: if the plan forbids bare leaves, or if there are no bitmaps to mark
+    /// leaves.
     fn bare_object_rule(&self, plan: &Plan) -> Option<Kept> {
         let told = plan.bare_leaves && plan.reach.is_some();
         told.then(|| Kept::new(self.options.thresholds))
     }
 
-    /// Runs a pass that marks objects.
+    /// Runs a pass over the objects that also marks in bitmaps where objects start.
     fn marking<T: Targets>(
         &self,
         plan: &Plan,

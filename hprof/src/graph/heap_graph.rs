@@ -144,14 +144,14 @@ impl HeapGraph {
         Ok(self)
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     #[must_use]
     pub fn object_count(&self) -> usize {
         self.objects as usize
     }
 
-    /// Number of references, dangling ones included. References of soft, weak and other reference objects to their
-    /// referents are included only if they count as strong.
+    /// Returns the number of references, including dangling ones. References of soft, weak and other reference objects
+    /// to their referents are included only if they count as strong.
     #[must_use]
     pub fn reference_count(&self) -> usize {
         self.targets.len() + self.leaf_classes.len()

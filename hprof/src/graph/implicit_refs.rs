@@ -44,14 +44,15 @@ pub(crate) fn class_references<'a>(
         .filter(|&id| id != 0)
 }
 
-/// Returns true if the boot loader keeps a class alive although no GC root refers to the class. This is so for array
-/// classes, which live as long as the class of their elements. `sticky` is true if the dump has GC roots for system
-/// classes. If it has none, this is so for all classes of the boot loader.
+/// Returns true if the boot loader keeps a class alive although no GC root refers to the class. `sticky` is true if the
+/// dump has GC roots for system classes. Then this is so only for array classes, which live as long as the class of
+/// their elements. Otherwise this is so for all classes of the boot loader.
 fn held_by_boot_loader(class: &Class, sticky: bool) -> bool {
     class.loader.is_null() && class.dumped && (!sticky || class.element.is_some())
 }
 
-/// Returns for each class true if the boot loader holds it, or a GC root that belongs to no thread.
+/// Returns, for each class, true if the boot loader holds the class, or if a GC root that belongs to no thread holds
+/// it.
 pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     let mut rooted = vec![false; classes.len()];
     let mut sticky = false;
@@ -69,7 +70,8 @@ pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     rooted
 }
 
-/// Returns the warning for a dump in which all GC roots, some of them, or the GC roots for system classes are missing.
+/// Returns the warning about GC roots: that the dump has none, that some may be missing because the dump is incomplete,
+/// or that those for system classes are missing.
 pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warning> {
     let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
     let flaw = match (roots.is_empty(), is_incomplete, sticky) {
@@ -81,8 +83,8 @@ pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warni
     Some(Warning::new(&flaw))
 }
 
-/// Gives the GC roots that a repair added the kind that classes have if GC roots are missing. The format of dumps has
-/// no such kind, so the repair writes them as roots of unknown kind.
+/// Sets the kind of the GC roots that a repair added to [`RootKind::LoadedClass`]. The format of dumps has no such
+/// kind, so the repair writes these roots as roots of unknown kind.
 pub(crate) fn name_added_roots(classes: &Classes, roots: &mut [Root]) {
     let of_classes = roots
         .iter_mut()

@@ -52,7 +52,7 @@ impl EdgeRef for GraphEdge {
 }
 
 impl HeapGraph {
-    /// Returns the super-root: the node above all GC roots.
+    /// Returns the super-root: the artificial node that refers to the objects that GC roots hold.
     #[must_use]
     pub const fn root_node(&self) -> GraphNode {
         GraphNode(self.objects)

@@ -63,7 +63,7 @@ pub(crate) struct Plan {
     /// True if the graph has references from objects to their classes. References to classes that are certainly GC
     /// roots are always left out.
     pub(crate) class_references: bool,
-    /// True if objects that refer only to their class may be leaves, even if the class may not be a GC root.
+    /// True if objects that refer only to their class may be leaves, even if the class might not be a GC root.
     pub(crate) bare_leaves: bool,
     pub(crate) late_classes: LateClasses,
     pub(crate) reach: Option<Reach>,
@@ -91,8 +91,8 @@ fn lowest_address(id_size: usize, dumps: &[ClassDump]) -> u64 {
 pub(crate) struct LateClasses {
     /// Offsets of class records that come after objects.
     pub(crate) late: Vec<usize>,
-    /// Ids of all classes that have no record, and separately the ids of those among them that are classes of object
-    /// arrays.
+    /// `unknown` has the ids of all classes without a record. `arrays` has the ids of those among them that are classes
+    /// of object arrays.
     pub(crate) unknown: Vec<u64>,
     pub(crate) arrays: Vec<u64>,
     /// Hidden classes that only their class loaders keep alive, sorted.
@@ -138,8 +138,8 @@ impl Plan {
 
     /// Guesses the address range and the alignment from the class ids and the first object of each piece. The guess of
     /// the alignment is a multiple of the true alignment, because few addresses are examined. Array lengths are counted
-    /// modulo the guess, so a large guess needs many counters. So the guess is halved until the counters take little
-    /// memory.
+    /// modulo the guess, so a large guess needs many counters. So the guess is halved until the counters take at most
+    /// 32 MiB plus four times the file's size, or until the guess is 8.
     fn sample(&mut self, source: &Source, id_size: usize) {
         let mut ids: Vec<u64> = self.dumps.iter().map(|c| c.id).collect();
         let starts = self
@@ -206,12 +206,12 @@ impl Plan {
         self.reach = wider.filter(|_| aligned);
     }
 
-    /// Adds the classes that the pass found. Returns true if there were any.
+    /// Adds the classes that the pass found to the plan. Returns true if the pass found any.
     pub(crate) fn learn_classes(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
         let id_size = context.header.id_size;
         let late = scanned.late_classes.len();
         if late > 0 {
-            // The records are few, so they are read again.
+            // These records are few, so reading them again takes little time.
             let mut again = LateClassVisitor {
                 dumps: Vec::new(),
                 places: Vec::new(),
@@ -244,7 +244,8 @@ impl Plan {
         found
     }
 
-    /// Changes the plan if a pass is the first that found flattened values. Returns true if the plan changed.
+    /// Changes the plan after the first pass that found ids below [`Plan::flattened_below`]. If these ids are made up,
+    /// the dump has flattened values. Otherwise the ids are addresses. Returns true if the plan changed.
     pub(crate) fn learn_flattened(&mut self, scanned: &Scanned) -> bool {
         let low_ids = scanned.stats.low_ids;
         if self.has_flattened || self.flattened_below == 0 || !low_ids.are_any() {
@@ -330,8 +331,8 @@ impl Visitor for LateClassVisitor {
     }
 }
 
-/// Returns the classes of a dump. This includes `late_classes`, which are classes that an earlier pass found only among
-/// the objects. Returns `None` if `late_classes` does not fit this dump.
+/// Returns the classes of a dump, including `late_classes`, which an earlier pass found only among the objects. Returns
+/// `None` if `late_classes` does not fit this dump.
 ///
 /// Cost: reads the class records.
 pub(crate) fn read_classes(

@@ -17,7 +17,7 @@ use crate::records::outline::Outline;
 use crate::records::record;
 use testdata::writer::{self, Elements, FieldType, Framing, HeapBuilder, Place, Root, Value};
 
-/// The phases in their order.
+/// Records the phases of an analysis in their order.
 #[derive(Default)]
 struct Phases(Mutex<Vec<&'static str>>);
 

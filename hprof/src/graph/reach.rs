@@ -51,8 +51,8 @@ impl Reach {
     }
 
     /// Returns the range for the next pass, after a pass found objects without a slot at addresses from `low` to
-    /// `high`. The new range is wider, or allows more slots in blocks. Returns `None` if neither helps, so that ids
-    /// have to be sorted.
+    /// `high`. The new range is wider, or allows more slots in blocks. Returns `None` if neither change is possible.
+    /// Then ids have to be sorted.
     pub(crate) fn with(self, low: u64, high: u64, file: usize) -> Option<Self> {
         let (low, high) = (low.min(self.range.base), high.max(self.range.end));
         if (low, high) == (self.range.base, self.range.end) {

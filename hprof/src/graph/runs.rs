@@ -17,7 +17,7 @@ use crate::graph::address::{Range, Ranks};
 /// Maximum number of runs (see above) in a piece of the file, which is about a megabyte. If a piece has more, the
 /// objects of the whole file count as not sorted by address.
 const MOST_IN_PIECE: usize = 256;
-/// Maximum number of runs that are stored before the whole file is read. One run for each piece does not count.
+/// While the file is read, at most this number of runs is stored, plus one run for each piece that was read.
 const MOST_KEPT: usize = 1 << 16;
 /// Maximum number of runs in a table. For more runs, a table of all objects is faster.
 const MOST: usize = 1 << 12;
@@ -25,7 +25,7 @@ const MOST: usize = 1 << 12;
 /// A run (objects with ascending addresses), or the part of a run that is in one piece of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
-    /// Ids of its first and its last object.
+    /// Ids of the first and the last object of the run.
     first: u64,
     last: u64,
     /// Number of objects with references, and number of leaves, that come before this run of ascending addresses in the
@@ -257,14 +257,15 @@ impl RunTable {
 }
 
 /// Returns the lowest address at which objects are expected: the lowest sampled address minus a margin. Objects may lie
-/// below all samples: a piece of the file may begin in one run (a part of the file with ascending addresses) and
-/// continue in a run at lower addresses.
+/// at lower addresses than all samples, because a piece of the file may begin in one run and continue in a run at lower
+/// addresses. (A run is a part of the file with ascending addresses.)
 pub(crate) const fn lower_by_margin(low: u64, margin: u64) -> u64 {
     low.saturating_sub(margin) & !(Range::ALIGN - 1)
 }
 
-/// Returns true if a file may consist of a few runs (parts with ascending addresses). `firsts` has the address of the
-/// first object of each piece of the file.
+/// Returns true if a file may consist of a few runs (parts with ascending addresses). This is so if at most `FEW`
+/// pieces start at a lower address than the piece before. `firsts` has the address of the first object of each piece of
+/// the file.
 pub(crate) fn may_have_few_runs(firsts: &[u64]) -> bool {
     /// Maximum number of pieces that start at a lower address than the piece before. A heap has few spaces, and HotSpot
     /// writes one after the other.

@@ -73,8 +73,8 @@ pub(crate) struct Scanned {
     /// Ids of classes without a record: of all such classes, and of those to which object arrays belong.
     pub(crate) unknown_classes: BTreeSet<u64>,
     pub(crate) unknown_arrays: BTreeSet<u64>,
-    /// Objects whose allocation site is known. Each element has the number of the object (leaves are counted
-    /// separately), true if it is a leaf, and the serial number of its stack trace.
+    /// Objects whose allocation site is known. Each element has the number of the object, true if the object is a leaf,
+    /// and the serial number of its stack trace. Leaves are counted separately.
     pub(crate) sites: Vec<(u32, bool, u32)>,
     pub(crate) stats: Stats,
     /// The runs of ascending ids.
@@ -83,7 +83,8 @@ pub(crate) struct Scanned {
     pub(crate) warnings: Vec<Warning>,
     /// Number of ids that are outside of the expected range or not aligned.
     pub(crate) misplaced: u64,
-    /// Classes to which leaves refer. (These leaves are instances of the class, without other references.)
+    /// Classes to which bare leaves refer. (A bare leaf is an object that refers only to its class and is treated as a
+    /// leaf.)
     pub(crate) bare: BTreeSet<u32>,
     pub(crate) cut_arrays: Vec<CutArray>,
 }
@@ -171,7 +172,7 @@ struct Worker {
     sifter: Option<Sifter>,
 }
 
-/// Runs the pass.
+/// Scans the pieces of the file, and returns the combined results.
 ///
 /// # Errors
 /// Returns an error if there is not enough memory for the results, or if 32 bits cannot number all references.
@@ -249,8 +250,8 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
 }
 
 impl<T: Targets> Job<'_, T> {
-    /// Records the references of class objects: to the superclass, to the loader, by static fields and by other entries
-    /// of the record.
+    /// Records the references of class objects: those to the superclass and the loader, those in static fields, and
+    /// those in other entries of the record.
     fn class_rows(&self, out: &mut Scanned) -> Result<()> {
         let mut row = Vec::new();
         for (_, class) in self.classes.iter().take(self.classes.dumped()) {
@@ -317,8 +318,8 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
     worker: &'a mut Worker,
     shapes: &'a Shapes,
     pending: Pending,
-    /// `last` is the previous object. It is set only if the distance to the current object is an upper limit of the
-    /// previous object's size. `previous` is the id of the previous object, even if other records came in between.
+    /// `last` is the previous object. This field is set only if the distance to the current object is an upper limit of
+    /// the previous object's size. `previous` is the id of the previous object, even if other records came in between.
     last: Last,
     previous: Option<u64>,
     /// The id and the number of the class looked up last.
@@ -507,8 +508,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     }
 
     /// Records the references of an object whose adjacency list also contains its null fields. If the record is too
-    /// short for all fields of the class, returns a shape that says so. The missing fields are not in the list, because
-    /// there can be very many.
+    /// short for all fields of the class, returns a shape that records this. The missing fields are not in the list,
+    /// because there can be very many.
     #[cold]
     fn all_fields(
         &mut self,

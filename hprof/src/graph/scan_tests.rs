@@ -1,5 +1,5 @@
-//! Tests of the pass with unusual objects (truncated, without a class, with a class that does not fit), and of its
-//! counters.
+//! Tests the pass over the objects with unusual objects (truncated, without a class, with a class that does not fit).
+//! Also tests the counters of the pass.
 
 use super::append::check_numbers;
 use crate::bytes::array::Store;

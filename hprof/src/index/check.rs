@@ -11,7 +11,7 @@ use crate::ids::NONE;
 // Each check reads a whole part and does not stop at the first misfit. The compiler can vectorize such loops, and a
 // misfit is very rare.
 
-/// Checks that every number is below a limit.
+/// Returns a check that every number of an array is below a limit.
 pub(super) fn below(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         let largest = all[part.clone()].iter().fold(0, |max, &v| v.max(max));
@@ -19,7 +19,7 @@ pub(super) fn below(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Syn
     }
 }
 
-/// Checks that every number is in a range.
+/// Returns a check that every number of an array is in a range.
 pub(super) fn within(range: Range<u32>) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         let ends = all[part.clone()].iter();
@@ -47,8 +47,8 @@ pub(super) fn ascend<T: Ord>(all: &[T], part: Range<usize>) -> bool {
     pairs.fold(true, |fits, (a, b)| fits & (a <= b))
 }
 
-/// Checks a list of object numbers: the first number is [`NONE`], and all others belong to class objects or objects
-/// with references.
+/// Returns a check of a list of object numbers: the first number is [`NONE`], and all others belong to class objects or
+/// objects with references.
 pub(super) fn objects(inner: u32) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         let first = part.start.max(1);

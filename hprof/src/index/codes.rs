@@ -14,7 +14,7 @@ pub(super) const RUNS: u32 = 3;
 pub(super) const MISSING_ROOTS: [MissingRoots; 2] =
     [MissingRoots::ParkedThreads, MissingRoots::Frames];
 
-/// Returns a hash of the class table. It shows whether an index was written for the same classes.
+/// Returns a hash of the class table. The hash shows whether an index was written for the same classes.
 pub(super) fn class_hash(classes: &Classes) -> u64 {
     let each = classes
         .iter()

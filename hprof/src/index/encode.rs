@@ -15,7 +15,7 @@ impl Encoder {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Adds a number as one byte.
+    /// Adds a flag as one byte: 0 or 1.
     pub fn flag(&mut self, value: bool) {
         self.0.push(u8::from(value));
     }

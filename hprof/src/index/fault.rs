@@ -18,7 +18,7 @@ pub enum IndexFault {
     /// The dump has changed since the index was written.
     #[error("the file belongs to another dump, or the dump has changed")]
     Stale,
-    /// The content of the index is not what was written.
+    /// The content of the index has changed since it was written.
     #[error("damaged: {0}")]
     Damaged(&'static str),
     /// Dumps that are compressed or read from a pipe have no index.

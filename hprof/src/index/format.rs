@@ -43,8 +43,8 @@ pub(super) enum Section {
     LongArrays,
     /// Objects with an allocation site: object number and stack trace serial.
     Sites,
-    /// The address map is divided into stretches of equal size. Only stretches with marks are stored: their numbers,
-    /// their words and their counts.
+    /// The address map is divided into stretches of equal size. Only stretches with marks are stored. This section and
+    /// the next two have the numbers, the words and the counts of these stretches.
     MapStretches,
     MapBits,
     MapCounts,
@@ -68,8 +68,9 @@ pub(super) enum Section {
     /// Offsets of records: see [`crate::index::positions`].
     LinkedPositions,
     LeafPositions,
-    /// Referrers of each object: see [`crate::index::inbound`]. Includes the block hashes of the last two sections. The
-    /// blocks of these two sections are verified when they are first used.
+    /// Referrers of each object: see [`crate::index::inbound`]. The data is in this section and the next five. The
+    /// blocks of the last two sections are verified when they are first used. The two sections before them have the
+    /// hashes of these blocks.
     InboundGroups,
     InboundFarBases,
     InboundSums,

@@ -27,7 +27,7 @@ pub(super) struct Gathered {
 }
 
 impl Snapshot {
-    /// Collects the sections of the index file. They are empty if the dump's ids do not identify objects.
+    /// Collects the sections of the index file. The sections are empty if [`Snapshot::has_lists`] returns false.
     ///
     /// Cost: one pass over the file. Memory: three to five bytes for each reference until the lists of referrers are
     /// complete.
@@ -73,8 +73,9 @@ impl Snapshot {
         ]
     }
 
-    /// Returns true if the index has lists of referrers. It has them if each id identifies only one object, including
-    /// class objects. Then the lists need to record only references from fields and elements.
+    /// Returns true if the index has lists of referrers. This is so if the map is not [`AddressMap::Sorted`] and no
+    /// object has the id of a class object. Then each id identifies only one object, and the lists need to record only
+    /// references from fields and elements.
     fn has_lists(&self) -> bool {
         let taken = |id: u64| self.map.by_id(id, self.split) != NONE;
         !matches!(self.map, AddressMap::Sorted { .. })

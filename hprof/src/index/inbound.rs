@@ -31,7 +31,7 @@ const LONGEST: usize = 5;
 /// The lists of referrers in an index.
 #[derive(Debug)]
 pub(crate) struct Inbound {
-    /// The start of each group in `near`. The last element is the end.
+    /// The start of each group in `near`. The last element is the end of the last group.
     groups: Column<u64>,
     near: Lazy,
     /// For each bucket of objects, the offset in `far` at which the bucket's long lists begin.
@@ -183,8 +183,8 @@ impl LikelyReferrers<'_> {
         self.inner + self.leaves
     }
 
-    /// Returns the likely number of an object that refers to `target`: for an object with references its own number,
-    /// and for a leaf the number of an object with references at about the same offset in the file.
+    /// Returns the likely number of an object that refers to `target`. For an object with references, this is its own
+    /// number. For a leaf, it is the number of an object with references at about the same offset in the file.
     fn of(&self, target: u32) -> u32 {
         let Some(leaf) = target.checked_sub(self.inner) else {
             return target;
@@ -214,7 +214,7 @@ pub(crate) struct Buckets {
     last: Vec<u32>,
 }
 
-/// The bytes of the sections in an index.
+/// The content of the sections of an index that have the lists of referrers.
 #[derive(Debug, Default)]
 pub(crate) struct InboundSections {
     pub(crate) groups: Vec<u64>,

@@ -30,8 +30,8 @@ const PROGRAM: std::ops::Range<usize> = 26..34;
 pub struct FileStamp(Stamp);
 
 impl FileStamp {
-    /// Returns the stamp of a file. Reads only the two ends of the file. Returns `None` for pipes, and if the system
-    /// does not report the modification time.
+    /// Returns the stamp of a file. Reads only the first and the last bytes of the file. Returns `None` for pipes, and
+    /// if the system does not report the modification time.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -56,7 +56,7 @@ impl Snapshot {
     }
 }
 
-/// Identifies the content of a file: it may be used only for the same dump, [`Refs`] and version.
+/// Identifies the content of a file. The content may be used only if the dump, [`Refs`] and the version are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The dump beside which the file is stored. `None` for content that replaces a dump and does not depend on the

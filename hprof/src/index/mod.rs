@@ -13,9 +13,9 @@
 //! - The index has this format, this program's version and the same [`Refs`](crate::Refs).
 //! - The content is not damaged. The header with the table has a checksum, and so has each section: a hash of the
 //!   hashes (XXH3, 64 bits) of its blocks. All sections that are used are verified first, in parallel, at about the
-//!   speed of memory. The lists of referrers are an exception, because they are large and most questions need little of
-//!   them. Their block hashes are stored, and each block is verified right before it is used first. If a block is
-//!   damaged, the answer is computed from the dump, and [`is_damaged`] returns true.
+//!   speed of memory. The lists of referrers are an exception, because they are large and most queries read only a
+//!   small part of them. Their block hashes are stored, and each block is verified right before it is used first. If a
+//!   block is damaged, the answer is computed from the dump, and [`is_damaged`] returns true.
 //! - The numbers fit together: no number leads outside its array, parents come before their children, runs ascend.
 //!   So an index with forged checksums can cause wrong figures, but nothing worse. An index is not signed. Anyone who
 //!   can write it can change the figures, so check first who owns the file.

@@ -8,7 +8,7 @@
 use crate::bytes::array::Column;
 use crate::graph::scan::Piece;
 
-/// An index stores the position of every n-th object. This is n.
+/// Number of objects of one kind for which an index stores one position.
 pub(crate) const EVERY: u32 = 16;
 
 /// Offsets of records: of objects with references, and of leaves.
@@ -34,7 +34,7 @@ pub(crate) fn sizes(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = 
 }
 
 impl Positions {
-    /// Returns `None` if the number of positions does not agree with the number of objects in the pieces.
+    /// Creates the positions; `None` if their number does not agree with the number of objects in the pieces.
     pub(crate) fn new(pieces: &[Piece], counts: [u32; 2], bytes: [Column<u32>; 2]) -> Option<Self> {
         let mut next = [0; 2];
         let first = sizes(pieces, counts).map(|own| {

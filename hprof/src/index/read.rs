@@ -46,8 +46,8 @@ impl Snapshot {
     /// The arrays stay in the file and are mapped.
     ///
     /// # Errors
-    /// Returns an error if the index belongs to another dump, version or kind of [`Refs`](crate::Refs), if it is
-    /// damaged, or if the dump cannot be read. In the last case, [`Snapshot::open`] returns the reason.
+    /// Returns an error if the index belongs to another dump, version or kind of [`Refs`](crate::Refs), or if it is
+    /// damaged. Also returns an error if the dump cannot be read. In this case, [`Snapshot::open`] returns the reason.
     pub fn from_index(path: &Path, index: &Path, options: &Options) -> Checked<Self> {
         let store = Store::new(options.max_memory);
         // An analysis keeps dropped memory for its next arrays. Here the memory is returned to the system, because the
@@ -357,7 +357,7 @@ impl SmallSection {
     }
 }
 
-/// Reads a size or a sum of sizes. Refuses large values, so that adding two of them does not overflow.
+/// Reads a size or a sum of sizes. Refuses values of 2^60 or more, so that adding two of them does not overflow.
 fn size(d: &mut Decoder<'_>) -> Option<u64> {
     d.u64().filter(|&size| size < 1 << 60)
 }

@@ -48,7 +48,7 @@ pub fn can_be_written(snapshot: &Snapshot) -> bool {
             .is_some_and(|(stamp, meta)| stamp.matches_metadata(&meta))
 }
 
-/// Returns the maximum number of bytes that [`write()`] writes.
+/// Returns an upper estimate of the number of bytes that [`write()`] writes.
 #[must_use]
 pub fn max_bytes(snapshot: &Snapshot) -> u64 {
     let columns = snapshot
@@ -56,8 +56,8 @@ pub fn max_bytes(snapshot: &Snapshot) -> u64 {
         .iter()
         .map(|c| c.len() as u64)
         .sum::<u64>();
-    // The result is an upper bound of the size of the index. The address map takes two bits for each eight bytes of
-    // heap. A reference nearly always takes less than half as many bytes in the index as in the dump.
+    // This is an estimate and not a strict limit. The address map takes two bits for each eight bytes of heap. A
+    // reference nearly always takes less than half as many bytes in the index as in the dump.
     columns + snapshot.source().len() as u64 / 16 * 5 + snapshot.object_count() * 2 + (1 << 20)
 }
 

@@ -54,8 +54,8 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Returns the strength of the reference from an instance of such a class to its referent: `strong`, `soft`,
-    /// `final`, `weak` or `phantom`.
+    /// Returns the strength of the reference from an instance of a class with this role to its referent: `strong`,
+    /// `soft`, `final`, `weak` or `phantom`.
     pub const fn strength(self) -> &'static str {
         match self {
             Self::No => "strong",
@@ -163,7 +163,7 @@ pub struct Classes {
     layouts: Vec<RecordLayout>,
     /// Offsets of reference fields in the body of an instance, class after class.
     ref_offsets: Vec<u32>,
-    /// The class for each number of an array class.
+    /// The array classes, in the order of their array numbers (see [`RecordLayout::array`]).
     arrays: Vec<ClassIndex>,
     /// Number of classes that have a record. Only these have class objects.
     dumped: usize,
@@ -174,7 +174,7 @@ pub struct Classes {
     stack_chunk: Option<(ClassIndex, usize)>,
     /// The class `jdk.internal.vm.FillerElement[]`.
     filler: Option<ClassIndex>,
-    /// Facts about the dump if a forked child of the agent wrote it; otherwise `None`.
+    /// Data about the dump if a forked child of the agent wrote it; otherwise `None`.
     pub(crate) forked: Option<Forked>,
     pub(crate) duplicates: u64,
     /// Number of fields that layouts may still contain. This is limited because many classes of a damaged dump can
@@ -297,7 +297,7 @@ impl Classes {
         for (_, (name, mut same)) in class_names {
             this.by_name.entry(name.text).or_default().append(&mut same);
         }
-        // Array classes that were added without a record.
+        // Also add the array classes that were added without a record to the names.
         for (class, i) in this.list.iter().zip(0..).skip(this.dumped) {
             let same = this.by_name.entry(class.name.clone()).or_default();
             same.push(ClassIndex(i));
@@ -483,8 +483,9 @@ impl Classes {
         &self.arrays
     }
 
-    /// Returns true if an object must not be a leaf although its record may contain no reference: the object is a class
-    /// loader and leads to its classes, or it is an instance of `java.lang.Class` and a class object has the same id.
+    /// Returns true if an object must not be a leaf although its record may contain no reference: either the object is
+    /// a class loader, which leads to its classes, or it is an instance of `java.lang.Class` with the id of a class
+    /// object.
     #[inline]
     pub(crate) fn holds_class(&self, class: u32, id: u64) -> bool {
         let is_class_object =
@@ -530,7 +531,8 @@ impl Classes {
         self.by_id.get(id.0).map(ClassIndex)
     }
 
-    /// Returns the classes with this name, as in Java source. There are several if several class loaders defined one.
+    /// Returns the classes with this name, as in Java source. The result has several classes if several class loaders
+    /// defined a class with this name.
     #[must_use]
     pub fn by_name(&self, name: &str) -> &[ClassIndex] {
         self.by_name.get(name).map_or(&[], Vec::as_slice)

@@ -1,8 +1,9 @@
 //! Recognises dumps that a forked child of heapdiff's agent wrote.
 //!
 //! In such a dump, the id of an object is the sum of the sizes of all objects that the child visited before. So the
-//! distance from an id to the next one is the exact size of the object. The only exception are arrays that the child
-//! invented. Such an array has the string constants of a class, which JVMTI does not show as an object.
+//! distance from an id to the next one is the exact size of the object. The only exceptions are arrays that the child
+//! invented. Such an array contains the string constants of a class. JVMTI does not show the arrays with these
+//! constants as objects.
 
 use crate::ids::ObjectId;
 use crate::records::classes::Class;
@@ -55,7 +56,7 @@ impl Recorded {
     }
 }
 
-/// A forked dump.
+/// Data about a forked dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Forked {
     pub(crate) recorded: Option<Recorded>,
@@ -65,8 +66,8 @@ pub(crate) struct Forked {
 }
 
 impl Forked {
-    /// Returns `None` if the dump is not a forked one. Dumps of agents that recorded no layout are recognised by the
-    /// ids of classes.
+    /// Returns the data; `None` if the dump is not a forked one. Dumps of agents that recorded no layout are recognised
+    /// by the ids of classes.
     pub(crate) fn new(
         recorded: Option<Recorded>,
         loads: &[LoadClass],

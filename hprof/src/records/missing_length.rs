@@ -15,8 +15,8 @@ const LOOK_AHEAD: usize = 8;
 /// True if a heap record of length 0 is followed by objects, classes or GC roots. False if another record outside the
 /// heap follows.
 ///
-/// The first byte does not distinguish the two cases, because both kinds of records begin with small numbers. So a few
-/// records in a row have to be plausible.
+/// The first byte does not distinguish the two cases, because both kinds of records begin with small numbers. So up to
+/// [`LOOK_AHEAD`] records are examined, and all of them have to be plausible.
 pub(crate) fn is_missing(bytes: &[u8], start: usize, id_size: usize) -> bool {
     start < bytes.len()
         && !are_top_level_records(bytes, start, id_size)
@@ -53,7 +53,7 @@ pub(crate) fn end_of_content(
 
 /// Returns the offset of the next dump at or after `from`: a header that is followed by records.
 ///
-/// Cost: a search through the rest of the file.
+/// Cost: a search from `from` to the end of the file.
 pub(crate) fn next_dump(bytes: &[u8], from: usize) -> Option<usize> {
     let rest = bytes.get(from..)?;
     memmem::find_iter(rest, MAGIC)
@@ -64,7 +64,8 @@ pub(crate) fn next_dump(bytes: &[u8], from: usize) -> Option<usize> {
         })
 }
 
-/// True if the next few records are records outside the heap, or the file ends.
+/// True if plausible records outside the heap follow: [`LOOK_AHEAD`] records, or all records up to a heap record,
+/// another dump or the end of the file if these are fewer.
 fn are_top_level_records(bytes: &[u8], mut at: usize, id_size: usize) -> bool {
     for _ in 0..LOOK_AHEAD {
         if at == bytes.len() || bytes[at..].starts_with(MAGIC) {
@@ -109,7 +110,8 @@ pub(crate) fn has_plausible_length(kind: u8, length: u64, id_size: usize) -> boo
     }
 }
 
-/// True if the first few records are records of a heap. The last of them may be truncated.
+/// True if the next [`LOOK_AHEAD`] records are records of a heap. If the file has fewer, all of them have to be records
+/// of a heap, and the last of them may be truncated.
 fn are_heap_records(bytes: &[u8], start: usize, id_size: usize) -> bool {
     struct FirstFew(usize);
     impl Visitor for FirstFew {

@@ -95,7 +95,7 @@ pub(crate) struct TopRecord {
     /// Start of the record's body, and the end of the part of the body that the file contains.
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Length of the body according to the header. It can be more than the file has.
+    /// Length of the body according to the header. The file may contain fewer bytes of the body.
     pub(crate) length: u64,
     /// True if the header has the length 0, and the body was found by its content.
     pub(crate) lacks_length: bool,
@@ -367,7 +367,7 @@ impl Outline {
         }
     }
 
-    /// True if the end of the heap is missing. It may have contained GC roots.
+    /// True if the end of the heap is missing. The missing part may have contained GC roots.
     pub(crate) const fn is_cut_off(&self) -> bool {
         self.is_heap_cut_off || !self.complete || self.has_repaired_roots()
     }
@@ -377,7 +377,8 @@ impl Outline {
         matches!(&self.repaired, Some((_, repaired)) if repaired.lacks_roots())
     }
 
-    /// Returns the data about classes that the hprof agent reports; empty for other dumps.
+    /// Returns the number and the bytes of each class's live objects, which only the hprof agent reports. Empty for
+    /// other dumps.
     pub(crate) fn live_objects(&self) -> LiveObjects {
         let of = |l: &LoadClass| Some((l.class, *self.live.get(&l.serial)?));
         self.loads.iter().filter_map(of).collect()

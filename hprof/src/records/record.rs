@@ -1,6 +1,6 @@
 //! Record tags, and parsers for rare records: the header, names, classes, frames.
 //!
-//! Object records are nearly all of a dump. [`crate::records::walk`] reads them with a plain cursor.
+//! Object records make up nearly all of a dump. [`crate::records::walk`] reads them with a plain cursor.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -165,7 +165,7 @@ const HEADER: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
-    /// For example `JAVA PROFILE 1.0.2`.
+    /// The name and version of the format, for example `JAVA PROFILE 1.0.2`.
     pub version: String,
     /// Size of an id in bytes: 4 or 8.
     pub id_size: usize,
@@ -412,7 +412,7 @@ pub(crate) struct ClassDump {
     pub(crate) fields: Vec<(u64, Kind)>,
 }
 
-/// Parses a CLASS_DUMP. Returns it with its length.
+/// Parses a CLASS_DUMP sub-record. Returns the sub-record and its length.
 pub(crate) fn class_dump(input: &[u8], id_size: usize) -> Option<(ClassDump, usize)> {
     let word = || id(id_size);
     let mut class = ClassDump::default();

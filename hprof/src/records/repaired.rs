@@ -10,7 +10,7 @@ const MARK: &str = "heapdiff repaired dump: ";
 /// The parts that a repaired dump lacks, and the parts that the repair added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// True if the end of the heap was missing. It may have contained objects and GC roots.
+    /// True if the end of the heap was missing. The missing part may have contained objects and GC roots.
     pub lacks_end: bool,
     /// Number of heap records in which the records of some objects are truncated or damaged.
     pub places: u64,
@@ -56,7 +56,8 @@ impl Repaired {
         (repaired.to_string() == text).then_some(repaired)
     }
 
-    /// Adds what another dump of the same file lacks, or what an earlier repair of the same dump recorded.
+    /// Combines this record with `earlier`, which is that of another dump in the same file, or that of an earlier
+    /// repair of the same dump.
     #[must_use]
     pub(crate) const fn with(self, earlier: Self) -> Self {
         Self {

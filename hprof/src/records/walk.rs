@@ -19,11 +19,11 @@ pub enum RootKind {
     JniLocal,
     /// A JNI global reference.
     JniGlobal,
-    /// A native stack.
+    /// A reference from a native stack.
     NativeStack,
-    /// A thread block.
+    /// A reference from a thread block.
     ThreadBlock,
-    /// A held monitor.
+    /// An object whose monitor is held.
     Monitor,
     /// An interned string (Android).
     InternedString,
@@ -130,7 +130,7 @@ pub(crate) struct Object {
     pub(crate) at: usize,
 }
 
-/// A visitor of records. Every method does nothing by default, and the compiler removes unused ones.
+/// A visitor of records. Every method does nothing by default, and the compiler removes methods that do nothing.
 pub(crate) trait Visitor {
     fn instance(&mut self, _object: Object, _class: u64, _body: &[u8]) {}
     fn object_array(&mut self, _object: Object, _class: u64, _elements: &[u8]) {}

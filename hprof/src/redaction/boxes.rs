@@ -34,7 +34,7 @@ impl HashBoxes {
                     survey,
                     boxes: Vec::new(),
                 };
-                // An error of the walk is ignored. It cannot occur, because blocks end before the first damage.
+                // The walk cannot fail, because blocks end before the first damage.
                 let _ = walk::walk(bytes, block.start, block.end, survey.id_size, &mut visitor);
                 visitor.boxes
             })

@@ -256,7 +256,7 @@ impl<'a> Finder<'a> {
             wanted,
             found: Vec::new(),
         };
-        // An error of the walk is ignored. It cannot occur, because blocks end before the first damage.
+        // The walk cannot fail, because blocks end before the first damage.
         let _ = walk::walk(
             self.bytes,
             block.start,

@@ -125,7 +125,8 @@ impl<'a> Redaction<'a> {
                         bytes: rest.len().saturating_sub(MAGIC.len()),
                     };
                     done.warn(Warning::at(start as u64, &flaw));
-                    // Every dump begins with the same bytes. They mark the end of the previous dump, so keep them.
+                    // Every dump begins with the same magic bytes, which mark the end of the previous dump. So keep the
+                    // magic bytes.
                     let (magic, content) = rest.split_at(MAGIC.len().min(rest.len()));
                     if !is_zero(content) {
                         done.left.unknown.add(rest.len());
@@ -337,7 +338,8 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-/// The parts of a dump in the order of the file, some megabytes at a time.
+/// The parts of a dump in the order of the file. Each item has parts of at least [`BATCH`] bytes in total, except the
+/// last one.
 struct Batches<'a> {
     records: TopLevel<'a>,
     blocks: std::iter::Peekable<std::slice::Iter<'a, Block>>,
@@ -389,7 +391,7 @@ impl Iterator for Batches<'_> {
         let mut size = 0;
         while size < BATCH {
             let Some(part) = self.part() else { break };
-            // A small record is counted as 64 bytes, because each record takes some time whatever its size is.
+            // A small record is counted as 64 bytes, because even a small record takes some time.
             size += part.len().max(64);
             batch.push(part);
         }

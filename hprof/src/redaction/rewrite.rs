@@ -143,8 +143,8 @@ impl<'a> Rewriter<'a> {
         let mut out = Output::new(self.bytes, &lost);
         let mut left = Left::default();
         if self.counts {
-            // If a redaction wrote this dump, the first of these bytes may be the tag of an array (see below), and all
-            // other bytes are zero.
+            // If a redaction wrote this dump, the first of these bytes may be the tag of an array, which the code below
+            // writes. All other bytes are zero.
             let content = match &self.bytes[lost.clone()] {
                 [sub::PRIMITIVE_ARRAY, rest @ ..] => rest,
                 all => all,
@@ -155,7 +155,7 @@ impl<'a> Rewriter<'a> {
         }
         let damage = self.survey.damage.as_ref();
         if damage.is_some_and(|d| d.lacks_length) {
-            // The heap record has no length, so readers infer from its content where it ends. They must see that the
+            // The heap record has no length, so readers infer from its content where it ends. Readers must see that the
             // record continues here. So write the tag of an array. Zeros follow, so the array has no valid element
             // type, and readers report damage, as in the original dump.
             out.bytes_to(lost.start + 1, &[sub::PRIMITIVE_ARRAY]);
@@ -425,7 +425,8 @@ impl Visitor for BlockVisitor<'_, '_> {
     }
 }
 
-/// The constants or static fields in a class's record. Each has a number or a name, a type, and a value.
+/// The constants or static fields in a class's record. A constant has a number, a type and a value. A static field has
+/// a name, a type and a value.
 struct Fields<'a> {
     bytes: &'a [u8],
     /// The offset of the next field, or the offset after the last field.

@@ -28,7 +28,7 @@ pub struct KeptTables<'r> {
     pub names: &'r [&'r str],
     /// The function that removes all content except names from one of the tables in `names`.
     pub clean: CleanTable<'r>,
-    /// Strings that are not secret, wherever they occur.
+    /// Strings that are not secret. They are kept in every place where they occur.
     pub texts: &'r [&'r str],
 }
 
@@ -55,7 +55,7 @@ pub(super) enum Number {
 /// The rules of a redaction.
 #[derive(Clone, Debug, Default)]
 pub struct Rules<'r> {
-    /// True to redact the numbers in fields as well.
+    /// True if the numbers in fields are redacted, too.
     pub numbers: bool,
     /// Patterns for `Class.field`. The numbers in these fields are kept even if numbers are redacted.
     pub keep_numbers: Vec<Regex>,

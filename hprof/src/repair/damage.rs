@@ -1,7 +1,7 @@
 //! The first pass of a repair over one dump: finds the damage, and the changes that remove it.
 //!
-//! The pass treats damage as a reader of the dump does (see [`Outline`]), so that the repaired dump has the same classes
-//! and objects in a report as the damaged one.
+//! The pass treats damage as a reader of the dump does (see [`Outline`]). So reports on the repaired dump show the same
+//! classes and objects as reports on the damaged one.
 
 use rayon::prelude::*;
 
@@ -22,11 +22,12 @@ use crate::repair::threads::ThreadClasses;
 
 /// Maximum number of records that are read together.
 const BATCH: usize = 1 << 10;
-/// Size in bytes of the segments that a large heap record becomes.
+/// Size in bytes of the segments into which a heap record is split.
 const PIECE: usize = 1 << 30;
 /// The record that ends a heap.
 const END: [u8; RECORD_HEAD] = [tag::HEAP_DUMP_END, 0, 0, 0, 0, 0, 0, 0, 0];
-/// The first bytes of the versions before heap segments, up to the last digit.
+/// The first bytes of a dump of version 1.0.1, which has no heap segments. The last digit is the byte before the zero
+/// byte.
 const OLD_VERSION: &[u8] = b"JAVA PROFILE 1.0.1\0";
 
 /// The damage of one dump.
@@ -193,7 +194,7 @@ impl DumpReader<'_> {
             };
             self.warnings.push(Warning::at(offset as u64, &flaw));
         }
-        // A heap record of this kind ends the heap, so nothing can be added after it.
+        // A HEAP_DUMP record contains the whole heap, so no roots can be added after it.
         let becomes_segments = is_whole_heap && self.lacks_roots();
         let is_too_long = record.length > u64::from(u32::MAX);
         if becomes_segments || is_cut || is_too_long || end < record.end {
@@ -318,7 +319,7 @@ impl DumpReader<'_> {
         self.changes.remove(end..record.end);
     }
 
-    /// Adds what the current heap lacks at its end, before the record at `at`.
+    /// Adds the records that are missing at the end of the current heap, before the record at `at`.
     fn finish_heap(&mut self, at: usize) {
         if std::mem::replace(&mut self.heap.finished, true) || !self.heap.has_record {
             return;
@@ -340,7 +341,7 @@ impl DumpReader<'_> {
             self.heap.is_written |= !added.records.is_empty();
         }
         if !self.heap.is_written {
-            // A dump without a heap record cannot be read.
+            // Add an empty heap segment, because a dump without a heap record cannot be read.
             self.changes.insert(at, &segment_head([0; 4], 0));
         }
         if self.heap.needs_end {
@@ -352,7 +353,7 @@ impl DumpReader<'_> {
         self.finish_heap(self.next_dump.unwrap_or(self.bytes.len()));
         if self.is_damaged {
             if let Some(earlier) = self.earlier {
-                // The roots that the earlier repair added were counted, too.
+                // The roots that the earlier repair added were counted, too. Subtract them.
                 let added = earlier.class_roots.saturating_add(earlier.thread_roots);
                 self.repaired.roots = self.repaired.roots.saturating_sub(added);
                 let earlier = Repaired {
@@ -371,7 +372,7 @@ impl DumpReader<'_> {
         }
     }
 
-    /// Adds the mark, and the version of dumps with heap segments.
+    /// Adds the mark. Changes version 1.0.1 to 1.0.2, because the output may contain heap segments.
     fn mark(&mut self, outline: &Outline) {
         let id_size = self.header.id_size;
         let largest = i64::MAX.cast_unsigned() >> (64 - 8 * id_size);

@@ -1,4 +1,4 @@
-//! The content of one heap: what a repair has to know about its objects and GC roots.
+//! The content of one heap: the data about its objects and GC roots that a repair needs.
 
 use crate::records::outline::{RECORD_HEAD, TopRecord};
 use crate::records::record::{ClassDump, sub, tag};
@@ -15,7 +15,8 @@ pub(super) struct Content {
     classes: Vec<(u64, bool)>,
     /// Objects that GC roots hold, without the roots that belong to a thread.
     rooted: Vec<u64>,
-    /// Threads that are alive according to their fields, and thread objects that are GC roots.
+    /// `alive` has the threads that are alive according to their fields. `threads` has the thread objects that are GC
+    /// roots.
     alive: Vec<u64>,
     threads: Vec<u64>,
     /// Number of GC roots.
@@ -168,8 +169,8 @@ impl Visitor for ContentVisitor<'_> {
 pub(super) type Part = (std::ops::Range<usize>, bool);
 
 /// Splits `bytes[start..end]` into parts of about `piece` bytes, each of whole records. A part has at most `largest`
-/// bytes, because the length of a heap segment has 32 bits. A record that is larger is a part that the output does not
-/// contain.
+/// bytes, because the length of a heap segment has 32 bits. A record of more than `largest` bytes becomes a part that
+/// the output does not contain.
 pub(super) fn parts(
     bytes: &[u8],
     (mut start, end): (usize, usize),

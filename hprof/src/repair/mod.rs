@@ -36,13 +36,13 @@ pub struct Repair<'a> {
 }
 
 impl<'a> Repair<'a> {
-    /// Reads all records of a file, and finds what has to be repaired.
+    /// Reads all records of a file, and finds the places that have to be repaired.
     ///
     /// Cost: one pass over the file, on all threads of the current rayon pool.
     ///
     /// # Errors
-    /// Returns an error if the bytes do not begin like a heap dump, if the first dump contains no heap record, or if the
-    /// work was cancelled.
+    /// Returns an error if the bytes do not begin like a heap dump, or if the first dump contains no heap record. Also
+    /// returns an error if the work was cancelled.
     pub fn new(source: &'a Source, progress: &dyn Progress) -> Result<Self> {
         let bytes: &[u8] = source;
         let mut header = record::header(source)?;
@@ -108,7 +108,7 @@ impl<'a> Repair<'a> {
         self.is_damaged
     }
 
-    /// Returns what the dump lacks, and what the output has in addition.
+    /// Returns the parts that the dump lacks, and the parts that the output has in addition.
     #[must_use]
     pub const fn repaired(&self) -> &Repaired {
         &self.repaired

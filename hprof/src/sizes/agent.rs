@@ -2,8 +2,8 @@
 //!
 //! The agent numbers objects, so ids are not addresses and their distances show no sizes. But together with a heap, the
 //! agent may write for each class the number of live objects and their bytes, as the JVM reported them. These figures
-//! include the class object, whose size is the same for most classes. So with the JVM's own layout, the following is
-//! the same number for most classes, and with other layouts it is not:
+//! include the class object, whose size is the same for most classes. So with the JVM's own layout, the following
+//! equation gives the same number for most classes. With other layouts, it does not:
 //!
 //! ```text
 //! size of the class object = bytes - (objects - 1) * size of an instance
@@ -20,7 +20,7 @@ use crate::sizes::layout::{COMPRESSED, Gap, Layouts};
 /// Minimum number of instances of a class from which the size of an instance is computed. With fewer instances, an
 /// unusually large class object could make the instances appear larger.
 const MANY: u64 = 64;
-/// Minimum number of classes that must agree. Fewer classes may agree by chance.
+/// Minimum number of classes that must agree. Fewer classes might agree by coincidence.
 const LEAST: usize = 8;
 
 /// The layouts of JVMs with this agent: 64 bits with compressed references, 64 bits without, and 32 bits.
@@ -52,9 +52,11 @@ pub(super) struct Agreed {
 }
 
 impl Agreed {
-    /// Returns `None` unless more than half of the classes agree with one layout.
+    /// Finds the layout with which the most classes agree. Returns `None` unless at least [`LEAST`] classes, and more
+    /// than half of the compared classes, agree with it.
     pub(super) fn new(classes: &Classes, gaps: &[Gap], live: &LiveObjects) -> Option<Self> {
-        // If a class has no instances, its figures agree with any layout.
+        // A class without instances (its only live object is the class object) agrees with any layout, so it is left
+        // out.
         let told: Vec<(ClassIndex, u64, u64)> = live
             .iter()
             .filter(|&(_, &(objects, _))| objects > 1)

@@ -17,7 +17,7 @@ pub(crate) enum Order {
     Classic,
 }
 
-/// The place of references among the static fields of a class.
+/// The place of references in a class object: before or after the other static fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum References {
     First,
@@ -25,7 +25,7 @@ pub(crate) enum References {
     Last,
 }
 
-/// A hypothesis about the JVM's layout.
+/// A hypothesis about the JVM's object layout. All sizes are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
     pub(crate) reference: u32,
@@ -41,8 +41,8 @@ pub(crate) struct LaidOut {
     pub(crate) end: u32,
     /// Offset and length of each hole.
     holes: Vec<(u32, u32)>,
-    /// The end of the last field, if the class has `@Contended` fields. Padding follows it, before the fields of
-    /// subclasses. Fields of subclasses do not fill holes before it.
+    /// The end of the last field, if the class has `@Contended` fields. Padding lies between this end and the fields of
+    /// subclasses. Fields of subclasses fill no holes before this end.
     contended_end: Option<u32>,
 }
 
@@ -71,7 +71,7 @@ impl Model {
         self.array_header.next_multiple_of(self.width(kind).max(1))
     }
 
-    /// Places the class's own fields after those of its superclass.
+    /// Returns the layout of `class`, whose superclass has the layout `above`.
     pub(crate) fn lay_out(&self, above: LaidOut, class: &Class, variant: &Variant) -> LaidOut {
         let apart = |name: &str| match variant.contended {
             Contended::Nothing => false,
@@ -115,9 +115,10 @@ impl Model {
         laid
     }
 
-    /// Returns the two possible layouts of an object of a value class, the more likely first. The values are not
-    /// flattened, but HotSpot can copy them to flattened fields in one step. So it adds a null marker of one byte, and
-    /// aligns the fields to the size of the copy. Only one of the two layouts is aligned to 8 bytes.
+    /// Returns the two possible layouts of an object of a value class, the more likely first. HotSpot must be able to
+    /// copy such an object to a flattened field in one step. So HotSpot adds a null marker of one byte to the object,
+    /// and aligns the object's fields to the size of the copy. In one of the two layouts, the fields begin at a
+    /// multiple of 8 bytes.
     pub(crate) fn lay_out_value(&self, above: &LaidOut, class: &Class) -> [LaidOut; 2] {
         const SMALL: u32 = 4;
         let marked = |above: LaidOut| {
@@ -136,7 +137,7 @@ impl Model {
     }
 
     /// Returns the total size of static fields in bytes. Primitives are placed from the largest to the smallest, and
-    /// references before or after them.
+    /// references before or after all primitives (see `place`).
     pub(crate) fn statics(&self, kinds: impl Iterator<Item = Kind>, place: References) -> u64 {
         let mut sorted = Sorted::default();
         kinds.for_each(|kind| sorted.add(kind));
@@ -154,7 +155,7 @@ impl Model {
     }
 }
 
-/// The number of fields of each size.
+/// The number of fields of each size. `counts` is indexed by size in bytes, and does not include references.
 #[derive(Default)]
 struct Sorted {
     counts: [u32; 9],
@@ -266,8 +267,8 @@ fn has_references_first(class: &Class) -> bool {
 }
 
 impl LaidOut {
-    /// Places fields of one size. Each field goes in the smallest hole that fits, otherwise at the end. Of several
-    /// holes with the same length, HotSpot takes the last one.
+    /// Places fields of one size. Each field goes in the smallest hole that fits, otherwise at the end. If several
+    /// holes have the same length, HotSpot takes the hole with the highest offset.
     fn place(&mut self, size: u32, count: u32) {
         for done in 0..count {
             let fits =
@@ -295,7 +296,7 @@ impl LaidOut {
         }
     }
 
-    /// Appends padding. Holes before the padding are then no longer filled with fields.
+    /// Appends padding. Fields that are placed later do not fill holes before the padding.
     pub(crate) fn append(&mut self, bytes: u32) {
         self.end = self.end.saturating_add(bytes);
         self.holes.clear();
@@ -513,7 +514,7 @@ pub(crate) fn variants(class: &Class) -> impl Iterator<Item = &'static Variant> 
         .chain([&PLAIN])
 }
 
-/// True if the JVM treats this class specially, so that variants may exist that are not in the table.
+/// True if [`VARIANTS`] has a variant of this class. Such a class might also have variants that are not in the table.
 pub(crate) fn is_special(class: &Class) -> bool {
     let known = |v: &Variant| v.class.cmp(&*class.name);
     class.loader.is_null() && VARIANTS.binary_search_by(known).is_ok()
@@ -560,7 +561,7 @@ mod tests {
         let variant = variants(&cell).next().unwrap();
         let laid = COOPS.lay_out(COOPS.object(), &cell, variant);
         assert_eq!(COOPS.size(&laid), 280);
-        // The class `Thread` of JDK 17, and the same class with an additional field.
+        // The class `Thread` of JDK 17, and subclasses with one additional field each.
         let mut fields = vec![("a", Object); 11];
         fields.extend([("b", Long); 3]);
         fields.extend([("c", Int); 2]);
@@ -605,7 +606,7 @@ mod tests {
         // The fields of an AtomicLong: a reference, two longs, a boolean.
         let kinds = [Object, Long, Boolean, Long];
         assert_eq!(COOPS.statics(kinds.into_iter(), References::First), 32);
-        // java.lang.Double of JDK 28: a reference, seven longs or doubles, and five of four.
+        // java.lang.Double of JDK 28: a reference, seven fields of eight bytes, and five fields of four bytes.
         let long = std::iter::repeat_n(Long, 7);
         let double = || {
             let ints = std::iter::repeat_n(Int, 5);

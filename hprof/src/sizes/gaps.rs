@@ -11,9 +11,9 @@ use crate::sizes::stats::{Last, Stats};
 /// Measures the distance between each object and the next one in the heap, which may be a class object. Discards the
 /// distances that the scan of the file measured between neighbours in the file.
 ///
-/// Objects have addresses that are multiples of eight. If most ids are multiples of eight, the other ids are not
-/// addresses, and their objects are left out. For example, ART makes up an array for each class loader, with an id
-/// inside the loader. Ids below `flattened_below` are made up for flattened values, which are left out, too.
+/// Addresses of objects are multiples of eight. So if most ids are multiples of eight, the other ids are not addresses,
+/// and their objects are left out. For example, ART writes a made-up array for each class loader, with an id inside the
+/// loader. Flattened values are left out, too: they have made-up ids below `flattened_below`.
 ///
 /// Cost: one visit of each object's shape, in the order of addresses. Two visits if some ids are not multiples of
 /// eight.
@@ -28,8 +28,8 @@ pub(crate) fn measure(
 ) {
     let mut mirrors: Vec<u64> = classes.iter().map(|(_, c)| c.id.0).collect();
     let parts = rayon::current_num_threads() * 4;
-    // If all or most objects have ids that are multiples of eight, other ids are not addresses. Then leave them out,
-    // including the ids of class objects.
+    // If all or most ids of objects are multiples of eight, all other ids are not addresses. Then leave the other ids
+    // out, also if they belong to class objects.
     let leave_out = !stats.has_unaligned_ids() || are_ids_mostly_aligned(map, parts, split);
     let is_left_out = |id: u64| id < flattened_below || leave_out && !is_aligned(id);
     mirrors.retain(|&id| id != 0 && !is_left_out(id));

@@ -1,9 +1,9 @@
 //! Infers object sizes from the distances between objects, and from a model for classes with few objects.
 //!
-//! A dump does not contain object sizes, but object ids are addresses. The smallest distance from an object of a class
-//! to the next object is the size of the class's objects, if at least one of them has no gap behind it. The model is
-//! HotSpot's field layout ([`crate::sizes::fields`]). Its parameters (reference width, header, alignment) are chosen so
-//! that it agrees with the distances.
+//! A dump does not contain object sizes, but object ids are addresses. The smallest distance from an instance of a
+//! class to the next object is the size of the class's instances, if at least one instance has no gap behind it. The
+//! model is HotSpot's field layout ([`crate::sizes::fields`]). Its parameters (reference width, header, alignment) are
+//! chosen so that it agrees with the distances.
 
 #[cfg(test)]
 #[path = "layout_tests.rs"]
@@ -58,7 +58,7 @@ impl LayoutSource {
 }
 
 /// The layout that is assumed if ids are not addresses. Most heaps are smaller than 32 GB and belong to 64-bit JVMs.
-/// The size of ids is no evidence: ids of the hprof agent have four bytes on all JVMs.
+/// The size of ids does not show the size of references: ids of the hprof agent have four bytes on all JVMs.
 pub(super) const COMPRESSED: Model = Model {
     reference: 4,
     header: 12,
@@ -67,8 +67,8 @@ pub(super) const COMPRESSED: Model = Model {
     order: Order::Classic,
 };
 
-/// True if ids are not addresses: in most classes, the distance from an object to the next is smaller than the object's
-/// fields, whatever the layout is.
+/// True if ids are not addresses: in more than half of the measured classes, the smallest distance from an instance to
+/// the next object is less than 8 bytes, or less than the size of the instance's fields with references of four bytes.
 fn are_ids_too_close(classes: &Classes, gaps: &[Gap]) -> bool {
     let mut fields = vec![None; classes.len()];
     let (mut near, mut all) = (0_usize, 0_usize);
@@ -90,8 +90,8 @@ fn are_ids_too_close(classes: &Classes, gaps: &[Gap]) -> bool {
     near * 2 > all
 }
 
-/// JVMs add different fields to class objects. So in a forked dump, the measured size of a class object may differ by
-/// at most this number of bytes from the model's size.
+/// In a forked dump, a measured size of a class object is accepted if it differs from the model's size by at most this
+/// number of bytes. The sizes differ because JVMs add different fields to class objects.
 const NEARLY: u64 = 64;
 
 /// Marks the class of stack chunks in `Sizes::arrays`, in place of the size of an element.
@@ -105,10 +105,10 @@ pub(crate) struct Sizes {
     pub(crate) instance: Vec<u64>,
     /// For each class, the size of its class object.
     pub(crate) class_object: Vec<u64>,
-    /// For each array class, the offset of the elements and the size of each. For the class of stack chunks, the offset
-    /// of the stack and [`STACK`].
+    /// For each array class, the offset of the first element and the size of an element. For the class of stack chunks,
+    /// the offset of the stack and [`STACK`].
     pub(crate) arrays: Vec<(u32, u32)>,
-    /// The same two numbers for arrays whose elements are flattened values or null.
+    /// As `arrays`, for arrays whose elements are flattened values or null.
     pub(crate) value_arrays: Vec<(u32, u32)>,
     pub(crate) align: u64,
     /// True if ids are not addresses, so that nothing was measured.
@@ -330,7 +330,7 @@ impl Sizes {
     }
 }
 
-/// Returns the alignment: all addresses are multiples of it.
+/// Returns the object alignment: the largest power of two (8 to 256) that divides all addresses.
 fn alignment(classes: &Classes, stats: &Stats) -> u32 {
     /// Minimum number of addresses from which the alignment is derived. A few addresses could by chance all be
     /// multiples of a number that is larger than the alignment.
@@ -344,8 +344,8 @@ fn alignment(classes: &Classes, stats: &Stats) -> u32 {
     (1_u32 << bits.trailing_zeros().min(8)).max(8)
 }
 
-/// Returns the object alignment of a forked dump: the recorded one, or if none is recorded, the largest alignment that
-/// all sizes have.
+/// Returns the object alignment of a forked dump: the recorded alignment if there is one, otherwise the largest power
+/// of two (8 to 256) that divides all sizes.
 fn forked_alignment(forked: &Forked, gaps: &[Gap]) -> u32 {
     if let Some(recorded) = forked.recorded {
         return recorded.align;
@@ -371,9 +371,9 @@ pub(super) struct Gap {
     bytes: u64,
     seen: u64,
     instances: u64,
-    /// True if a distance to the next object that was measured several times counts as the size, even if the size
-    /// according to the model is smaller. False if the distance may include unreachable objects, which a dump of live
-    /// objects leaves out.
+    /// True if a distance to the next object that was measured at least three times counts as the size, even if the
+    /// size according to the model is smaller. False if the distance may include unreachable objects, which a dump of
+    /// live objects leaves out.
     over_model: bool,
     /// Whether the JVM adds a null marker: a byte that is 0 if a flattened value is null.
     marker: Marker,
@@ -387,11 +387,12 @@ enum Marker {
     No,
     /// The class may be a value class.
     Maybe,
-    /// The class has flattened values.
+    /// The class has flattened values, or is one of [`SMALL_VALUES`].
     Likely,
 }
 
-/// Returns the offset of the first element and the size of an element, if arrays of this class contain flattened values.
+/// Returns the offset of the first element and the size of an element, if arrays of this class contain flattened
+/// values, otherwise `None`.
 fn value_array(
     classes: &Classes,
     stats: &Stats,
@@ -408,7 +409,7 @@ fn value_array(
     elements.are_flattened.then_some((base, width))
 }
 
-/// Maximum size of a flattened value with its null marker in bytes. HotSpot reads and writes it in one step.
+/// Maximum size of a flattened value with its null marker in bytes. HotSpot reads and writes such a value in one step.
 const LARGEST_FLATTENED: u32 = 8;
 
 /// Value classes of the JDK whose values are small enough to be flattened everywhere.
@@ -421,7 +422,8 @@ const SMALL_VALUES: [&str; 6] = [
     "java.lang.Short",
 ];
 
-/// Allows null markers in all classes that may be value classes: classes without subclasses.
+/// Marks the classes that might be value classes, so that a null marker is possible: [`SMALL_VALUES`], and classes
+/// without subclasses whose distance to the next object was measured at least three times.
 fn expect_markers(classes: &Classes, gaps: &mut [Gap]) {
     let mut is_superclass = vec![false; classes.len()];
     let superclasses = classes.iter().filter_map(|(_, class)| class.superclass);
@@ -498,12 +500,14 @@ impl Gap {
         self.bytes != u64::MAX
     }
 
-    /// True if so many objects have this distance to the next object that it cannot be random variation.
+    /// True if at least three objects have this distance to the next object. Then it is not regarded as random
+    /// variation.
     fn is_certain(&self) -> bool {
         self.is_known() && self.seen >= 3
     }
 
-    /// Returns the class's size, from the measured distance (an upper bound) and the model's prediction.
+    /// Returns the size of the class's instances, from the measured distance (an upper bound) and the model's
+    /// prediction.
     fn resolve_size(&self, predicted: u64) -> u64 {
         let most = predicted.saturating_add(self.flattened);
         if self.bytes <= most || (self.over_model && self.is_certain()) {
@@ -515,7 +519,7 @@ impl Gap {
 }
 
 /// Number of classes whose measured distances (from one object to the next) agree with a possible layout. A class
-/// counts only if its distance was measured several times.
+/// counts only if its distance was measured at least three times.
 #[derive(Clone, Copy, Default)]
 struct Agreement {
     equal: u64,
@@ -533,12 +537,13 @@ impl Agreement {
         }
     }
 
-    /// True if the hypothesis is the JVM's own layout, so that a larger distance is not a size.
+    /// True if the hypothesis is regarded as the JVM's own layout. Then a distance that is larger than the predicted
+    /// size is not the size of an object.
     ///
-    /// Smaller distances contradict the hypothesis. Larger distances need not: ZGC leaves unreachable objects in place.
-    /// If a program creates the same short-lived objects next to each object that it keeps, the kept objects are evenly
-    /// spaced. If the JVM has a layout that this program does not know, with larger objects, hardly any class agrees
-    /// with the hypothesis.
+    /// A smaller distance contradicts the hypothesis. A larger distance does not always contradict it: ZGC leaves
+    /// unreachable objects in place. If a program creates the same short-lived objects next to each object that it
+    /// keeps, the kept objects are evenly spaced. If the JVM has a layout that this program does not know, with larger
+    /// objects, hardly any class agrees with the hypothesis.
     const fn is_exact_layout(self) -> bool {
         self.equal > 4 * self.nearer && self.equal > self.farther
     }
@@ -616,8 +621,8 @@ fn choose(
             gap.over_model &= fields::is_special(class);
         }
     }
-    // The distance between two adjacent class objects, minus the static fields of the first, is the size of a class
-    // object without static fields.
+    // The distance between two adjacent class objects, minus the static fields of the first, is an upper bound of the
+    // size of a class object without static fields.
     let room = max_mirror_size(classes, &model, mirrors);
     if let (Some(class), Some(room)) = (class_class, room) {
         let gap = &mut gaps[class.index()];
@@ -724,7 +729,7 @@ impl<'a> Layouts<'a> {
     }
 
     pub(super) fn of(&mut self, class: ClassIndex) -> LaidOut {
-        // Chains of superclasses are short: their length is limited when the table is built.
+        // Chains of superclasses are short: `Classes` limits their length.
         let chain: Vec<ClassIndex> = self
             .classes
             .chain(class)

@@ -9,7 +9,7 @@ use crate::records::record;
 use testdata::writer::FieldType::{Int, Long, Object};
 use testdata::writer::{ClassId, FieldType, HeapBuilder, Options, Value};
 
-/// Classes whose ids are addresses, and the measurements of a heap, which is empty at first.
+/// Classes whose ids are addresses, and the measurements of a heap. The heap is empty at first.
 struct World {
     classes: Classes,
     stats: Stats,
@@ -113,7 +113,7 @@ fn fields_that_do_not_fit_show_that_ids_are_not_addresses() {
     for (above, below, expected) in [
         (None, Some(15), true),
         (None, Some(16), false),
-        // A field that appears in both classes is counted only once.
+        // The fields have 16 bytes: the superclass's field is counted only once.
         (None, Some(20), false),
         // Exactly half of the classes is not a majority.
         (Some(8), Some(12), false),
@@ -347,8 +347,8 @@ fn adjacent_class_objects_bound_their_size() {
     assert_eq!(mirrors.next(0x40), Some(0x1000));
     assert_eq!(mirrors.next(0x3f), Some(0x40));
     assert_eq!(mirrors.next(0x1808), None);
-    // The distance from the class object to the next object is 104 bytes. A static field of type `long` takes 8 of
-    // them.
+    // The distance from the class object of Statics to the class object of B is 104 bytes. A static field of type
+    // `long` takes 8 of them.
     assert_eq!(max_mirror_size(&world.classes, &MODEL, &mirrors), Some(96));
 
     let class = world.class("java.lang.Class");
@@ -383,7 +383,7 @@ fn arrays_show_the_size_of_the_header() {
         world.stats.array_slack[Kind::Int as usize] = slack;
         assert_eq!(world.chosen(), (4, header, Order::Packed));
     }
-    // Empty arrays of references do not show the width of references; longer arrays show it.
+    // Empty arrays of references do not show the width of references. Arrays with elements show it.
     for (narrow, wide, reference) in [(16, 16, 4), (16, -24, 4), (56, 16, 8)] {
         let mut world = World::new(&[class("A", 0x1000, &[])]);
         world.stats.array_slack[Kind::Int as usize] = 16;

@@ -1,18 +1,19 @@
-//! Class objects (HotSpot's mirrors): their addresses, and the size of their static fields.
+//! Addresses of class objects (HotSpot calls them mirrors), and the size of their static fields.
 
 use crate::records::classes::{Class, Classes};
 use crate::sizes::fields::{Model, References};
 use crate::sizes::gaps;
 use crate::sizes::stats::Stats;
 
-/// Class objects by address. They are between the other objects but have no object records.
+/// The addresses of class objects, sorted. Class objects lie between other objects in the heap, but have no object
+/// records in the dump.
 #[derive(Default)]
 pub(super) struct Mirrors(Vec<u64>);
 
 impl Mirrors {
-    /// Collects the addresses of class objects, which are the ids of classes. Ids that are not addresses are left out:
-    /// if objects have addresses that are multiples of eight, other ids are not addresses. GraalVM's native images
-    /// write the address of a `java.lang.Class` plus 1 as the class's id.
+    /// Collects the addresses of class objects, which are the ids of classes. If the ids of all objects are multiples
+    /// of eight, class ids that are not multiples of eight are left out, because they are not addresses. For example,
+    /// GraalVM's native images write the address of a `java.lang.Class` plus 1 as the class's id.
     pub(super) fn new(classes: &Classes, stats: &Stats) -> Self {
         let is_address = |id: u64| id != 0 && (gaps::is_aligned(id) || stats.has_unaligned_ids());
         let mut ids: Vec<u64> = classes
@@ -31,8 +32,9 @@ impl Mirrors {
     }
 }
 
-/// Returns an upper bound of the size of a class object without static fields. For each two adjacent class objects, it
-/// is their distance minus the static fields of the first. The smallest of these values is returned.
+/// Returns an upper bound of the size of a class object without static fields. Each pair of adjacent class objects
+/// gives an upper bound: their distance minus the size of the first one's static fields. The smallest of these bounds
+/// is returned.
 pub(super) fn max_mirror_size(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u64> {
     let place = static_references(classes);
     let room = |class: &Class| {
@@ -47,15 +49,16 @@ pub(super) fn max_mirror_size(classes: &Classes, model: &Model, mirrors: &Mirror
         .min()
 }
 
-/// Returns the size of a class's static fields in bytes. Static fields with names in angle brackets do not count. They
-/// are references of the JVM, which are static fields only in the dump.
+/// Returns the size of a class's static fields in bytes. Static fields with names in angle brackets do not count. These
+/// are internal references of the JVM, which the dump shows as static fields.
 pub(super) fn statics(class: &Class, model: &Model, place: References) -> u64 {
     let fields = class.statics.iter().filter(|s| !s.name.starts_with('<'));
     model.statics(fields.map(|s| s.kind), place)
 }
 
-/// Returns where the JVM places static references. JDK 28 changed this together with the code for value classes (JEP
-/// 401), and has a new exception, which each of its dumps contains.
+/// Returns where the JVM places static references. JDK 28 places them last, since it has the code for value classes
+/// (JEP 401). A dump of JDK 28 is recognized by the class `IdentityException`, which is new in JDK 28 and in each of
+/// its dumps.
 pub(super) fn static_references(classes: &Classes) -> References {
     match classes.by_name("java.lang.IdentityException") {
         [] => References::First,

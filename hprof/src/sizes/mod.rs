@@ -1,4 +1,5 @@
-//! Shallow sizes, measured from the distances between objects. A model gives the sizes of classes with few objects.
+//! Shallow sizes of objects, measured from the distances between objects. If the distances do not show the size of a
+//! class's objects, a model of HotSpot's field layout predicts it.
 
 pub(crate) mod agent;
 pub(crate) mod fields;

@@ -9,8 +9,8 @@ use crate::sizes::layout::Sizes;
 /// If an array has fewer elements than this, its shape contains its length.
 const SHORT: u32 = 256;
 
-/// Flag in shapes of instances with null references. These shapes exist only while a graph is built whose adjacency
-/// lists must identify fields. Their bits are:
+/// Flag in shapes of instances with null references. These shapes exist only while a graph is built in which the
+/// positions in an adjacency list must identify fields. The bits of such a shape are:
 ///
 /// ```text
 /// bit 31      bit 30     bits 29 to 17                         bits 16 to 0
@@ -18,7 +18,8 @@ const SHORT: u32 = 256;
 /// ```
 const MASKED: u32 = 1 << 31;
 const CLASS_BITS: u32 = 17;
-/// Maximum number of reference fields of a class whose instances get a shape with [`MASKED`]. Each field needs one bit.
+/// Maximum number of reference fields of a class whose instances get a shape with [`MASKED`]. Each reference field
+/// needs one bit.
 const MASK_BITS: u32 = 13;
 const DAMAGED: u32 = 1 << (CLASS_BITS + MASK_BITS);
 
@@ -53,21 +54,20 @@ pub(crate) const fn with_elements(class: u32) -> u32 {
     }
 }
 
-/// Returns the shape of an instance whose record ends after `fields` reference fields. `None` if `class` or `fields` is
-/// too large to be encoded.
+/// Returns the shape of an instance with a truncated record: only its first `fields` reference fields are in the
+/// record. `None` if `class` or `fields` is too large to be encoded.
 pub(crate) fn truncated_shape(class: u32, fields: usize) -> Option<u32> {
     let fields = fields as u32 + 1;
     let has_room = class < 1 << CLASS_BITS && fields < 1 << MASK_BITS;
     has_room.then_some(MASKED | DAMAGED | fields << CLASS_BITS | class)
 }
 
-/// The references that an object's adjacency list contains. The object's shape, which encodes its class, shows which
-/// ones.
+/// Shows which of an object's references its adjacency list contains. Decoded from the object's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
     /// The values of all reference fields, except the fields whose bits are set in this number.
     FieldsBut(u32),
-    /// Only the values of the first reference fields. The number is how many.
+    /// Only the values of the first N reference fields, where N is this number.
     First(u32),
     /// Elements of an array. Only in damaged dumps: the object's record is an array, although its class is not an array
     /// class.
@@ -88,16 +88,16 @@ pub(crate) const fn row_layout(shape: u32) -> InRow {
 }
 
 /// Decodes and encodes shapes. Shapes are numbered in this order: one shape for the instances of each class, one for
-/// the class object of each class, one for the flattened values of each class, one for each array class and length below
-/// [`SHORT`], and one for each longer array, in file order.
+/// the class object of each class, one for the flattened values of each class, one for each array class and length
+/// below [`SHORT`], and one for each long array (see `longs`), in file order.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     classes: u32,
-    /// The first shape that belongs to a long array (see `longs`).
+    /// The lowest shape of a long array (see `longs`).
     long: u32,
     arrays: Vec<ClassIndex>,
-    /// Class and length of each long array, that is, of each array with at least [`SHORT`] elements, and of each array of
-    /// values.
+    /// Class and length of each long array, that is, of each array with at least [`SHORT`] elements, and of each array
+    /// of flattened values.
     pub(crate) longs: Vec<(u32, u32)>,
 }
 
@@ -113,7 +113,7 @@ pub(crate) enum Shape {
     ValueArray(ClassIndex, u32),
 }
 
-/// Flag in the length of a [`Shape::ValueArray`], in [`Shapes::longs`]. No array has so many elements.
+/// Flag in the length of a [`Shape::ValueArray`], in [`Shapes::longs`]. No array has 2^31 or more elements.
 pub(crate) const OF_VALUES: u32 = 1 << 31;
 
 impl Shapes {
@@ -203,16 +203,16 @@ impl Shapes {
     }
 }
 
-/// Maximum number of shapes in a table. A table covers the shapes from 0 on. The limit is needed because a file may
-/// have any number of array classes, each with many shapes. For shapes that a table does not cover, the value is
-/// computed for each call.
+/// Maximum number of shapes in a table. A table covers the shapes from 0 up to this limit. The limit is needed because
+/// a file can have any number of array classes, each with [`SHORT`] shapes. For shapes that a table does not cover, the
+/// value is computed for each call.
 pub(crate) const IN_TABLES: u32 = 1 << 20;
 
-/// Table of classes and shallow sizes by shape. It is small, because most shapes belong to thousands of objects.
+/// Table of classes and shallow sizes by shape. It is small: it has at most [`IN_TABLES`] entries.
 #[derive(Debug)]
 pub(crate) struct ShapeSizes {
     /// For each of the first [`IN_TABLES`] shapes, except those of long arrays: the class ([`NONE`] for class objects),
-    /// and the size ([`u32::MAX`] if it does not fit).
+    /// and the size ([`u32::MAX`] if the size does not fit in 32 bits).
     short: Vec<(u32, u32)>,
 }
 

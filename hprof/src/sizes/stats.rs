@@ -1,4 +1,5 @@
-//! Measurements of a scan for each class: the number of objects, and the distances between neighbouring objects.
+//! Measurements that a scan of the dump makes for each class: the number of objects, and the distances between
+//! neighbouring objects.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ pub(crate) struct ClassStats {
     pub(crate) instances: u64,
     /// Number of flattened values.
     pub(crate) flattened: u64,
-    /// True if a field of an instance has a flattened value.
+    /// True if some instance has a flattened value in a field.
     pub(crate) holds_flattened: bool,
     /// The smallest distance from an instance to the next object.
     pub(crate) gap: u64,
@@ -50,10 +51,10 @@ impl ClassStats {
     }
 }
 
-/// The elements of all arrays of a class, in a dump with flattened values.
+/// What the arrays of one class contain, in a dump with flattened values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Elements {
-    /// True if an element is a flattened value.
+    /// True if some element is a flattened value.
     pub(crate) are_flattened: bool,
     /// Upper bound of the bytes of an element, from the distance between an array and the next object. 0 if nothing was
     /// measured.
@@ -73,15 +74,15 @@ impl Elements {
     }
 }
 
-/// Ids that are so small that they may be made up. HotSpot makes up the ids 1, 2, 3, ... for flattened values, which are
-/// instances.
+/// Ids below the lowest possible address, so that they might be made up. HotSpot makes up the ids 1, 2, 3, ... for
+/// flattened values. Flattened values are instances, not arrays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LowIds {
-    /// The lowest of these ids; 0 if there is none.
+    /// The lowest id of an instance among these ids. 0 if there is none.
     lowest: u64,
-    /// True if one of them is not a multiple of eight.
+    /// True if an id of an instance is not a multiple of eight.
     are_unaligned: bool,
-    /// True if one of them belongs to an array.
+    /// True if one of these ids belongs to an array.
     has_array: bool,
 }
 
@@ -132,7 +133,7 @@ pub(crate) struct Stats {
     residues: Vec<u64>,
     /// For each array class, the sum of all lengths, each divided by `modulus` and rounded down.
     quotients: Vec<u64>,
-    /// For each array class, what its arrays contain. Only the passes over a dump with flattened values fill it.
+    /// For each array class, what its arrays contain. Filled only for dumps with flattened values.
     pub(crate) elements: Vec<Elements>,
     /// For each array class (by array number) and length, the number of arrays whose elements are flattened values or
     /// null.
@@ -152,7 +153,7 @@ pub(crate) struct Stats {
     pub(crate) highest: u64,
     /// Number of objects with an allocation site in the dump.
     pub(crate) real_serials: u64,
-    /// Number of reference fields that are missing because a body is too short.
+    /// Number of reference fields that are missing because an instance's record is too short.
     pub(crate) short_bodies: u64,
 }
 
@@ -223,8 +224,8 @@ impl Stats {
         }
     }
 
-    /// Records an upper bound of the size of a flattened value in an array: the largest power of two that fits. HotSpot
-    /// rounds the size of each element up to a power of two.
+    /// Records an upper bound of the size of a flattened value in an array: the largest power of two with which all
+    /// elements fit in the distance. HotSpot rounds the size of each element up to a power of two.
     #[cold]
     fn value_gap(&mut self, array: u32, len: u32, gap: u64) {
         const SMALLEST_HEADER: u32 = 12;
@@ -239,7 +240,7 @@ impl Stats {
         self.classes.iter().map(|class| class.flattened).sum()
     }
 
-    /// True if an object's id is not a multiple of eight.
+    /// True if the id of at least one object is not a multiple of eight.
     pub(crate) const fn has_unaligned_ids(&self) -> bool {
         self.address_bits.trailing_zeros() < 3
     }
@@ -258,7 +259,7 @@ impl Stats {
         (self.array_slack, self.array_slack_wide) = ([i64::MAX; 12], i64::MAX);
     }
 
-    /// Merges distances only.
+    /// Merges the distances of another scan, but not its numbers of objects.
     pub(crate) fn merge_gaps(&mut self, other: &Self) {
         for (a, b) in self.classes.iter_mut().zip(&other.classes) {
             a.merge_gap(b);
@@ -303,7 +304,7 @@ impl Stats {
     }
 }
 
-/// The previous object. The distance from it to the current object is an upper bound of its size.
+/// The previous object. Its size is at most the distance from it to the current object.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Last {
     #[default]

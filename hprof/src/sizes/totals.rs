@@ -10,7 +10,7 @@ use crate::sizes::stats::Stats;
 pub struct Total {
     /// Number of objects.
     pub objects: u64,
-    /// Sum of their shallow sizes.
+    /// Sum of the objects' shallow sizes in bytes.
     pub bytes: u64,
 }
 

@@ -16,8 +16,8 @@ fn more(bytes: usize) {
     MOST.fetch_max(used, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator with the same arguments, so it fulfils the contract as that
-// allocator does.
+// SAFETY: every call is passed to the system's allocator with the same arguments. So this allocator fulfils the
+// contract because the system's allocator does.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         more(layout.size());

@@ -1,4 +1,4 @@
-//! Computes reachability, dominators and retained sizes by their definitions, however long that takes.
+//! Computes reachability, dominators and retained sizes by their definitions, without regard to speed.
 
 use hprof::Refs;
 use petgraph::algo::dominators;
@@ -6,8 +6,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::naive::{Heap, Strength};
 
-/// The heap for the algorithms that follow definitions: how strongly each object is reached, and the references that
-/// count.
+/// A heap as the slow algorithms need it: how strongly each object is reached, and the references that count.
 pub(crate) struct BruteForce {
     /// For each object, 0 if it is reached strongly, 1 if softly, and 2 if by finalizers. `None` if it is unreachable.
     pub(crate) level: Vec<Option<u8>>,

@@ -6,8 +6,8 @@ use hprof::answers::PathOptions;
 use hprof::{ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::linked::{self, Linked};
 
-/// Number of nodes in the list or tree. A build without optimisation uses fewer nodes. Both numbers are so large that
-/// recursive code would overflow the stack.
+/// Number of nodes in the list or tree. A build without optimisation uses fewer nodes. With either number, recursive
+/// code would overflow the stack.
 const NODES: u64 = if cfg!(debug_assertions) {
     300_000
 } else {

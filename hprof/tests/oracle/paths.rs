@@ -165,7 +165,8 @@ fn referrers_equal_those_of_the_dump() {
             let expected = expected.get(&node).cloned().unwrap_or_default();
             assert_eq!(sorted(found), sorted(expected), "{plan:?} {node}");
         }
-        // Queries any objects in any order, some twice. The result has a list for each of them, cut at the limit.
+        // Query random objects, some of them twice. The result has a list for each queried object, with at most `limit`
+        // elements.
         let limit = rng.below(5);
         let asked: Vec<usize> = (0..20).map(|_| rng.below(both.numbers.len())).collect();
         let objects: Vec<ObjectIndex> = asked.iter().map(|&n| both.numbers[n]).collect();

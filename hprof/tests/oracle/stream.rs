@@ -1,4 +1,4 @@
-//! Compares IDs, references and records as flat lists with those that are read one object at a time.
+//! Compares the IDs, references and records that are read as flat lists with those that are read one object at a time.
 
 use std::collections::BTreeMap;
 

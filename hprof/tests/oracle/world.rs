@@ -13,9 +13,9 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// Maximum number of objects, without those that every heap has.
     pub(crate) nodes: usize,
-    /// True for soft, weak, phantom and final references.
+    /// True if the heap has soft, weak, phantom and final references.
     pub(crate) references: bool,
-    /// True if some objects have the ID of another.
+    /// True if some objects have the same ID as another object.
     pub(crate) duplicates: bool,
     /// True if IDs are not addresses.
     pub(crate) odd_ids: bool,
@@ -228,7 +228,7 @@ impl World {
         }
     }
 
-    /// Makes an object refer to another, if it has room.
+    /// Makes an object refer to another, if it has a field or an element for the reference.
     fn refer(&self, heap: &mut HeapBuilder, rng: &mut Rng, from: usize, to: usize) {
         let (object, target) = (self.objects[from], Ref::Object(self.objects[to]));
         match self.slots[from] {

@@ -8,16 +8,16 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum time until a JVM has its socket.
+/// Maximum time until a JVM has created its socket.
 const LISTENING: Duration = Duration::from_secs(5);
 
-/// Connects to a JVM. If it has no socket yet, makes it listen.
+/// Connects to a JVM's socket. If the JVM has no socket yet, makes the JVM create it.
 pub(super) fn connect(pid: u32) -> Result<UnixStream> {
     let socket = format!("/tmp/.java_pid{pid}");
     if let Ok(stream) = UnixStream::connect(&socket) {
         return Ok(stream);
     }
-    // A JVM that gets this signal and finds the file begins to listen.
+    // A JVM that gets the signal SIGQUIT and finds this file begins to listen.
     let request = format!("/tmp/.attach_pid{pid}");
     File::create(&request)?;
     let pid = pid.to_string();
@@ -39,14 +39,14 @@ fn wait(socket: &str) -> Result<UnixStream> {
     }
 }
 
-/// Sends a command. Returns true if it succeeded, and the answer.
+/// Sends a command, and returns true if the command succeeded, with the JVM's answer.
 pub(super) fn send(
     mut jvm: UnixStream,
     command: &str,
     timeout: Duration,
 ) -> Result<(bool, String)> {
     jvm.set_read_timeout(Some(timeout))?;
-    // The version of the protocol, the command, and three arguments.
+    // The message contains the version of the protocol, the command `jcmd`, and three arguments.
     jvm.write_all(format!("1\0jcmd\0{command}\0\0\0").as_bytes())?;
     let mut answer = Vec::new();
     jvm.read_to_end(&mut answer)?;

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Programs are compiled for this version of Java, so that one compilation serves every later JDK.
+/// Programs are compiled for this version of Java, so that the classes run on this and every later JDK.
 const PROGRAMS_RELEASE: u32 = 17;
 
 /// Name of an environment variable with the home folders of further JVMs, separated as in `PATH`. A JVM without a
@@ -97,17 +97,17 @@ impl Jdk {
         self.major
     }
 
-    /// Returns the program that runs Java.
+    /// Returns the path of `java`, the program that runs Java programs.
     pub fn java(&self) -> PathBuf {
         tool(&self.home, "java")
     }
 
-    /// Returns the program that sends diagnostic commands.
+    /// Returns the path of `jcmd`, the program that sends diagnostic commands.
     pub fn jcmd(&self) -> PathBuf {
         tool(&self.home, "jcmd")
     }
 
-    /// Returns the compiler.
+    /// Returns the path of `javac`, the Java compiler.
     pub fn javac(&self) -> PathBuf {
         tool(&self.home, "javac")
     }
@@ -129,17 +129,18 @@ impl Jdk {
         self.compiled(&[source], self.major.min(PROGRAMS_RELEASE), None)
     }
 
-    /// Does the same as [`Jdk::compile`] for this version of Java, whose whole API the source may use.
+    /// Compiles as [`Jdk::compile`] does, but for this JDK's own version of Java. The source may use the whole API of
+    /// this version.
     pub fn compile_for_itself(&self, source: &Path) -> Result<PathBuf, JvmError> {
         self.compiled(&[source], self.major, None)
     }
 
-    /// Does the same as [`Jdk::compile`], with the jars of a folder on the class path.
+    /// Compiles as [`Jdk::compile`] does, with the jars of a folder on the class path.
     pub fn compile_with(&self, source: &Path, jars: &Path) -> Result<PathBuf, JvmError> {
         self.compiled(&[source], self.major.min(PROGRAMS_RELEASE), Some(jars))
     }
 
-    /// Does the same as [`Jdk::compile`] for several sources.
+    /// Compiles as [`Jdk::compile`] does, but several sources.
     pub fn compile_all(&self, sources: &[impl AsRef<Path>]) -> Result<PathBuf, JvmError> {
         let sources: Vec<&Path> = sources.iter().map(AsRef::as_ref).collect();
         self.compiled(&sources, self.major.min(PROGRAMS_RELEASE), None)
@@ -249,7 +250,7 @@ fn tool(home: &Path, name: &str) -> PathBuf {
     home.join("bin").join(format!("{name}{EXE_SUFFIX}"))
 }
 
-/// Returns folders that may be JDKs.
+/// Returns folders that may be JDKs: from the environment, and the usual folders. The folders are not checked.
 fn candidates() -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = env::var_os("JAVA_HOME")
         .into_iter()

@@ -20,11 +20,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum time until a program that is ready reads its input. Some programs never read it.
+/// Maximum time until a program that has printed `READY` reads its input. Some programs never read it.
 const READING: Duration = Duration::from_millis(200);
-/// Maximum time until a line arrives that the program has printed.
+/// Maximum time until a line that the program has printed arrives.
 const PRINTED: Duration = Duration::from_secs(20);
-/// Maximum time until a JVM has enqueued the references that a GC cleared. Until then, it keeps them alive.
+/// Maximum time until a JVM has enqueued the references that a GC cleared. Before that, the JVM keeps these references
+/// alive.
 const ENQUEUED: Duration = Duration::from_secs(10);
 
 /// Maximum number of skipped output lines that an error shows if the program ends unexpectedly. If the JVM crashed,
@@ -116,8 +117,8 @@ impl Launch {
         self
     }
 
-    /// Starts the JVM through another program, such as `["setpriv", "--reuid=1000"]`. The JVM's command follows its
-    /// arguments.
+    /// Starts the JVM through another program, such as `["setpriv", "--reuid=1000"]`. The command that starts the JVM
+    /// is appended to the arguments of that program.
     #[must_use]
     pub fn through<S: AsRef<OsStr>>(mut self, command: impl IntoIterator<Item = S>) -> Launch {
         self.through
@@ -216,7 +217,7 @@ pub struct DumpOptions {
     pub gzip: Option<u8>,
 }
 
-/// A running Java program. Dropping it ends the process and reaps it.
+/// A running Java program. Dropping this value ends the process and reaps it.
 #[derive(Debug)]
 pub struct Target {
     child: Child,
@@ -285,7 +286,7 @@ impl Target {
         }
     }
 
-    /// Returns a text that explains why the output ended: how the program ended, and the last lines of its standard
+    /// Returns an error that explains why the output ended: how the program ended, and the last lines of its standard
     /// output and standard error.
     fn ended(&mut self, prefix: &str) -> JvmError {
         let status = command::ended(&mut self.child, ENDING);
@@ -385,7 +386,8 @@ impl Target {
         }
     }
 
-    /// Does the same as [`Target::finish`], and also returns all of the program's standard error.
+    /// Lets the program run until it ends, as [`Target::finish`] does. Also returns all of the program's standard
+    /// error.
     pub fn finish_with_errors(mut self) -> Result<(bool, String), JvmError> {
         let (reader, errors) = (self.error_reader.take(), Arc::clone(&self.errors));
         let ended_well = self.finish()?;
@@ -483,9 +485,9 @@ impl Target {
         Ok(histogram)
     }
 
-    /// Returns a histogram of live objects that meets the condition. If none does within some seconds, returns the last
-    /// one. References that a GC just cleared are live until the JVM has enqueued them, so the first histogram may be
-    /// too large.
+    /// Returns a histogram of live objects for which `is_settled` returns true. If there is no such histogram within
+    /// ten seconds, returns the last one. The JVM keeps references that a GC just cleared alive until it has enqueued
+    /// them. So the first histogram may contain too many objects.
     pub fn settled_histogram(
         &self,
         is_settled: impl Fn(&Histogram) -> bool,
@@ -539,7 +541,7 @@ fn reads_input(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return false;
     };
-    // Numbers of `read` on x86-64 and aarch64.
+    // The numbers of the system call `read`: 0 on x86-64, 63 on aarch64.
     let reads = |call: &str| call.starts_with("0 0x0 ") || call.starts_with("63 0x0 ");
     let call = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("syscall"));
     let mut calls = threads.flatten().map(call);

@@ -16,11 +16,11 @@ pub struct Control {
     pub name: &'static str,
     /// A description of the program's work. A failed test shows it.
     pub about: &'static str,
-    /// The class with `main`. The source file has the same name.
+    /// The class with the method `main`. The source file has the name of this class.
     pub main_class: &'static str,
-    /// The verdicts that suspects may have. A report without any suspect is always accepted.
+    /// The verdicts that suspects in a report may have. A report without suspects is always accepted.
     pub allowed: &'static [&'static str],
-    /// The class whose live instances are counted.
+    /// The class whose live instances are counted in each phase.
     pub class: &'static str,
     /// Number of instances at the end of each phase. A deviation of at most 5 % is accepted.
     pub instances: [u64; CONTROL_PHASES as usize],

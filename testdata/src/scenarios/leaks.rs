@@ -14,8 +14,7 @@ pub const SESSION_REGISTRY: Scenario = Scenario {
     ..PLAIN
 };
 
-/// The scenarios at the start of [`super::ALL`], the list of all scenarios. The first scenarios of this list are
-/// [`super::CORE`].
+/// The scenarios at the start of [`super::ALL`], the list of all scenarios. The first of them are [`super::CORE`].
 pub(super) const LEAKS: &[Scenario] = &[
     SESSION_REGISTRY,
     Scenario {
@@ -215,7 +214,7 @@ pub(super) const LEAKS: &[Scenario] = &[
             "java.lang.ThreadLocal$ThreadLocalMap.table",
             "java.lang.Thread.threadLocals",
             "com.acme.deploy.AppServer.workers",
-            // This is the field that holds the thread local.
+            // The static field that holds the `ThreadLocal`.
             "com.acme.deploy.OrderModule.CURRENT",
         ],
         classes: &[

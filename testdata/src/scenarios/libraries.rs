@@ -1,5 +1,5 @@
-//! The published libraries that some scenarios and controls use. `testdata/libraries/pom.xml` names them, and Maven
-//! fetches them once. If they are missing, tests skip these programs.
+//! Fetches the published libraries that some scenarios and controls use. `testdata/libraries/pom.xml` names them, and
+//! Maven fetches them once. If the libraries are missing, tests skip these programs.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use super::format::FieldType::{Boolean, Byte, Int, Long, Object};
 use super::heap::{ClassId, HeapBuilder, Obj, StringForm};
 use super::value::{Elements, Ref, Value};
 
-/// The well-known classes of a heap.
+/// The classes that most heaps contain.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "the names are the names of the JDK classes")]
 pub struct Boot {
@@ -258,7 +258,7 @@ impl HeapBuilder {
         reference
     }
 
-    /// Adds a reference object of a custom class, a subclass of one of the reference classes.
+    /// Adds a reference object of the given class, which must be a subclass of one of the reference classes.
     pub fn add_reference_of(&mut self, class: ClassId, referent: impl Into<Ref>) -> Obj {
         let reference = self.add_instance(class, &[]);
         self.set_field(reference, "referent", referent.into());

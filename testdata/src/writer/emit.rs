@@ -117,7 +117,7 @@ impl HeapBuilder {
         Ok(())
     }
 
-    /// Returns the records LOAD_CLASS, UNLOAD_CLASS, STACK_FRAME and STACK_TRACE.
+    /// Returns the bodies of the records LOAD_CLASS, UNLOAD_CLASS, STACK_FRAME and STACK_TRACE, with their tags.
     fn load_records(&self, names: &mut Names) -> Result<Vec<(u8, Vec<u8>)>, BuildError> {
         let mut records = Vec::new();
         let mut push = |tag, write: &dyn Fn(&mut Body)| {
@@ -279,8 +279,8 @@ impl HeapBuilder {
         Ok(body.into_bytes())
     }
 
-    /// Returns the instance size in a CLASS_DUMP. HotSpot writes the sum of the widths of all fields in the file.
-    /// Android writes the size of an object.
+    /// Returns the instance size that a CLASS_DUMP contains. HotSpot writes the sum of the widths of all fields in the
+    /// file. Android writes the size of an object in memory.
     fn declared_size(&self, class: &ClassEntry) -> u32 {
         if class.name.starts_with('[') {
             return 0;
@@ -357,7 +357,8 @@ impl HeapBuilder {
         Ok(body.into_bytes())
     }
 
-    /// Returns a class name as in the file: with slashes in HotSpot, with dots and `int[]` on Android.
+    /// Returns a class name in the form that the file contains: with slashes for HotSpot, with dots and `int[]` for
+    /// Android.
     fn file_name(&self, name: &str) -> String {
         if self.options.version != Version::V103 {
             return name.replace('.', "/");

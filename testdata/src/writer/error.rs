@@ -11,7 +11,7 @@ pub enum BuildError {
     UnknownField {
         /// The class that was searched.
         class: String,
-        /// The name of the field.
+        /// The name of the field or static.
         field: String,
     },
     /// A value has another type than its field.

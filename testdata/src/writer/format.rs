@@ -1,4 +1,4 @@
-//! The bytes of the format: tags, types, and the body of every record.
+//! The bytes of the HPROF format: tags, types, and the body of every record.
 //!
 //! The source is the comment at the top of HotSpot's `heapDumper.cpp`, and Android's `hprof.cc`.
 
@@ -140,7 +140,7 @@ impl FieldType {
         }
     }
 
-    /// Returns the width in bytes. References have `reference` bytes.
+    /// Returns the width of a value in bytes. References have `reference` bytes.
     pub fn width(self, reference: usize) -> usize {
         match self {
             Self::Object => reference,

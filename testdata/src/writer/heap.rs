@@ -232,8 +232,8 @@ impl HeapBuilder {
     }
 
     /// Adds a class. Names may contain dots or slashes. `fields` are the fields that the class itself declares. The
-    /// type of each of `statics` is the type of its value. Statics whose names begin with `<`, such as
-    /// `<resolved_references>`, are pseudo fields that take no room in the class object.
+    /// type of each static field in `statics` is the type of its value. Static fields whose names begin with `<`, such
+    /// as `<resolved_references>`, are pseudo fields that take no room in the class object.
     pub fn add_class(
         &mut self,
         name: &str,
@@ -325,7 +325,7 @@ impl HeapBuilder {
         self.classes[class.0].protection_domain = domain.into();
     }
 
-    /// Adds an entry to a class's constant pool (HotSpot leaves it empty).
+    /// Adds an entry to a class's constant pool, which is empty in HotSpot's dumps.
     pub fn add_constant(&mut self, class: ClassId, index: u16, value: impl Into<Value>) {
         let constants = &mut self.classes[class.0].constants;
         constants.push((index, value.into()));
@@ -385,8 +385,8 @@ impl HeapBuilder {
         self.roots.push((root, target.into()));
     }
 
-    /// Sets a field of an instance by name. If several classes in the hierarchy have a field of this name, that of the
-    /// most derived class is set.
+    /// Sets a field of an instance by name. If several classes in the hierarchy declare a field of this name, sets the
+    /// field of the most derived class.
     pub fn set_field(&mut self, object: Obj, field: &str, value: impl Into<Value>) {
         let entry = &self.objects[object.0];
         let Content::Instance { class, .. } = &entry.content else {
@@ -442,7 +442,7 @@ impl HeapBuilder {
         }
     }
 
-    /// Sets a static that `add_class` created.
+    /// Sets a static field that [`HeapBuilder::add_class`] created.
     pub fn set_static(&mut self, class: ClassId, name: &str, value: impl Into<Value>) {
         let entry = &mut self.classes[class.0];
         match entry.statics.iter_mut().find(|(known, _)| known == name) {
@@ -480,7 +480,7 @@ impl HeapBuilder {
         self.records.push((place, tag, body.to_vec()));
     }
 
-    /// Adds a sub-record unchanged (tag included), before or after all others of the heap.
+    /// Adds a sub-record unchanged (tag included), before or after all other sub-records of the heap.
     pub fn add_sub_record(&mut self, place: Place, bytes: &[u8]) {
         self.sub_records.push((place, bytes.to_vec()));
     }
@@ -495,7 +495,8 @@ impl HeapBuilder {
         }
     }
 
-    /// Returns the true size of an object or class object; 0 if the target does not exist.
+    /// Returns the size of an object or class object, as a JVM with this layout would allocate it. Returns 0 if the
+    /// target does not exist.
     pub fn shallow_size(&self, target: impl Into<Ref>) -> u64 {
         match target.into() {
             Ref::Null | Ref::Address(_) => 0,
@@ -504,7 +505,7 @@ impl HeapBuilder {
         }
     }
 
-    /// Returns the true size of every instance of a class.
+    /// Returns the size of every instance of a class, as a JVM with this layout would allocate it.
     pub fn instance_size(&self, class: ClassId) -> u64 {
         let shape = &self.classes[class.0].shape;
         self.options.layout.instance_size(shape)

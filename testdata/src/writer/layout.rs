@@ -1,4 +1,4 @@
-//! Computes where a JVM puts fields and objects, and how large they are.
+//! Computes the offsets of fields and the sizes of objects, as a JVM would.
 
 use super::format::FieldType;
 
@@ -75,8 +75,9 @@ impl JvmLayout {
     }
 }
 
-/// The places of the fields in an instance: the end of the last field, and the gaps between fields. Follows the layout
-/// of HotSpot since JDK 15, where new fields also fill gaps that alignment left between fields of superclasses.
+/// The used and free parts of an instance: the end of the last field, and the gaps between fields. Follows the layout
+/// of HotSpot since JDK 15. In this layout, fields of a subclass also fill the gaps that alignment left between the
+/// fields of superclasses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     gaps: Vec<(u64, u64)>,
@@ -92,8 +93,7 @@ impl Shape {
         }
     }
 
-    /// Returns the shape of a subclass with these additional fields. Large primitives are placed first, and references
-    /// last.
+    /// Returns the shape of a subclass that adds these fields. Large primitives are placed first, and references last.
     pub fn with_fields(
         &self,
         layout: &JvmLayout,
@@ -112,7 +112,8 @@ impl Shape {
         shape
     }
 
-    /// Places one field in the smallest gap that is large enough. If there is none, places the field at the end.
+    /// Places a field of `width` bytes in the smallest gap that is large enough. If there is no such gap, places the
+    /// field at the end.
     fn place(&mut self, width: u64) {
         let fitting = self
             .gaps

@@ -1,4 +1,4 @@
-//! Writes linked structures of any length. Only one segment at a time is in memory.
+//! Writes linked structures of any length. Only one segment of the dump is in memory at a time.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use super::format::{Body, ClassDump, Datum, FieldType, IdSize, Root, Version, ta
 use super::layout::{JvmLayout, Shape};
 use super::record::{Framing, Header, RecordWriter};
 
-/// The positions of the objects in a streamed dump.
+/// The positions and sizes of the objects in a streamed dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Linked {
     /// Number of nodes.
@@ -21,11 +21,11 @@ pub struct Linked {
     pub node_class: u64,
     /// ID and shallow size of the array that `linked.Holder.table` holds.
     pub table: Option<(u64, u64)>,
-    /// The length of the dump.
+    /// The length of the dump in bytes.
     pub bytes: u64,
 }
 
-/// Writes a singly linked list of `nodes` nodes, held by a static.
+/// Writes a singly linked list of `nodes` nodes. A static field refers to the first node.
 pub fn list<W: Write>(nodes: u64, out: &mut W) -> io::Result<Linked> {
     write(nodes, out, false, &["next"], |i| [i + 1, u64::MAX])
 }
@@ -37,8 +37,8 @@ pub fn tree<W: Write>(nodes: u64, out: &mut W) -> io::Result<Linked> {
     })
 }
 
-/// Writes a list like [`list`], and a second static field that holds an `Object[]` with all nodes. The array is one
-/// sub-record, so `nodes` must be below 2^29.
+/// Writes a list as [`list`] does, and a second static field that refers to an `Object[]` with all nodes. The array is
+/// one sub-record, so `nodes` must be below 2^29.
 pub fn list_with_table<W: Write>(nodes: u64, out: &mut W) -> io::Result<Linked> {
     write(nodes, out, true, &["next"], |i| [i + 1, u64::MAX])
 }

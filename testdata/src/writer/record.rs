@@ -1,4 +1,4 @@
-//! Writes the header, records and segments in one pass to any [`Write`].
+//! Writes a dump in one pass to any [`Write`]: the header, then records and segments.
 
 use std::io::{self, Write};
 
@@ -20,8 +20,8 @@ pub struct Header {
 pub enum Framing {
     /// All sub-records in one HEAP_DUMP record. Its length field overflows above 4 GiB, as in very old dumps.
     Single,
-    /// HEAP_DUMP_SEGMENT records of about `bytes` bytes, and a HEAP_DUMP_END. A sub-record is never split, so a larger
-    /// one has its own segment.
+    /// HEAP_DUMP_SEGMENT records of about `bytes` bytes, and a HEAP_DUMP_END. A sub-record is never split. If a
+    /// sub-record is larger than `bytes`, it has its own segment.
     Segments {
         /// Maximum size of a segment with more than one sub-record.
         bytes: usize,
@@ -174,8 +174,8 @@ impl<W: Write> RecordWriter<W> {
     }
 
     /// Flushes everything. Returns the underlying writer and a list of offsets in ascending order: the start of every
-    /// record and sub-record, and the end of the file. The offsets are empty unless [`RecordWriter::track_boundaries`]
-    /// was called.
+    /// record and sub-record, and the end of the file. Unless [`RecordWriter::track_boundaries`] was called, the list
+    /// is empty.
     pub fn finish(mut self) -> io::Result<(W, Vec<u64>)> {
         self.flush_segment()?;
         self.mark(self.written);

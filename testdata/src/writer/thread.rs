@@ -104,7 +104,7 @@ impl HeapBuilder {
         }
     }
 
-    /// Makes the target a local variable in a frame of a thread. Frame 0 is the leaf.
+    /// Makes the target a local variable in a frame of a thread, with a root sub-record. Frame 0 is the leaf.
     pub fn add_local(&mut self, thread: Thread, frame: i32, target: impl Into<Ref>) {
         let root = Root::JavaFrame {
             thread: thread.serial,

@@ -98,7 +98,7 @@ pub enum Elements {
     Long(Vec<i64>),
     /// The given number of zeros.
     Zeros(FieldType, usize),
-    /// A length without elements, as in Android's stripped dumps (PRIMITIVE_ARRAY_NODATA).
+    /// A number of elements without their values, as in Android's stripped dumps (PRIMITIVE_ARRAY_NODATA).
     NoData(FieldType, usize),
 }
 

@@ -40,7 +40,7 @@ impl Connection {
         })
     }
 
-    /// Calls a method and waits for its result.
+    /// Calls a DevTools method and waits for its result.
     fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
         let until = Instant::now() + self.patience;
         self.last_id += 1;
@@ -121,7 +121,7 @@ impl Browser {
         Ok(browser)
     }
 
-    /// Calls a method and waits for its result.
+    /// Calls a DevTools method and waits for its result.
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Result<Value> {
         self.connection.call(method, &params)
     }
@@ -192,7 +192,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Ensures that the page consists of one file.
+    /// Ensures that the page loads no other files.
     pub(crate) fn is_alone(&mut self) -> Result<()> {
         let others = "document.querySelectorAll('script[src], link[rel=stylesheet], img').length";
         ensure!(
@@ -215,7 +215,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Types into a search field.
+    /// Types a text into a search field.
     pub(crate) fn search(&mut self, field: &str, text: &str) -> Result<()> {
         self.eval(&format!("document.getElementById('{field}').select()"))?;
         self.focus(&format!("document.getElementById('{field}')"))?;

@@ -12,11 +12,11 @@ use super::seen::{self, Axe};
 
 /// Maximum number of clicks from the start page to the holder.
 const CLICKS: usize = 6;
-/// The class and the field that hold the leak, and the object in the field.
+/// The class and the field that hold the leak. The second constant is the object in the field.
 const HOLDER: [&str; 2] = ["com.acme.shop.SessionRegistry", "sessions"];
 const MAP: &str = "0xfacab0b8";
 
-/// Ways from the start page to the holder: the labels of the clicked links. Only the first way uses the report.
+/// Labels of the links to click from the start page to the holder, in two ways. Only the first way uses the report.
 const WAYS: [&[&str]; 2] = [
     &[
         "show com.acme.shop.SessionRegistry.sessions",

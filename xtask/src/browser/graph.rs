@@ -18,8 +18,8 @@ const COLOUR: &str = "(key) => { const probe = document.createElement('span'); \
      probe.style.color = `var(--${key})`; document.body.append(probe); \
      const colour = getComputedStyle(probe).color; probe.remove(); return colour.match(/\\d+/g).map(Number); }";
 
-/// Waits until `count` graphs are drawn in the colours that the page has now. The first row of a graph shows all
-/// stacks, so it has one known colour.
+/// Waits until `count` graphs are drawn in the current colours of the page. The first row of a graph shows all stacks,
+/// so it has one known colour.
 pub(super) fn has_colours(browser: &mut Browser, count: usize) -> Result<()> {
     browser.wait(&format!(
         "(() => {{ const graphs = [...document.querySelectorAll('.flame')].filter((f) => Number(f.dataset.drawn) > 0); \
@@ -140,7 +140,7 @@ impl Graph<'_> {
         self.browser
             .wait(&format!("{zoom} && !{zoom}.startsWith('all ')"))
             .with_context(|| format!("{at}: {:?}", self.browser.eval(&zoom)))?;
-        // The zoomed frame must be the only one in its row. Its callers are still in the rows above it.
+        // The zoomed frame must be the only one in its row. The rows of its callers are still drawn.
         let painted = self.painted()?;
         let in_row: Vec<_> = painted.iter().filter(|frame| frame.0 == row).collect();
         let is_alone = matches!(in_row[..], [&(_, x, w)] if is_whole(x, w));

@@ -77,7 +77,7 @@ impl Ui {
         Ok(ui)
     }
 
-    /// Ensures that the page threw no exception, logged no error, and sent no request to other addresses.
+    /// Ensures that the page threw no exception, logged no error, and sent no request to other servers.
     pub(super) fn no_fault(&self, browser: &mut Browser) -> Result<()> {
         browser.no_fault(&[&self.url, "data:", "about:"])
     }
@@ -308,7 +308,7 @@ fn window(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Checks the growth between two moments that the keyboard selects.
+/// Checks that the page shows the growth between two moments, which the test selects with the keyboard.
 fn moments(browser: &mut Browser) -> Result<()> {
     focus(browser, GRAPH)?;
     for key in ["Home", "ArrowRight", "a", "End", "b"] {
@@ -454,7 +454,7 @@ fn recoloured(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the page shows that the service has ended.
+/// Checks that the page reports the end of the service.
 fn ended(browser: &mut Browser, service: Target) -> Result<()> {
     ensure!(service.finish()?, "the service failed");
     browser.wait("document.getElementById('state').textContent === 'finished'")?;

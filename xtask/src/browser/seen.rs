@@ -14,7 +14,8 @@ use heapdiff_lab::tools;
 /// Tested widths of the window, and the height of a phone's screen, in pixels.
 const WIDTHS: [u32; 3] = [1400, 700, 400];
 const PHONE_HEIGHT: u32 = 800;
-/// The width of a sheet of paper between its margins in pixels, and the maximum number of printed classes.
+/// The width of a sheet of paper without its margins, in pixels. The second constant is the maximum number of printed
+/// classes.
 const PAPER: u32 = 720;
 const PRINTED: f64 = 100.0;
 
@@ -50,7 +51,8 @@ impl Axe {
     }
 }
 
-/// Checks a loaded page. `answer` is the element with the main result of the page.
+/// Checks a loaded page at all widths, on paper, and in both colour schemes. `answer` is the element with the main
+/// result of the page.
 pub(super) fn everywhere(browser: &mut Browser, axe: &Axe, answer: &str) -> Result<()> {
     for width in WIDTHS {
         browser.resize(width, PHONE_HEIGHT)?;
@@ -78,8 +80,8 @@ pub(super) fn fits(browser: &mut Browser, width: u32) -> Result<()> {
          .map((e) => `${{e.tagName}}#${{e.id}}.${{e.className}}`).slice(0, 12).join(' ')"
     ))?;
     fits.with_context(|| format!("the page is wider than the screen: {beyond}"))?;
-    // Some parts do not show what is wider than them, for example `.suspect` (`content-visibility` in the style sheet).
-    // The page is not wider then, so look into these parts.
+    // If the content of some parts is too wide, it is cut off and the page itself stays narrow. An example is
+    // `.suspect`, which has `content-visibility` in the style sheet. So these parts are checked separately.
     let cut = browser.eval(
         "[...document.querySelectorAll('section, .suspect, .details dd, .about')].filter((e) => e.checkVisibility() \
          && e.scrollWidth > e.clientWidth + 1).map((e) => `${e.tagName}#${e.id}.${e.className}`).slice(0, 12).join(' ')",

@@ -137,7 +137,7 @@ impl Lines {
             .pointer(place)
             .and_then(Value::as_u64)
             .context("a total")?;
-        // The total includes the bytes of stacks that have no sample. The collapsed format lacks these stacks.
+        // The total includes the bytes of stacks without samples. The collapsed format does not contain these stacks.
         let others = json.pointer("/totals/other_stacks_bytes");
         let others = others.and_then(Value::as_u64).unwrap_or(0);
         // The bytes of each stack are rounded, so the sum may differ from the total by one byte for each stack.
@@ -251,7 +251,7 @@ fn widths(graph: &mut Graph<'_>, shares: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the button returns to all stacks, and is enabled only if something is zoomed.
+/// Checks that the reset button shows all stacks again, and that it is enabled only if a frame is zoomed.
 fn reset(browser: &mut Browser) -> Result<()> {
     const BUTTON: &str = "document.getElementById('reset')";
     const ZOOM: &str = "(document.getElementById('flame-graph').dataset.zoom ?? 'all stacks')";
@@ -267,7 +267,7 @@ fn reset(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Maximum number of drawn rows, and maximum number of rows that are drawn above a zoomed frame.
+/// Maximum number of drawn rows. The second constant is the maximum number of rows that are drawn above a zoomed frame.
 const MOST_ROWS: usize = 400;
 const MOST_ABOVE: usize = 200;
 
@@ -354,8 +354,8 @@ fn trunk(browser: &mut Browser, axe: &Axe, built: &Products, folder: &Path) -> R
     let page = written(built, folder, "trunk", &sites)?;
     load(browser, &page)?;
     let said = format!("{GRAPH}.querySelector('.said').textContent");
-    // All stacks, the frame for cut frames, the folded frames, the frame that branches, then two frames and a class in
-    // each of two stacks.
+    // The 10 drawn frames: all stacks, the frame for cut frames, the folded frames, the frame where the stacks branch,
+    // then two frames and a class in each of the two stacks.
     let folded = format!("{GRAPH}.dataset.drawn === '10'");
     browser.wait(&folded)?;
     focus(browser)?;
@@ -424,7 +424,7 @@ fn pointer(browser: &mut Browser) -> Result<()> {
     browser.eval(&format!("{CANVAS}.scrollIntoView({{block: 'center'}})"))?;
     let side = |side: &str| format!("{CANVAS}.getBoundingClientRect().{side}");
     let x = browser.number(&side("left"))? + 40.0;
-    // All stacks are chosen and zoomed, so only the other rows react to a click.
+    // The first row shows all stacks, which are already selected and zoomed. So a click on this row does nothing.
     for (row, form) in [(0.5, "default"), (4.5, "pointer")] {
         let y = browser.number(&side("top"))? + row * 20.0;
         browser.mouse(x, y, false)?;
@@ -450,7 +450,7 @@ fn figures(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Creates a page with a single stack, whose innermost frame allocates objects of a class.
+/// Writes a page with a single stack, whose innermost frame allocates objects of a class.
 fn made(
     built: &Products,
     folder: &Path,
@@ -466,7 +466,7 @@ fn made(
     written(built, folder, name, &[site])
 }
 
-/// Creates a page with the stacks of some sites.
+/// Writes a page with the stacks of the given sites.
 fn written(
     built: &Products,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! Removes the time of the build from a program for Windows, so that each build has the same bytes.
+//! Removes the build time from a program for Windows, so that two builds give the same bytes.
 
 use std::fs;
 use std::path::Path;
@@ -17,8 +17,8 @@ pub(super) fn remove_time(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the time in the COFF header. The DOS header has the offset of the PE signature, which the COFF header
-/// follows: two bytes for the machine, two for the number of sections, and then the time.
+/// Returns the time field of the COFF header. The DOS header contains the offset of the PE signature. The COFF header
+/// follows the signature: two bytes for the machine, two bytes for the number of sections, and then the time.
 fn time_of(bytes: &mut [u8]) -> Result<&mut [u8; 4]> {
     let offset = bytes.get(0x3c..0x40).context("no DOS header")?;
     let offset = u32::from_le_bytes(offset.try_into()?) as usize;

@@ -1,7 +1,7 @@
-//! Lays out the files of a release and packs them: a tarball or zip file to unpack anywhere, and a package for Debian
+//! Arranges the files of a release and packs them: a tarball or zip file to unpack anywhere, and a package for Debian
 //! and Ubuntu.
 //!
-//! The same sources give the same bytes: names are sorted, root owns every file, and all times are that of the last
+//! The same sources give the same bytes: names are sorted, root owns every file, and all times are the time of the last
 //! commit.
 
 use std::fs::{self, File};
@@ -40,14 +40,15 @@ License: Apache-2.0
 License: Expat
 ";
 
-/// The program is one static file, so that it starts on every system. So it contains its libraries.
+/// Exceptions from lintian's rules. The program is one static file, so that it starts on every system. Therefore it
+/// contains its libraries.
 const LINTIAN: &str = "\
 # One static program starts on every system, with glibc and with musl, and contains its libraries.
 heapdiff: statically-linked-binary *
 heapdiff: embedded-library *
 ";
 
-/// The files that a release has in common for all systems.
+/// The files of a release that are the same for all systems.
 #[derive(Debug)]
 pub(super) struct Documents {
     folder: tempfile::TempDir,
@@ -86,7 +87,7 @@ impl Documents {
     }
 }
 
-/// The files for one system. On Unix, they are laid out as they are installed below `/usr`.
+/// The files of a release for one system. On Unix, they are arranged as they are installed below `/usr`.
 #[derive(Debug)]
 pub(super) struct Tree {
     folder: PathBuf,
@@ -209,7 +210,7 @@ impl Tree {
         Ok(file)
     }
 
-    /// Lays out the files as Debian's policy requires.
+    /// Arranges the files as Debian's policy requires.
     fn debian_files(&self, root: &Path) -> Result<()> {
         let usr = root.join("usr");
         fs::create_dir_all(root)?;
@@ -251,13 +252,13 @@ impl Tree {
         ))
     }
 
-    /// Returns the version. Debian orders a pre-release before its release by the tilde.
+    /// Returns the version for Debian. A `~` before the pre-release makes Debian sort a pre-release before its release.
     fn debian_version(&self) -> String {
         self.version.replace('-', "~")
     }
 }
 
-/// Returns the name of a release for a system, such as `heapdiff-0.2.0-x86_64-linux`.
+/// Returns the name of the release files for a system, such as `heapdiff-0.2.0-x86_64-linux`.
 pub(super) fn file_name(target: Target, version: &str) -> String {
     format!(
         "heapdiff-{version}-{}-{}",
@@ -317,7 +318,7 @@ fn gzip_file(file: &Path) -> Result<()> {
 }
 
 fn gzipped(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    // Unlike the defaults of `GzEncoder`, these headers do not depend on the system.
+    // Set the header fields explicitly. The defaults of `GzEncoder` depend on the system.
     let mut encoder = GzBuilder::new()
         .operating_system(255)
         .write(Vec::new(), Compression::best());
@@ -359,7 +360,7 @@ fn tar_gz(folder: &Path, prefix: &Path, time: u64) -> Result<Vec<u8>> {
     Ok(gzipped(&archive.into_inner()?)?)
 }
 
-/// Adds an entry. The name is stored as it is: `tar` would leave out `./`, with which dpkg's names begin.
+/// Adds an entry. The name is stored unchanged: `tar` would remove the `./` with which names in a Debian package begin.
 fn append(
     archive: &mut tar::Builder<Vec<u8>>,
     mut header: tar::Header,
@@ -378,7 +379,7 @@ fn append(
 /// Packs the content of a folder below `prefix`.
 fn zip(folder: &Path, prefix: &Path, out: impl Write + Seek) -> Result<()> {
     let mut archive = zip::ZipWriter::new(out);
-    // The entries have no time of their own, since zip files store local time. Programs show 1980-01-01.
+    // Set no time for the entries, because zip files store local time. Programs then show 1980-01-01.
     let options = SimpleFileOptions::default()
         .last_modified_time(zip::DateTime::default())
         .compression_level(Some(9))
@@ -398,7 +399,7 @@ fn zip(folder: &Path, prefix: &Path, out: impl Write + Seek) -> Result<()> {
     Ok(())
 }
 
-/// Returns the time of the last commit in seconds since 1970. If the environment sets a time, returns that time.
+/// Returns the time of the last commit in seconds since 1970. If `SOURCE_DATE_EPOCH` is set, returns that time.
 pub(super) fn committed() -> Result<u64> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,
@@ -413,7 +414,7 @@ pub(super) fn committed() -> Result<u64> {
         .context("cannot read the time of the last commit")
 }
 
-/// Returns an `ar` archive: each file follows a header of 60 bytes and begins at an even offset.
+/// Returns an `ar` archive. Before each file is a header of 60 bytes. Each header begins at an even offset.
 fn ar(members: &[(&str, Vec<u8>)], time: u64) -> Vec<u8> {
     let mut archive = b"!<arch>\n".to_vec();
     for (name, content) in members {
@@ -478,7 +479,7 @@ mod tests {
         assert_eq!(&archive[72..82], b"two.tar.gz");
     }
 
-    /// Two folders with the same content, whose files were created in another order and have other times.
+    /// Two folders have the same content. Their files were created in different orders and have different times.
     #[test]
     fn equal_content_gives_equal_archives() {
         let packed = |names: [&str; 3], age: u64| {

@@ -51,7 +51,7 @@ pub(super) fn check_glibc(file: &Path, oldest: (u32, u32)) -> Result<()> {
     Ok(())
 }
 
-/// Fails if a library needs another library than the C library of musl, which has no versions.
+/// Fails if a library needs any library except the C library of musl, whose symbols have no versions.
 pub(super) fn check_musl(file: &Path) -> Result<()> {
     let dynamic = read(file, "--dynamic")?;
     let libraries: Vec<&str> = needed(&dynamic).collect();
@@ -85,7 +85,7 @@ const VERSION: &str = "GLIBC_";
 
 /// Returns the symbols (from `readelf --dyn-syms`) and versions (from `readelf --version-info`) that glibc `oldest`
 /// lacks. Versions are checked in addition to symbols, because the loader also requires versions that no symbol has. An
-/// example is the version that marks a certain kind of relocations.
+/// example is the version for a certain kind of relocations.
 fn later<'t>(symbols: &'t str, versions: &'t str, oldest: (u32, u32)) -> Vec<&'t str> {
     // Treat a version name without a number as later than `oldest`, because it is unknown which glibc has it.
     let is_later = |version: &str| match version.strip_prefix(VERSION) {

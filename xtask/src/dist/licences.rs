@@ -48,7 +48,7 @@ pub(super) fn text() -> Result<String> {
         }
     }
     ensure!(!texts.is_empty(), "found no licences");
-    // uPlot draws the charts of the live view.
+    // Add the licence of uPlot, which draws the charts of the live view.
     let uplot = texts_in(&run::root().join("crates/ui/assets/uplot"))?;
     ensure!(!uplot.is_empty(), "the licence of uPlot was not found");
     for text in uplot {

@@ -14,7 +14,7 @@ use heapdiff_lab::{run, tools};
 const PLUGIN: &str = "cargo-cyclonedx";
 const VERSION: &str = "0.5.9";
 
-/// Checks that the plugin of cargo is installed. Called before the builds, which take long.
+/// Checks that the cargo plugin for SBOMs is installed. Call this before the builds, because they take long.
 pub(super) fn check_plugin() -> Result<()> {
     ensure!(
         tools::on_path(PLUGIN).is_some(),
@@ -23,7 +23,7 @@ pub(super) fn check_plugin() -> Result<()> {
     Ok(())
 }
 
-/// Lists the libraries in the program for a target.
+/// Writes the list of the libraries in the program for a target.
 pub(super) fn write(target: Target, file: &Path) -> Result<()> {
     // The plugin writes a file beside the manifest of each crate. Only the file of the program is used.
     let name = format!("sbom-of-{}", target.triple());
@@ -40,10 +40,11 @@ pub(super) fn write(target: Target, file: &Path) -> Result<()> {
     let list = fs::read_to_string(run::root().join("cli").join(&name));
     let list = list.with_context(|| format!("{PLUGIN} wrote no list"));
     for manifest in manifests()? {
-        // Crates that the program does not use have no list.
+        // Remove the file of the plugin. Crates that the program does not use have no such file.
         let _ = fs::remove_file(manifest.with_file_name(&name));
     }
-    // With a fixed time, the plugin writes no random numbers. Only the folder of this checkout is left to be replaced.
+    // If a fixed time is set, the plugin writes no random numbers. Then only the path of this checkout must be
+    // replaced.
     let root = format!("path+file://{}/", run::root().display());
     let text = list?.replace(&root, "path+file:///heapdiff/");
     fs::write(file, text).with_context(|| file.display().to_string())

@@ -1,4 +1,5 @@
-//! Fuzzes all targets in turn for a night, until they have processed a given number of inputs in total.
+//! Fuzzes all targets in turn, until they have processed a given number of inputs in total. Such a run takes about a
+//! night.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

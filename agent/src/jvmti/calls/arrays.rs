@@ -12,7 +12,8 @@ use super::{
 /// The class `Object`, looked up on first use.
 static OBJECT: OnceLock<Global<Class>> = OnceLock::new();
 
-/// Converts a length or an index to JNI's type. Values beyond its range are too large for any array.
+/// Converts a length or an index to JNI's type. Returns the largest `jsize` for a larger value, which is too large for
+/// any array.
 fn size(len: usize) -> jsize {
     jsize::try_from(len).unwrap_or(jsize::MAX)
 }

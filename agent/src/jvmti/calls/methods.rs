@@ -110,7 +110,7 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// Returns a method's id. It stays valid as long as the class.
+    /// Returns a method's id. The id stays valid as long as the class is loaded.
     pub(crate) fn method(&self, class: Ref<'_, Class>, named: Named<'_>) -> Result<jmethodID> {
         let (name, signature) = (named.0.as_ptr(), named.1.as_ptr());
         // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
@@ -185,7 +185,7 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// Calls a method that returns an object; `None` for null.
+    /// Calls a method that returns an object. Returns `None` if the method returns null.
     pub(crate) fn call_object<K: Kind>(
         &self,
         object: Ref<'_>,
@@ -207,7 +207,7 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// Calls a static method that returns an object; `None` for null.
+    /// Calls a static method that returns an object. Returns `None` if the method returns null.
     pub(crate) fn call_static_object<K: Kind>(
         &self,
         class: Ref<'_, Class>,
@@ -249,7 +249,7 @@ impl<'local> Env<'local> {
         unsafe { self.take_result(answer) }
     }
 
-    /// Calls a method as [`Self::call_object`] does, and returns an error for null.
+    /// Calls a method as [`Self::call_object`] does. Returns an error if the method returns null.
     pub(crate) fn call_non_null<K: Kind>(
         &self,
         object: Ref<'_>,
@@ -260,7 +260,7 @@ impl<'local> Env<'local> {
             .ok_or_else(|| signature_error(named))
     }
 
-    /// Calls a static method as [`Self::call_static_object`] does, and returns an error for null.
+    /// Calls a static method as [`Self::call_static_object`] does. Returns an error if the method returns null.
     pub(crate) fn call_static_non_null<K: Kind>(
         &self,
         class: Ref<'_, Class>,
@@ -321,7 +321,8 @@ impl<'local> Env<'local> {
 }
 
 impl Ref<'_, Buffer> {
-    /// Returns address and size in bytes of a direct buffer's memory, or `None` if the buffer is not direct.
+    /// Returns the address and the size in bytes of a direct buffer's memory. Returns `None` if the buffer is not
+    /// direct.
     pub(crate) fn memory(self, env: &Env<'_>) -> Option<(std::ptr::NonNull<u8>, usize)> {
         // SAFETY: the environment belongs to the current thread, and the reference is to a buffer.
         let (start, len) = unsafe {

@@ -1,8 +1,7 @@
 //! Wraps JNI. After each call, the wrapper checks whether the call threw an exception.
 //!
-//! An exception is cleared at once and becomes a [`JniError`]. This does not allocate in the Java heap and does not
-//! look up classes. In a full heap, a lookup would throw again, and that exception would need handling, too. So a
-//! failed call costs no more than the call itself.
+//! The wrapper clears an exception at once and returns a [`JniError`]. To do so, it neither allocates in the Java heap
+//! nor looks up classes. In a full heap, a lookup would throw again, and that exception would need handling, too.
 //!
 //! The types express the conditions under which a call is sound. A [`Ref`] is not null, lives as long as its source,
 //! and its kind is the type of its object. A [`Local`] and a [`Global`] release their reference when they are dropped.
@@ -32,7 +31,8 @@ pub(crate) enum JniError {
     /// The Java heap is full (`OutOfMemoryError`).
     #[error("the heap is full")]
     HeapFull,
-    /// Another exception: its class, or the message of an `OutOfMemoryError` that is not about the Java heap.
+    /// Another exception. Contains the name of its class. For an `OutOfMemoryError` that is not about the Java heap,
+    /// contains the error's message.
     #[error("{0}")]
     Thrown(String),
     /// The call returned null although an object was expected, or it returned an object of another type.
@@ -44,7 +44,7 @@ pub(crate) type Result<T> = std::result::Result<T, JniError>;
 
 /// The JNI environment of the current thread, during one native call.
 ///
-/// It contains a raw pointer, so it cannot move to another thread.
+/// This type contains a raw pointer, so a value cannot move to another thread.
 pub(crate) struct Env<'local> {
     raw: NonNull<JNIEnv>,
     /// The JVMTI environment. It is used to read the class names of exceptions.
@@ -113,7 +113,8 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// Takes over the result of a call: a new local reference, or null, perhaps because the call threw.
+    /// Takes over the result of a call: a new local reference or null. If the call threw an exception, returns it as an
+    /// error.
     ///
     /// # Safety
     /// The JVM has just returned the reference and nothing else owns it. It is null, or its object is of kind `K`.

@@ -7,8 +7,8 @@ use jni_sys::{_jobject, JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jobject};
 
 use super::{Env, JniError, Result, jni};
 
-/// The type of object that a reference points to. The types that implement this trait are only markers: they have no
-/// values.
+/// The kind of a reference's object, such as a string or an array. The types that implement this trait are only
+/// markers: they have no values.
 pub(crate) trait Kind {
     /// Returns true if every object of the type with this signature is of this kind.
     fn is_of(signature: &str) -> bool;

@@ -77,10 +77,10 @@ pub(super) extern "C" fn finish(_: c_int) {
 
 /// Interval of the timer of a child whose JVM has ended.
 const CHECK: Duration = Duration::from_millis(50);
-/// The walk is over after this number of checks without any change.
+/// The walk is over if this number of consecutive checks found no change and all seen objects have been visited.
 const IDLE_CHECKS: u32 = 10;
-/// A child that waits in the middle of the walk is ended after this number of checks: it waits for a thread that does
-/// not exist.
+/// A child that waits in the middle of the walk ends itself after this number of consecutive checks without any change.
+/// It waits for a thread that does not exist in the child.
 const STUCK_CHECKS: u32 = 1200;
 
 /// Signal handler: the JVM has ended. Starts the timer.
@@ -102,9 +102,9 @@ struct Checked {
     callbacks: AtomicU64,
     /// Number of times that the child has gone to sleep by itself.
     sleeps: AtomicU64,
-    /// Number of pages that the kernel had to read from a disk, during which the child also sleeps.
+    /// Number of pages that the kernel had to read from a disk. The child also sleeps during such reads.
     reads: AtomicU64,
-    /// Number of checks without any change.
+    /// Number of consecutive checks without any change.
     idle: AtomicU32,
 }
 

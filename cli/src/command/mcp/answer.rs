@@ -31,7 +31,8 @@ pub(super) struct Answer {
 
 /// Runs a job and returns its report as an answer.
 pub(super) fn of(job: &Job) -> Result<Answer> {
-    // Forget a file that changed during an earlier job of the server, so that it is not reported for this job.
+    // Discard the record of a file that changed during an earlier job of the server, so that it is not reported for
+    // this job.
     let _ = bytes::changed_file();
     let mut reports = job.task.run(&job.setup)?;
     for report in &mut reports {
@@ -73,8 +74,8 @@ pub(super) fn refusal(failure: &Failure) -> String {
     bounded::text(&text, TEXT).trim_end().to_owned()
 }
 
-/// Returns the first warnings about a dump as lines of text, because an answer has no standard error. A command prints
-/// these warnings there.
+/// Returns the first warnings about a dump as lines of the answer's text. A command prints these warnings to standard
+/// error, which an answer does not have.
 fn warnings(dump: &Condition<'_>) -> String {
     let mut lines = String::new();
     for warning in dump.warnings.iter().take(WARNINGS) {

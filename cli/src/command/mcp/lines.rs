@@ -1,5 +1,5 @@
-//! Reads messages of the client. Each line of standard input is a request or a notification. For any other line, the
-//! client gets an error.
+//! Reads messages of the client. Each line of standard input is a request or a notification. An invalid line is
+//! answered with an error. Empty lines, answers and malformed notifications are ignored.
 
 use std::io::{self, BufRead};
 
@@ -54,7 +54,7 @@ enum Line {
     TooLong,
 }
 
-/// Reads a line with bounded memory. If the last line has no line end, it is dropped.
+/// Reads a line, and stores at most [`LONGEST`] bytes of it. If the last line has no line end, it is dropped.
 fn line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     let mut is_long = false;

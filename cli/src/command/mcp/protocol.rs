@@ -2,7 +2,7 @@
 //!
 //! Clients with a version up to 2025-11-25 begin with `initialize`. Since 2026-07-28 there is no first message: each
 //! request names its version in `_meta`, and `server/discover` returns the rest. The server keeps no state between
-//! requests, so it supports both. Specification: <https://modelcontextprotocol.io/specification>.
+//! requests, so it supports both kinds of clients. Specification: <https://modelcontextprotocol.io/specification>.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

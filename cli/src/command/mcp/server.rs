@@ -156,7 +156,8 @@ impl Server {
         Ok(())
     }
 
-    /// Refuses a call with wrong arguments at once, and has the worker run the others.
+    /// Queues a call for the thread that runs jobs. A call is refused at once if its arguments are wrong, if [`CALLS`]
+    /// calls are not answered yet, or if its id is in use.
     fn enqueue(self: &Arc<Self>, id: Value, call: Call, calls: &Sender<Waiting>) {
         let is_stateless = call.is_stateless;
         let job = match call.tool.job(&self.setup, call.arguments) {

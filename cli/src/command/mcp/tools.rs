@@ -384,7 +384,7 @@ impl Asked for Sites {
     }
 }
 
-/// The number of rows if the call requests none.
+/// Returns `N`, the number of rows if the call requests no number.
 const fn rows<const N: usize>() -> usize {
     N
 }

@@ -67,7 +67,7 @@ enum AgeOrder {
     Temporary,
 }
 
-/// Refuses runs of recordings.
+/// Refuses runs that were imported from recordings, because recordings do not contain the ages of objects.
 pub(super) fn check_has_ages(trace: &Path, run: &Run) -> Result<()> {
     if run.strategy != "recording" {
         return Ok(());
@@ -157,7 +157,7 @@ impl Task for AgesArgs {
     }
 }
 
-/// The data from which rows are made.
+/// The data from which the rows of the report are made.
 struct Named<'a> {
     stacks: &'a Stacks,
     by: Merged,
@@ -204,7 +204,7 @@ impl Named<'_> {
     }
 }
 
-/// Returns a part of some bytes.
+/// Returns `share` times `bytes`, rounded.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -34,7 +34,8 @@ impl BySite {
         })
     }
 
-    /// Returns the start of the part, in milliseconds since 1970 and since the start of the run.
+    /// Returns the start of the part of the run, as a pair: milliseconds since 1970, and milliseconds since the start
+    /// of the run.
     pub(super) fn from(&self) -> (u64, u64) {
         let first = self.timeline.ticks().first();
         first.map_or((0, 0), |t: &Tick| {
@@ -45,7 +46,8 @@ impl BySite {
         })
     }
 
-    /// Returns the end of the part, in milliseconds since 1970 and since the start of the run.
+    /// Returns the end of the part of the run, as a pair: milliseconds since 1970, and milliseconds since the start of
+    /// the run.
     pub(super) fn to(&self) -> (u64, u64) {
         let last = self.timeline.ticks().last();
         last.map_or((0, 0), |t| (t.time_ms, t.uptime_ms))

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 /// sorted and truncated.
 const SPARE: usize = 4096;
 
-/// The counts of all classes together, and of single classes.
+/// The counts of all classes together, and the counts of the candidates' classes.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) all: CountedClasses,
@@ -20,7 +20,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Reads the counts of a run: those of the `most` classes with the most bytes, and those of the candidates'
+    /// Reads the counts of a run. Keeps the counts of the `most` classes with the most bytes, and of the candidates'
     /// classes. Returns `None` if the agent counted no classes.
     pub(super) fn read(
         trace: &Trace,

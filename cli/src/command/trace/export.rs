@@ -263,7 +263,7 @@ fn write(
     }
 }
 
-/// Passes all rows to a writer. A value that does not have the type of its column becomes empty.
+/// Passes all rows of a table to a writer. If a value does not have the type of its column, the cell becomes empty.
 fn rows(trace: &Trace, table: &Table, writer: &mut dyn RowWriter) -> Result<u64, Fault> {
     let mut count = 0;
     let mut fault = None;

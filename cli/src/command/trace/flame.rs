@@ -121,8 +121,8 @@ impl Task for Flame {
     }
 }
 
-/// Returns the parts of a site's objects with different ages: their name and their amount. The freed objects are split in
-/// proportion to the freed samples.
+/// Divides a site's objects into parts by age. Returns the name and the amount of each part. The freed objects are
+/// divided in the same proportions as the freed samples.
 fn by_age(candidate: &Candidate, ages: &Ages) -> Vec<(String, Amount)> {
     let freed = ages.at(candidate.sites.iter().map(|site| site.id)).freed;
     let class = &candidate.class;
@@ -145,7 +145,8 @@ fn by_age(candidate: &Candidate, ages: &Ages) -> Vec<(String, Amount)> {
     parts
 }
 
-/// Returns the objects of all sites. `parts` returns the name and amount of each part of a site's objects.
+/// Returns the stacks of all sites. For each site, `parts` returns the name and amount of each part of the site's
+/// objects.
 fn all(sites: &BySite, parts: impl Fn(&Candidate) -> Vec<(String, Amount)>) -> Allocated {
     let mut all = Allocated {
         interval_bytes: sites.run.interval_bytes,

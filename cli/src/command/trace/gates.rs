@@ -58,7 +58,7 @@ pub(super) struct GateArgs {
 }
 
 impl GateArgs {
-    /// Returns the limit that the user gave, or `found`.
+    /// Returns the heap limit that the user gave; otherwise `found`.
     pub(super) fn limit(&self, found: Option<HeapLimit>) -> Option<HeapLimit> {
         let given = self.heap_limit.filter(|size| size.0 > 0);
         let given = given.map(|size| HeapLimit {
@@ -73,7 +73,7 @@ impl GateArgs {
         self.fail_on_suspect || self.growth.is_some()
     }
 
-    /// Returns the reason why `--oom-within` cannot be checked, and what to do.
+    /// Returns the reason why `--oom-within` cannot be checked, and a hint for the user.
     pub(super) fn undecided(&self, outlook: &HeapOutlook) -> Option<(String, &'static str)> {
         let lacks_limit = self.oom_within.is_some() && outlook.state == HeapState::NoLimit;
         lacks_limit.then(|| {

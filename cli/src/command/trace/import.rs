@@ -74,7 +74,7 @@ impl Import {
         log.push("-wal");
         let log = PathBuf::from(log);
         if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-            // SQLite would apply this log to the new file, if the log still existed after the file was replaced.
+            // If a trace is replaced but its log remains, SQLite applies the log to the new file.
             let message = format!(
                 "-o {shown}: the SQLite write-ahead log {} contains data that is not in the trace file yet",
                 log.display()

@@ -9,7 +9,7 @@ use heapdiff_sites::labels;
 use heapdiff_trace::read::Run;
 use heapdiff_trace::{Trace, TraceError, Which};
 
-/// The bytes that samples represent, and the number of samples.
+/// The estimated bytes that samples represent, and the number of these samples.
 type Represented = (f64, u64);
 
 /// The live samples of a run.
@@ -54,7 +54,7 @@ impl LiveLabels {
         within
     }
 
-    /// Returns the report on the labels of the live samples of `sites`, or `None` if none has labels.
+    /// Returns the report on the labels of the live samples of `sites`; `None` if no sample has labels.
     pub(super) fn of_sites(&self, sites: &[i64]) -> Option<Labels> {
         self.within(sites.iter().copied()).report(&self.all)
     }

@@ -37,7 +37,8 @@ impl Prune {
         let path = &self.trace;
         let before = Content::from_trace(&open(path)?)?;
         if before.triggers > 0 {
-            // A trace may contain triggers, which would run during the removal and could do anything.
+            // A trace has no triggers. Triggers in another database would run during the removal and could change
+            // anything.
             let message = format!(
                 "{}: not a trace, because the database contains triggers",
                 path.display()
@@ -72,7 +73,8 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
 }
 
-/// Figures about the content of a trace, from which the report on removed data is computed.
+/// Figures about the content of a trace. The report on removed data is computed from the figures before and after the
+/// removal.
 struct Content {
     ticks: u64,
     collections: u64,

@@ -26,7 +26,8 @@ use crate::merge::in_focus;
 use crate::messages;
 use crate::report_file::{self, ReportFile};
 
-/// Maximum number of stacks in a profile. By default, servers accept at most 16,000 stacks and 4 MiB.
+/// Maximum number of stacks in a profile, without the entry [`OTHERS`]. By default, servers accept at most 16,000
+/// stacks and 4 MiB.
 const STACKS: usize = 10_000;
 /// The name of the entry into which all stacks beyond the maximum are merged.
 const OTHERS: &str = "(other stacks)";
@@ -154,7 +155,7 @@ impl Push {
                         last = moment;
                     }
                     Ok(()) => last = moment,
-                    // The server was reachable before, so wait until it is reachable again.
+                    // The server accepted an earlier profile, so try again later.
                     Err(Unsent::Now(error)) if last.is_some() => {
                         messages::warn(&format!("{error}; trying again"));
                     }
@@ -185,7 +186,7 @@ impl Push {
     }
 }
 
-/// Returns the headers from values of `--header`, and from the files that they name.
+/// Returns the headers that the values of `--header` contain, and those in the files that the values name (`@FILE`).
 pub(in crate::command) fn headers_of(given: &[String]) -> Result<Vec<Header>> {
     let mut headers = Vec::new();
     for text in given {
@@ -211,7 +212,8 @@ fn of_file(path: &Path) -> Result<Vec<Header>> {
     headers(&text, &path.display().to_string()).map_err(usage)
 }
 
-/// Returns the header with credentials from the environment.
+/// Returns the `Authorization` header with the credentials from the environment; `None` if the environment has no
+/// credentials.
 fn header_from_environment() -> Result<Option<Header>> {
     let value = |name: &str| match std::env::var(name) {
         Ok(value) if value.is_empty() => Ok(None),
@@ -238,9 +240,10 @@ struct Profile {
     run: Run,
     from_ms: u64,
     time_ms: u64,
-    /// Merged stacks. Stacks with the most bytes come first.
+    /// The stacks with the most bytes first. Equal stacks are merged. The entry [`OTHERS`], if there is one, is the
+    /// last.
     stacks: Vec<(Alive, Amount)>,
-    /// Number of stacks that were merged into the last entry. Zero if the number of stacks is below the maximum.
+    /// Number of stacks that were merged into the entry [`OTHERS`]; zero if there is no such entry.
     merged: usize,
     warnings: Vec<String>,
 }
@@ -313,7 +316,8 @@ impl Profile {
         })
     }
 
-    /// Returns the run and the time of this profile. They distinguish it from other profiles of the same trace.
+    /// Returns the id of the run and the time of this profile. Together they distinguish this profile from other
+    /// profiles of the same trace.
     fn run_and_time(&self) -> (i64, u64) {
         (self.run.id, self.time_ms)
     }
@@ -432,7 +436,7 @@ fn cut(text: &str) -> String {
 /// The holders of the objects that each stack allocates, according to a report.
 #[derive(Debug, Default)]
 struct Holders {
-    /// For each stack: the bytes that the report gives for it, and its holder.
+    /// For each stack: its estimated bytes according to the report, and its holder.
     by_stack: HashMap<String, (u64, String)>,
 }
 
@@ -486,7 +490,7 @@ impl Holders {
     }
 }
 
-/// The reason why nothing was sent.
+/// The reason why a profile was not sent.
 enum Unsent {
     /// A temporary error: the server may accept the profile later.
     Now(PushError),

@@ -71,7 +71,7 @@ pub(super) fn rows(setup: &Setup) -> usize {
     setup.top.unwrap_or(ROWS[usize::from(!is_text)])
 }
 
-/// Opens a trace. All later reads return the data that the trace contains at this moment.
+/// Opens a trace. All later reads return the data that the trace contains at the time of opening.
 pub(super) fn open(path: &Path) -> Result<Trace> {
     readable(path)?;
     let trace = Trace::open(path).map_err(|e| Failure::trace(&e))?;

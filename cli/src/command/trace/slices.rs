@@ -23,7 +23,7 @@ struct SiteState {
     live: Amount,
 }
 
-/// Writes the profiles of a run to a folder. Returns their number. A slice without ticks has no profile.
+/// Writes the profiles of a run to a folder. Returns the number of profiles. A slice without ticks has no profile.
 ///
 /// Memory grows with the number of sites, not with the length of the trace.
 pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path) -> Result<u64> {

@@ -156,7 +156,8 @@ impl Top {
         let is_part = focus.is_some() || part.is_partial_run();
         let counts_more = is_part && counted.is_some();
         let counted = counted.filter(|_| !is_part);
-        // The labels are those of objects that are alive at the end of the run.
+        // Labels are read only from the samples that are alive at the end of the run, so a part of the run has no
+        // labels.
         let labels = if part.is_partial_run() {
             None
         } else {

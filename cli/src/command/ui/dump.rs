@@ -26,11 +26,11 @@ use crate::failure::{Failure, Result};
 use crate::index;
 use crate::job::{OpenDumps, Setup, Task};
 
-/// Number of rows of a list.
+/// Maximum number of rows of a list.
 const ROWS: usize = 100;
-/// Number of fields, elements and referrers of an object, and of objects that it dominates.
+/// Maximum number of fields, elements and referrers of an object, and of the objects that it dominates.
 const PARTS: usize = 50;
-/// Pages whose content does not depend on an object. They are made in advance, because some of them read all objects.
+/// Pages that do not depend on a selected object. They are made in advance, because some of them read all objects.
 const GENERAL: [&str; 6] = ["/", "/classes", "/largest", "/owners", "/threads", "/waste"];
 
 /// One or more dumps, oldest first.
@@ -38,7 +38,7 @@ const GENERAL: [&str; 6] = ["/", "/classes", "/largest", "/owners", "/threads", 
 pub(super) struct DumpPages {
     dumps: Vec<PathBuf>,
     setup: Setup,
-    /// The general pages that were made, by path and number of the dump.
+    /// The general pages that were requested, by path and number of the dump.
     made: Mutex<HashMap<(String, usize), MadePage>>,
 }
 
@@ -81,7 +81,7 @@ impl Asked {
 impl DumpPages {
     /// Opens the dumps. They stay open as long as the pages exist.
     pub(super) fn open(dumps: &[PathBuf], setup: Setup) -> Result<Arc<Self>> {
-        // Questions about single objects are fast only with an index, so write the indexes first.
+        // Pages about single objects are fast only with an index. So write the indexes first.
         for dump in dumps {
             open(&setup, dump)?;
             index::write_pending();
@@ -101,7 +101,7 @@ impl DumpPages {
         });
         let ahead = Arc::clone(&pages);
         let thread = std::thread::Builder::new().name("ui pages".to_owned());
-        // Without this thread, the first visit of a page makes it.
+        // If the thread cannot be started, each general page is made when it is first requested.
         let _ = thread.spawn(move || {
             for path in GENERAL {
                 let _ = ahead.page(path, "");
@@ -159,7 +159,8 @@ impl DumpPages {
             "/object" => {
                 let show = selector()
                     .and_then(|selector| self.run(&Show::new(dump(), selector, asked.from), PARTS));
-                // The objects that many objects dominate together take long to compute. A page about a class leaves them out.
+                // It takes long to compute which objects several selected objects dominate together. So the page shows
+                // dominated objects only if a single object is selected.
                 let is_one = |show: &Report| match show {
                     Report::Show(show) => show.selected.objects == 1,
                     _ => false,
@@ -210,9 +211,9 @@ impl DumpPages {
         }
     }
 
-    /// Makes a page. Also returns true if all its reports were made. `None` if there is no such page.
+    /// Makes a page. Also returns true if no report of the page failed. Returns `None` if there is no such page.
     fn make(&self, path: &str, asked: &Asked) -> Option<(Vec<u8>, bool)> {
-        // Forget a change that an earlier page reported.
+        // Discard the record of a file that changed while an earlier page was made.
         let _ = bytes::changed_file();
         let reports = self.reports(path, asked)?;
         let dumps = self.dumps.iter().enumerate().map(|(at, dump)| {
@@ -298,7 +299,7 @@ impl Pages for DumpPages {
             page
         });
         if !is_whole.get() {
-            // The next request makes the page again.
+            // A page with a failed report is not stored. The next request makes the page again.
             let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
             made.remove(&key);
         }

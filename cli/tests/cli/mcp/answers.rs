@@ -343,7 +343,7 @@ fn indexes_are_written_unless_disabled() {
     for (args, wanted) in [(&["--no-index"][..], false), (&[], true)] {
         let mut client = Client::begin(folder.path(), args);
         let first = client.data("summary", json!({ "dump": "large.hprof" }));
-        // Questions are answered one after the other, so the second waits until the index of the first is written.
+        // Calls run one after the other. So the second call waits until the index of the first call's dump is written.
         assert_eq!(
             client.data("summary", json!({ "dump": "large.hprof" })),
             first

@@ -1,5 +1,6 @@
 //! Compares two versions of the JSON schemas for reports: the first were written by hand, the current ones are
-//! generated. Both must accept and reject the same reports. Keys that were added since then are not compared.
+//! generated. Both must accept and reject the same reports. Keys that are only in the generated schemas are not
+//! compared.
 
 use std::collections::BTreeSet;
 use std::io::Read;

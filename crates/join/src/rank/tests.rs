@@ -4,7 +4,8 @@ use super::*;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// A sample: its class, its frames (the leaf first), its second, and for live objects the length or -1.
+/// A sample: class, frames (leaf first), and second of the allocation. For a live object, the last value is the array
+/// length, or -1 for an object that is no array. For an allocation, it is `None`.
 type Given<'a> = (&'a str, &'a [&'a str], i64, Option<i64>);
 
 fn evidence(samples: &[Given<'_>]) -> Evidence {
@@ -82,7 +83,7 @@ fn survivors_with_the_length_of_the_content_name_the_stack() {
             second,
             Some(40),
         ));
-        // A page cache: more survivors, but with another length.
+        // A page cache has more surviving samples than the suspect's site, but its arrays have another length.
         for _ in 0..3 {
             samples.push(("byte[]", &["a.Pages.load"], second, Some(4000)));
         }
@@ -240,7 +241,7 @@ fn arrays_of_varied_lengths_do_not_exclude_their_allocator() {
 
 #[test]
 fn sites_are_sorted_by_their_probability() {
-    // Many samples of allocations at one site, and few of live objects at another.
+    // One site has many samples of allocations. Another site has few samples, but of live objects.
     let mut samples: Vec<Given<'_>> = vec![("a.Entry", &["a.Shop.often"], 30, None); 60];
     samples.push(("a.Entry", &["a.Shop.once"], 30, Some(-1)));
     for count in 1..60 {

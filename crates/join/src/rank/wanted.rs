@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::evidence::Seen;
 
-/// Sizes of an array's header in bytes, with the padding at the end of the array.
+/// Minimum and maximum number of bytes of an array besides its elements: the header and the padding at the end.
 const HEADER: RangeInclusive<u64> = 12..=31;
 
 /// The objects of one class that the suspect holds.
@@ -25,7 +25,7 @@ impl Wanted {
         }
     }
 
-    /// True if a sampled array has one of the suspect's lengths. Returns `None` if the object is no array, or if its
+    /// True if a sampled array has a length that the suspect holds. Returns `None` if the object is no array, or if its
     /// length or the suspect's lengths are unknown. `class` is the name of the sample's class.
     pub(super) fn fits(&self, seen: &Seen, class: &str) -> Option<bool> {
         if self.lengths.is_empty() {
@@ -48,7 +48,7 @@ impl Wanted {
     }
 }
 
-/// Returns the possible sizes of an element in bytes. References have 4 or 8 bytes.
+/// Returns the possible sizes of an array element in bytes. References have 4 or 8 bytes.
 fn widths(class: &str) -> &'static [u64] {
     match class {
         "boolean" | "byte" => &[1],

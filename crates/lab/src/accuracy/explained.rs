@@ -1,13 +1,13 @@
 //! Explains to readers of the table why reports on some scenarios differ from the expectation.
 
-/// Returns the explanation for a scenario, if there is one.
+/// Returns the explanation for the scenario `name`, if there is one.
 pub(super) fn of(name: &str) -> Option<&'static str> {
     let known = EXPLAINED.iter().find(|(of, _)| *of == name);
     known.map(|(_, why)| *why)
 }
 
-/// Scenarios whose reports differ from the expectation. Each has the scenario's name and the reason for the difference.
-/// There are no such scenarios at present.
+/// Names of scenarios whose reports differ from the expectation, each with the reason for the difference. There are no
+/// such scenarios at present.
 const EXPLAINED: &[(&str, &str)] = &[];
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub(super) struct Found {
     pub(super) is_counted: bool,
     /// True if all reports give the suspect the verdict leak or growth.
     pub(super) alarm: bool,
-    /// The verdict with three dumps.
+    /// The verdict on the suspect in the report on three dumps.
     pub(super) verdict: Option<String>,
     /// The known leak pattern that the report on three dumps names.
     pub(super) detector: Option<String>,
@@ -144,9 +144,9 @@ fn leaks(scenario: &Scenario, reports: &[Report], alone: &OneDump) -> Vec<Found>
     (0..all.len()).map(one).collect()
 }
 
-/// Combines the results of several reports on one leak. `lists` contains the suspects of each report, without those
-/// that are other expected leaks of the program. The last report compares the most dumps. The verdict and the detector
-/// come from the last report.
+/// Combines the results of several reports on one leak. `lists` contains the suspects of each report. If a suspect is
+/// another expected leak of the program, it is not in the lists. The last report compares the most dumps. The verdict
+/// and the detector come from the last report.
 fn combine_results(expected: &Expected, lists: &[Listed<'_>]) -> Found {
     let right = |s: &&Suspect| expected.accepts_holder(&s.holder);
     let places: Vec<Option<usize>> = lists
@@ -200,7 +200,7 @@ impl Found {
         self.alone.is_some_and(|place| place <= 3)
     }
 
-    /// Finds the holder among the suspects of a report on one dump.
+    /// Searches the report on one dump for the expected holder, and stores its position.
     fn find_holder(&mut self, alone: &OneDump, is_of_other: &dyn Fn(&str) -> bool) {
         let listed: Vec<_> = alone
             .suspects
@@ -277,7 +277,7 @@ impl Found {
 }
 
 impl Quiet {
-    /// Adds the reports of one run.
+    /// Adds the suspects in the reports of one run. Verdicts in `allowed` are not faults.
     fn add(&mut self, reports: &[Report], allowed: &[&str]) {
         let before = self.alarms.len();
         for report in reports {

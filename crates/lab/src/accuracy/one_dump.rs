@@ -14,7 +14,7 @@ use super::report::OneDump;
 use super::subject::{Subject, Tools};
 use crate::mat::{self, Suspects, Told};
 
-/// Number of suspects that we expect a user to read.
+/// Number of suspects at the top of a report that a user is expected to read.
 const READ: usize = 3;
 
 /// The result for one program on one JDK.
@@ -26,7 +26,7 @@ pub(super) struct Judged {
     leaks: Result<Vec<Leak>>,
 }
 
-/// The answers on one leak.
+/// The results of heapdiff and MAT for one leak.
 #[derive(Debug)]
 struct Leak {
     expected: Expected,
@@ -89,7 +89,7 @@ impl Leak {
         self.place.is_some_and(|place| place <= READ)
     }
 
-    /// Returns the answers of heapdiff and MAT if exactly one of the two is right.
+    /// If exactly one of heapdiff and MAT is right, returns both answers. Otherwise returns `None`.
     fn difference(&self) -> Option<String> {
         let (told, said) = self.mat.as_ref()?;
         (told.names_field() != self.is_answer_right()).then(|| {
@@ -135,8 +135,8 @@ fn place(of: Option<usize>) -> String {
     of.map_or("-".to_owned(), |place| place.to_string())
 }
 
-/// Returns three shares of right answers: of heapdiff, of MAT if the answer must show the field, and of MAT if the
-/// class is enough.
+/// Returns three shares of right answers: heapdiff's answers, MAT's answers that show the field, and MAT's answers that
+/// show the field or the class.
 fn shares(judged: &[Judged]) -> [Share; 3] {
     let mut shares = [Share::default(); 3];
     for leak in judged

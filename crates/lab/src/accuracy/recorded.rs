@@ -1,14 +1,14 @@
-//! Judges the stacks of recordings: leaks run on a stock JVM with Flight Recorder and without the agent, and `heapdiff
-//! --recording` compares their three dumps.
+//! Judges the stacks of recordings. Programs that leak run on a stock JVM with Flight Recorder and without the agent,
+//! and `heapdiff --recording` compares their three dumps.
 //!
 //! An answer is right if the first stack of the suspect with the expected holder contains the method that allocates the
-//! leaking objects. The answer by class alone takes the stack that allocated most objects of the suspect's class in the
-//! recording. The weights of the join were set with the programs at even places of the sorted list of names, so the
-//! results of the others are listed separately.
+//! leaking objects. The answer "by class alone" is the stack that allocated most objects of the suspect's class in the
+//! recording. The weights of the join were tuned with half of the programs: those at even positions of the sorted list
+//! of names. So the results of the other half are listed separately.
 //!
-//! With `--without-leaks`, the programs are the fixed twins and the controls. The truth about their suspects comes from
-//! a second run with the agent: an answer is right if the code that the first stack names is also in a stack of the
-//! agent, for a suspect with the same holder.
+//! With `--without-leaks`, the programs are the fixed twins and the controls. The true stacks of their suspects come
+//! from a second run with the agent: an answer is right if the code that the first stack names is also in a stack of
+//! the agent, for a suspect with the same holder.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -70,10 +70,10 @@ impl Options {
 
 /// Minimum share of right answers among those with a stated probability of at least 0.9, in percent.
 const SURE: u32 = 97;
-/// Maximum difference between the stated probability and a lower share of right answers, in percentage points.
+/// Maximum number of percentage points by which a share of right answers may be below the stated probability.
 const BELOW: u32 = 10;
 
-/// Number of classes of probabilities, each one tenth wide.
+/// Number of groups of probabilities, each 0.1 wide.
 const TENTHS: usize = 10;
 
 /// The results for one program on one JDK.
@@ -84,7 +84,7 @@ pub(super) struct Judged {
     answers: Result<Vec<Answer>>,
 }
 
-/// The stack that a report states for one suspect, and its judgement.
+/// The stack that a report names for one suspect, and its judgement.
 #[derive(Debug)]
 struct Answer {
     settings: usize,
@@ -92,9 +92,9 @@ struct Answer {
     is_right: bool,
     /// True if the stack by class alone is right.
     is_right_by_class: bool,
-    /// The probability of the first stack in thousandths. `None` if no stack is stated.
+    /// The probability of the first stack in thousandths. `None` if the report names no stack.
     permille: Option<u64>,
-    /// The first stack's sentence.
+    /// The sentence about the first stack in the report.
     said: String,
 }
 
@@ -136,7 +136,7 @@ pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>, asked: &Opt
     }
 }
 
-/// The settings that all runs of a program share.
+/// The configuration that all runs of a program share.
 struct Bench<'a> {
     jdk: &'a Jdk,
     tools: &'a Tools<'a>,
@@ -159,7 +159,7 @@ impl Bench<'_> {
             .arg("sites")
             .arg(folder.join(RECORDING))
             .args(["--allocated", "--by", "stack"]);
-        // A recording without any sample is an error for `sites`.
+        // A recording without any sample is an error for `heapdiff sites`.
         let sites = match written(&mut sites, &by_class) {
             Ok(()) => serde_json::from_slice(&fs::read(&by_class)?)?,
             Err(_) => Sites { stacks: Vec::new() },
@@ -180,7 +180,7 @@ impl Bench<'_> {
         let phases = match subject {
             Subject::Leak(_) => PHASES,
             Subject::Control(control) if control.dumped == Dumped::Phases => CONTROL_PHASES,
-            // The dumps are of several JVMs.
+            // The dumps of this control are from several JVMs.
             Subject::Control(_) => return Ok(Vec::new()),
         };
         let folder = self.folder(&format!("{}-fixed", subject.name()))?;
@@ -209,7 +209,8 @@ impl Bench<'_> {
         Ok(launch.flag(format!("-javaagent:{}={options}", jar.display())))
     }
 
-    /// Spreads the work of a program over some minutes. A first run counts its method calls.
+    /// Adds a Java agent that spreads the work of a program over some minutes. A first run counts the program's method
+    /// calls.
     fn paced(&self, launch: Launch, minutes: u64, folder: &Path) -> Result<Launch> {
         let classes = self.jdk.compile_for_itself(&programs::paced())?;
         let counts = folder.join("calls.txt");
@@ -265,7 +266,7 @@ impl Bench<'_> {
     }
 }
 
-/// The name of the recording.
+/// The file name of the recording.
 const RECORDING: &str = "rec.jfr";
 
 /// Runs heapdiff, which writes a JSON report to `file`.
@@ -350,13 +351,14 @@ impl fmt::Display for Judged {
     }
 }
 
-/// Answers of some runs.
+/// Sums over the answers of some runs.
 #[derive(Debug, Default)]
 struct Sums {
     right: Share,
     by_class: Share,
     tenths: [Share; TENTHS],
-    /// Sum of the squared differences of the stated probability and the truth.
+    /// Sum of the squared differences between the stated probability and the truth (1 for a right answer, 0 for a wrong
+    /// one).
     squares: f64,
 }
 
@@ -378,14 +380,14 @@ impl Sums {
     }
 }
 
-/// Returns the names of the programs at even places of the sorted list of all programs that leak. The weights of the
-/// join were set with these.
+/// Returns the names of the programs at even positions of the sorted list of all programs that leak. The weights of the
+/// join were tuned with these programs.
 fn tuned() -> BTreeSet<&'static str> {
     let names: BTreeSet<&str> = scenarios::ALL.iter().map(|s| s.name).collect();
     names.into_iter().step_by(2).collect()
 }
 
-/// Adds up the answers with these settings on this JDK.
+/// Adds up the answers for which `is_meant` returns true.
 fn sums<'a>(judged: &'a [Judged], is_meant: impl Fn(&Judged, &Answer) -> bool + 'a) -> Sums {
     let mut sums = Sums::default();
     for one in judged {

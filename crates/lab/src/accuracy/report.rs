@@ -67,7 +67,7 @@ pub(super) struct Suspect {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Stack {
     pub(super) frames: Vec<String>,
-    /// Only stacks of recordings have a probability.
+    /// Probability of the stack in thousandths. Only stacks of recordings have a probability.
     #[serde(default)]
     pub(super) probability_permille: Option<u64>,
 }

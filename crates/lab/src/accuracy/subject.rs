@@ -12,7 +12,7 @@ use testdata::scenarios::{self, CONTROL_PHASES, Control, Dumped, Mode, PHASES, S
 
 use super::report::{OneDump, Report};
 
-/// Maximum time for a phase of a program or for a dump. It is long enough for a busy machine.
+/// Maximum time for a phase of a program or for a dump, even on a busy machine.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A program to judge. A leak scenario runs twice: leaking and fixed.
@@ -47,7 +47,7 @@ impl Subject {
     }
 }
 
-/// Returns every subject.
+/// Returns every scenario and every control.
 pub(super) fn all() -> Vec<Subject> {
     let leaks = scenarios::ALL.iter().map(Subject::Leak);
     leaks
@@ -173,7 +173,7 @@ impl Tools<'_> {
         launch.flag(collector).flags(self.flags).timeout(TIMEOUT)
     }
 
-    /// Runs the control once for each dump, each time on the next JDK. Takes the dump after the last phase of the run.
+    /// Runs the control once for each dump. Each run uses the next JDK of the list, and is dumped after its last phase.
     fn dump_per_run(
         &self,
         control: &Control,

@@ -1,4 +1,4 @@
-//! Writes the results as a Markdown table.
+//! Writes the results of the accuracy measurement as a Markdown table.
 
 use std::fmt::Write;
 
@@ -9,8 +9,8 @@ use testdata::scenarios::{CONTROLS, Scenario, by_name};
 use super::explained;
 use super::judge::{Found, Judgement, Outcome, Quiet, Totals};
 
-/// Returns the table. `with` is a description of the run: the agent's options, the collector, and further flags of the
-/// JVM.
+/// Returns the table as Markdown. `with` is a description of the run: the agent's options, the collector, and further
+/// flags of the JVM.
 pub(super) fn of(
     jdks: &[Jdk],
     with: &str,

@@ -1,4 +1,4 @@
-//! Compares the results of the benchmark on each of its heaps with the goals.
+//! Compares the results of the benchmark with the goals: ratios to other tools, and bytes of memory per object.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ only writes histograms: of one dump for `histo` and `top`, and of two dumps for 
 | goal | 0.25 | 2 | 0.04 | 2 | 0.05 | 22 | 22 |
 ";
 
-/// Returns a table with one row for each heap.
+/// Returns a Markdown table with one row for each heap.
 pub(super) fn of(heaps: &[(Heap, Vec<Outcome>)]) -> String {
     let mut text = HEAD.to_owned();
     for (heap, outcomes) in heaps {

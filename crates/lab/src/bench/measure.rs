@@ -94,7 +94,7 @@ impl Drop for Guard {
     }
 }
 
-/// Runs a command until it ends. Exceeding the time limit is an error.
+/// Runs a command until it ends. If the command exceeds the time limit, kills it and returns an error.
 pub(crate) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitStatus, Measurement)> {
     // Processes are measured one after the other, so the processor time that is added from now on belongs to this
     // process.

@@ -27,7 +27,7 @@ pub(super) struct Peer {
 impl Kind {
     const ALL: [Self; 2] = [Self::Slurp, Self::Analyzer];
 
-    /// Returns the name of the tool's package, which is also the name of its program.
+    /// Returns the name of the tool's cargo package, which is also the name of its program.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Slurp => "hprof-slurp",
@@ -47,7 +47,7 @@ fn installed_in() -> PathBuf {
     run::root().join("target/peers")
 }
 
-/// Returns the tools that are installed already.
+/// Returns the tools that are already installed in the folder `given`, or in the default folder.
 pub(super) fn present(given: Option<&Path>) -> Vec<Peer> {
     let folder = given.map_or_else(|| installed_in().join("bin"), Path::to_owned);
     let at = |kind: Kind| folder.join(format!("{}{EXE_SUFFIX}", kind.name()));

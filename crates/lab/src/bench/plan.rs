@@ -73,7 +73,7 @@ impl Job {
         self
     }
 
-    /// Runs the job. The time is the sum over all steps. The memory is the maximum over all steps.
+    /// Runs the steps of the job. Returns the sum of their times and the maximum of their memory.
     pub(super) fn measure(&self, limit: Duration) -> Result<Measurement> {
         let mut total = Measurement::default();
         if let Some(file) = &self.without {

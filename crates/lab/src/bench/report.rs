@@ -14,7 +14,7 @@ use super::dumps::Heap;
 use super::measure::Measurement;
 use super::plan::Group;
 
-/// Returns the median of each measured quantity, or `None` if there were no runs.
+/// Returns the median of each measured figure, or `None` if there were no runs.
 pub(super) fn median(runs: &[Measurement]) -> Option<Measurement> {
     fn middle<T: Ord + Copy>(
         runs: &[Measurement],
@@ -138,7 +138,8 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
         for peer in outcomes.iter().filter(|outcome| !outcome.job.ours) {
             let of_pair =
                 |outcome: &Outcome| matches!(outcome.job.group, Group::Diff | Group::Kept);
-            // No other tool computes deep sizes or wasted memory, so these commands have no counterpart.
+            // No other tool computes deep sizes or wasted memory, so the jobs of these groups are compared with no
+            // tool.
             let alone = matches!(ours.job.group, Group::Sizes | Group::Waste);
             if alone || of_pair(ours) != of_pair(peer) {
                 continue;

@@ -292,7 +292,7 @@ fn read_true_values(target: &mut Target) -> Result<Bytes> {
 /// Number of stacks in the program: 12 large ones and 64 small ones.
 const STACKS: usize = 76;
 
-/// Returns `few24` for `Shares.few24(Shares.java:30)`.
+/// Returns the method name `few24` for the frame `Shares.few24(Shares.java:30)`.
 fn method(frame: &str) -> Option<&str> {
     let method = frame.strip_prefix("Shares.")?.split_once('(')?.0;
     let is_measured = |prefix: &&str| method.starts_with(prefix);

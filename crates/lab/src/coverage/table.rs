@@ -1,11 +1,12 @@
-//! The tables of coverage and bias by JDK, collector and interval, and by stack. The worst rows come first.
+//! Writes tables of coverage and bias: by JDK, collector and interval, by number of samples, and by stack. The worst
+//! rows come first.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::measure::{Asked, Measured, Stack};
 
-/// The estimates of one row of a table.
+/// Sums and counts over the estimates of one row of a table.
 #[derive(Debug, Default, Clone)]
 struct Tally {
     /// Number of stacks that the report names.
@@ -47,12 +48,12 @@ impl Tally {
         self.sums[1] += truth;
     }
 
-    /// Returns `sum` as a percentage of the number of stacks that the report names.
+    /// Returns `sum` divided by the number of stacks that the report names, in percent.
     fn percent(&self, sum: f64) -> f64 {
         100.0 * sum / f64::from(self.named.max(1))
     }
 
-    /// Returns the median half-width in percent of the true value.
+    /// Returns the median half-width of the intervals, in percent of the true value.
     fn width(&self) -> f64 {
         let mut widths = self.widths.clone();
         widths.sort_by(f64::total_cmp);
@@ -81,7 +82,8 @@ fn float(bytes: u64) -> f64 {
     bytes as f64
 }
 
-/// Returns both tables for each question.
+/// Returns three tables for each quantity in [`Asked`]: by setting, by number of samples, and by stack. If allocations
+/// were counted, also returns a comparison with samples alone.
 pub(super) fn of(found: &[Measured], repeats: u32) -> String {
     let mut text = String::new();
     for asked in Asked::ALL {

@@ -25,7 +25,7 @@ Four connections, 100 requests per second each; a latency is measured from the p
 
 const CONNECTIONS: u32 = 4;
 const PERIOD: Duration = Duration::from_millis(10);
-/// Requests are also made for this time before each dump and after it.
+/// Requests are made from this time before each dump until this time after it.
 const AROUND: Duration = Duration::from_secs(1);
 
 /// When a request was due, in seconds from the start of the dump, and the latency of the request in milliseconds.

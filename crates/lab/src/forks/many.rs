@@ -21,7 +21,7 @@ const GAINED: u64 = 48 << 10;
 /// Maximum time that a child may run after its client was killed.
 const ENDING: Duration = Duration::from_secs(120);
 
-/// Resources that a process uses.
+/// Numbers of resources that a process uses.
 #[derive(Debug, Clone, Copy)]
 struct Has {
     files: usize,
@@ -43,7 +43,7 @@ impl Has {
     }
 }
 
-/// The result for one JVM.
+/// A row of the table: the result for one JVM.
 #[derive(Debug)]
 pub(super) struct Row {
     name: String,

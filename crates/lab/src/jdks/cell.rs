@@ -21,7 +21,8 @@ struct Collector {
     name: &'static str,
     flags: &'static [&'static str],
     since: u32,
-    /// True if a forked child can write a dump. ZGC's heap is a shared mapping.
+    /// True if a forked child can write a dump of this collector's heap. ZGC's heap is a shared mapping, so a child
+    /// cannot.
     forks: bool,
 }
 
@@ -59,7 +60,7 @@ const COLLECTORS: [Collector; 5] = [
     },
 ];
 
-/// Flags that change the object layout, and the first JDK and the last JDK that have them.
+/// Layouts to test. Each has the JVM flags that select it, the first JDK and the last JDK with these flags.
 const LAYOUTS: [(&[&str], u32, u32); 6] = [
     (&[], 8, u32::MAX),
     (&["-XX:-UseCompressedOops"], 8, u32::MAX),
@@ -68,7 +69,7 @@ const LAYOUTS: [(&[&str], u32, u32); 6] = [
     (&["-XX:-UseCompactObjectHeaders"], 27, u32::MAX),
     (&["--enable-preview"], 28, u32::MAX),
 ];
-/// Layouts that are combined.
+/// A layout that combines two of [`LAYOUTS`].
 const COMBINED: (&[&str], u32, u32) = (
     &["--enable-preview", "-XX:-UseCompactObjectHeaders"],
     28,
@@ -121,17 +122,17 @@ pub(super) fn all(jdk: &Jdk) -> Vec<Cell> {
     cells.collect()
 }
 
-/// What a cell showed.
+/// The results of the steps in a cell.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     /// Number of classes whose objects and bytes were compared with those of the JVM's histogram.
     pub(super) classes: usize,
-    /// Classes that differ, with the reason if it is known.
+    /// Reasons why the figures of some classes may differ from the histogram. Classes with such a reason are no faults.
     pub(super) excepted: BTreeSet<&'static str>,
-    /// Number of flattened values.
+    /// Number of flattened value objects in the dump.
     pub(super) flattened: u64,
     pub(super) rounds: u32,
-    /// What was done.
+    /// Names of the steps that succeeded.
     pub(super) steps: Vec<&'static str>,
     pub(super) faults: Vec<String>,
 }
@@ -180,7 +181,7 @@ impl Cell {
         self.layout.is_empty() || self.layout == ["--enable-preview"]
     }
 
-    /// Runs all steps. An error is a fault of the outcome.
+    /// Runs all steps. A step that fails is recorded as a fault.
     pub(super) fn run(&self, tools: &Tools, rounds: u32) -> Outcome {
         println!("JDK {} {self}", self.jdk.version());
         let mut outcome = Outcome::default();
@@ -273,20 +274,22 @@ impl Cell {
     }
 }
 
-/// True for lines that a JVM prints without a fault.
+/// True for lines that a JVM prints on standard error without a fault.
 fn is_expected(line: &str) -> bool {
     // JDK 8 and 11 print the version of experimental flags.
     line.trim().is_empty() || line.starts_with("OpenJDK 64-Bit Server VM warning: Options ")
 }
 
-/// Compares two dumps. The first suspect must be the planted leak, with the stack that allocated it.
+/// Compares two dumps, and fails unless the first suspect is the planted leak. With the agent, the suspect must also
+/// have the stack that allocated it.
 fn leak(tools: &Tools, before: &Path, after: &Path, has_agent: bool) -> Result<()> {
     let files = [before, after].map(Path::to_string_lossy);
     let text = tools.run(&[&files[0], &files[1], "--format", "json", "--no-index"])?;
     check_leak(&text, has_agent)
 }
 
-/// Checks that the first suspect of a comparison is the planted leak, with the stack that allocated it.
+/// Fails unless the first suspect of a comparison is the planted leak. If `has_stacks` is true, the suspect must also
+/// have the stack that allocated it.
 pub(super) fn check_leak(json: &str, has_stacks: bool) -> Result<()> {
     let report: Comparison = serde_json::from_str(json)?;
     let suspect = report.suspects.first().context("no suspect")?;
@@ -314,7 +317,7 @@ impl Tools {
             .output();
         let done = done.context("cannot start heapdiff")?;
         let errors = String::from_utf8_lossy(&done.stderr);
-        // Exit code 1 means that a gate found something.
+        // Every exit code except 0 is a failure.
         ensure!(
             done.status.success(),
             "heapdiff {}: {}",
@@ -330,7 +333,7 @@ impl Tools {
             .map(drop)
     }
 
-    /// Takes a dump by a forked child. It must have the expected number of entries.
+    /// Lets a forked child write a dump, and fails if the dump has fewer than `entries` entries.
     fn fork(&self, pid: &str, file: &Path, entries: u64) -> Result<()> {
         let (agent, name) = (self.agent.to_string_lossy(), file.to_string_lossy());
         let args = [
@@ -341,7 +344,8 @@ impl Tools {
         let report: Classes = serde_json::from_str(&text)?;
         let entry = report.classes.iter().find(|row| row.class == ENTRY);
         let found = entry.map_or(0, |row| row.objects);
-        // The program's threads create more entries. The dump has those that weak references hold: samples of the agent.
+        // The program's threads create further entries. The dump contains some of them: the samples of the agent, which
+        // weak references hold.
         ensure!(
             (entries..2 * entries).contains(&found),
             "{found} entries, not {entries}"
@@ -349,7 +353,7 @@ impl Tools {
         Ok(())
     }
 
-    /// Counts for a second. The entries of the program's threads must be among the counts.
+    /// Counts allocations for a second. The counts must include the entries that the program's threads create.
     fn count(&self, pid: &str) -> Result<()> {
         let agent = self.agent.to_string_lossy();
         let counted = self.run(&[
@@ -370,14 +374,14 @@ impl Tools {
     }
 }
 
-/// Objects and bytes of classes, by name.
+/// Number of objects and bytes of each class, by class name.
 type Table = BTreeMap<String, (u64, u64)>;
 
 fn jvm(target: &Target) -> Result<Table> {
     let mut table = Table::new();
     let is_old = target.jdk().major() < 15;
     for entry in target.histogram(Selection::All)?.classes {
-        // Before JDK 15, the dump lacks the number of a VM anonymous class.
+        // Before JDK 15, the class name in the dump lacks the number of a VM anonymous class.
         let name = match entry.class.split_once('/') {
             Some((name, _)) if is_old => name.to_owned(),
             _ => entry.class,
@@ -418,7 +422,7 @@ impl Outcome {
         for name in names {
             let of = |table: &Table| table.get(name).copied().unwrap_or_default();
             if of(&before) != of(&after) {
-                // The program or the diagnostic command created objects.
+                // The program or the diagnostic command created objects of this class between the two histograms.
                 continue;
             }
             self.classes += 1;
@@ -442,8 +446,8 @@ impl Outcome {
         Ok(())
     }
 
-    /// Since JDK 19 the JVM's histogram lists filler arrays under their own name. Up to JDK 27, the dump has them as
-    /// `int[]`. JDK 28 does not write them.
+    /// Makes the filler arrays in the JVM's histogram comparable with the dump. Since JDK 19 the histogram lists them
+    /// under their own name. Up to JDK 27, the dump contains them as `int[]`. JDK 28 does not write them.
     fn join_fillers(&mut self, table: &mut Table, ours: &Table) {
         const FILLERS: &str = "jdk.internal.vm.FillerElement[]";
         let ints = "int[]".to_owned();
@@ -463,7 +467,7 @@ impl Outcome {
     }
 }
 
-/// Returns the reason why the figures of a class may differ.
+/// Returns the reason why the figures of a class may differ, or `None` if they must not.
 fn exception(major: u32, class: &str, dump: (u64, u64), jvm: (u64, u64)) -> Option<&'static str> {
     match class {
         // The histogram also counts class objects in the CDS archive that no class uses yet, and static fields of

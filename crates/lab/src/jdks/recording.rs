@@ -9,10 +9,10 @@ use testdata::programs;
 use super::Tools;
 use super::cell::{Outcome, check_leak};
 
-/// Number of phases between the dumps. Flight Recorder takes few samples.
+/// Number of phases between the dumps. It is large, because Flight Recorder takes few samples.
 const PHASES: u32 = 10;
 
-/// Records the program of the matrix. The first stack of the planted leak must be its method.
+/// Records the test program of the matrix. The first stack of the planted leak must contain the leaking method.
 pub(super) fn join(jdk: &Jdk, tools: &Tools) -> Outcome {
     println!("JDK {} with Flight Recorder", jdk.version());
     let mut outcome = Outcome::default();
@@ -22,7 +22,7 @@ pub(super) fn join(jdk: &Jdk, tools: &Tools) -> Outcome {
 
 fn joined(jdk: &Jdk, tools: &Tools) -> Result<()> {
     let settings = match jdk.major() {
-        // Its default settings record no allocations.
+        // Before JDK 17, Flight Recorder's default settings record no allocations.
         ..17 => "profile",
         _ => "default,memory-leaks=stack-traces",
     };

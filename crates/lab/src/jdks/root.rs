@@ -1,4 +1,4 @@
-//! Makes the root file system with the JDKs, and enters it.
+//! Creates the root file system with the JDKs, and runs commands in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,26 +8,26 @@ use anyhow::{Context, Result, ensure};
 
 use crate::run;
 
-/// Debian's keys, in Debian's package of the same name.
+/// The keyring file of Debian's package `debian-archive-keyring`, which contains the keys that sign Debian's archive.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Returns the folder of a JDK inside of the root.
+/// Returns the folder of a JDK, as a path inside the root.
 pub(super) fn home(major: u32) -> String {
     format!("/usr/lib/jvm/java-{major}-openjdk-amd64")
 }
 
-/// Returns the path of a file of the root, as seen from outside.
+/// Returns the path outside the root of a file that has the path `path` inside the root.
 fn inside(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// True if the root has these JDKs with their compilers.
+/// True if the root contains these JDKs with their compilers.
 pub(super) fn is_complete(root: &Path, majors: &[u32]) -> bool {
     let javac = |major: &u32| inside(root, Path::new(&home(*major))).join("bin/javac");
     majors.iter().map(javac).all(|javac| javac.is_file())
 }
 
-/// Makes the root with these JDKs, unless it exists.
+/// Creates the root with these JDKs, unless it exists.
 pub(super) fn make(root: &Path, majors: &[u32], mirror: Option<&str>) -> Result<()> {
     if is_complete(root, majors) {
         return Ok(());
@@ -50,8 +50,7 @@ pub(super) fn make(root: &Path, majors: &[u32], mirror: Option<&str>) -> Result<
         command.env("DEBIAN_FRONTEND", "noninteractive");
         Ok(command)
     };
-    // The index of sid is valid for a week. If it has expired by the clock of this machine, its signature is still
-    // checked.
+    // The package index of sid is valid for a week. An expired index is accepted, but its signature is still checked.
     let expired = ["-o", "Acquire::Check-Valid-Until=false"];
     if run::run(apt(&["update"])?.arg("--error-on=any")).is_err() {
         run::run(apt(&expired)?.args(["update", "--error-on=any"]))?;
@@ -86,9 +85,9 @@ fn configured_mirror() -> Result<String> {
     first.context("apt has no Debian mirror on this machine: give one with --mirror")
 }
 
-/// Returns a command that runs its further arguments inside of the root, with these folders at the same paths. All
-/// mounts end with the command. Signals that this process ignores have their default effect, because a JVM with
-/// -Xcheck:jni prints which are ignored.
+/// Returns a command that runs the arguments that are added to it inside the root. The folders in `shared` have the
+/// same paths inside. All mounts end with the command. Signals that this process ignores get their default handling,
+/// because a JVM with -Xcheck:jni prints a message for ignored signals.
 pub(super) fn enter(root: &Path, shared: &[&Path]) -> Result<Command> {
     const SCRIPT: &str = r#"
 set -e

@@ -1,4 +1,4 @@
-//! The table of the matrix: a row for each JDK, and below it a row for each cell.
+//! Writes the table of the matrix: a row for each JDK, and then a row for each cell.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! Loads and unloads many classes while the agent samples. JDK 26 and later free the method ids of unloaded classes.
+//! Tests the agent while many classes are loaded and unloaded. JDK 26 and later free the method ids of unloaded
+//! classes.
 
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ fn run(jdk: &Jdk, tools: &Tools, classes: u32) -> Result<()> {
         printed.join(" / ")
     );
     let file = file.to_string_lossy();
-    // Of this method's objects, only the arrays that the program keeps live.
+    // Only the arrays that the program keeps are live. All other objects that the method allocated are dead.
     let live = report(tools, &["sites", &file, "--by", "stack"])?;
     let kept = sum(&live["stacks"], "samples", is_stack);
     ensure!(kept == KEPT, "{kept} live samples of {METHOD}, not {KEPT}");
@@ -63,7 +64,7 @@ fn run(jdk: &Jdk, tools: &Tools, classes: u32) -> Result<()> {
         u64::from(classes),
         sum(&allocated["stacks"], "samples", is_stack),
     );
-    // The JVM's own objects that it creates for the method are sampled, too.
+    // The JVM itself creates objects for the method. They are sampled too, so there may be more samples than classes.
     ensure!(
         sampled >= classes,
         "{sampled} samples of {METHOD}, not {classes}"
@@ -82,19 +83,19 @@ fn report(tools: &Tools, args: &[&str]) -> Result<Value> {
     Ok(serde_json::from_str(&tools.run(&all)?)?)
 }
 
-/// True if the innermost frame of a stack is the method.
+/// True if the innermost frame of a stack is [`METHOD`].
 fn is_stack(row: &Value) -> bool {
     let frame = row["frames"][0].as_str();
     frame.is_some_and(|frame| frame.starts_with(METHOD))
 }
 
-/// True if the method is a counted site.
+/// True if a counted site is in [`METHOD`].
 fn is_site(row: &Value) -> bool {
     let (class, method) = (row["class"].as_str(), row["method"].as_str());
     class.zip(method) == METHOD.rsplit_once('.')
 }
 
-/// Returns the sum of a figure over some rows of a list.
+/// Returns the sum of the figure `key` over the rows for which `is_wanted` returns true.
 fn sum(rows: &Value, key: &str, is_wanted: impl Fn(&Value) -> bool) -> u64 {
     let rows = rows.as_array().into_iter().flatten();
     let wanted = rows.filter(|row| is_wanted(row));

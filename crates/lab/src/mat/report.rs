@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use heapdiff_sites::packages;
 use zip::ZipArchive;
 
-/// Maximum number of bytes of a page. A longer page is truncated, but no page is expected to be so long.
+/// Maximum number of bytes that are read of a page. Longer pages are not expected.
 const LONGEST: u64 = 16 << 20;
 
 /// A suspect of MAT.
@@ -29,7 +29,7 @@ pub(super) struct Suspect {
 /// A row of a table in MAT's report. A row describes an object or a class.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
-    /// The fields by which the object refers to the object in the row above.
+    /// The fields by which the object refers to the object in the previous row.
     fields: Vec<String>,
     class: String,
 }
@@ -49,7 +49,7 @@ impl Suspect {
     }
 
     /// True if a path goes through this field. MAT shows the class of the object, even if a superclass declares the
-    /// field. Therefore any class in the same package or in a subpackage is accepted as a subclass.
+    /// field. Therefore any class in the same package or in a subpackage is accepted in place of `class`.
     pub(super) fn goes_through_field(&self, class: &str, field: &str) -> bool {
         self.path.iter().any(|row| {
             let is_same = row.class == class || is_below(&row.class, package(class));
@@ -201,7 +201,7 @@ fn suspect(section: &str, page: &mut dyn FnMut(&str) -> Result<String>) -> Resul
     Ok(Suspect::new(&description, &path, &accumulated))
 }
 
-/// Returns the text of a piece of HTML, with quotation marks for `<q>`.
+/// Returns the text of a piece of HTML without its tags. `<q>` becomes a quotation mark.
 fn without_tags(html: &str) -> String {
     let mut text = String::new();
     for (number, piece) in html.split('<').enumerate() {

@@ -62,7 +62,7 @@ impl Collections {
 mod tests {
     use super::*;
 
-    /// The lines have the formats of JDK 17 and JDK 25.
+    /// Tests with log lines in the formats of JDK 17 and JDK 25.
     #[test]
     fn gc_lines_are_distinguished_from_other_lines() {
         let of = |text: &str| {

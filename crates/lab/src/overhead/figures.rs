@@ -1,4 +1,4 @@
-//! Sums and medians.
+//! Sums and medians of measured figures.
 
 use super::collections::Collections;
 
@@ -16,7 +16,7 @@ pub(super) struct Figures {
     pub(super) allocated: u64,
     /// Maximum resident memory during the JVM's whole life, as the kernel measured it.
     pub(super) peak_bytes: u64,
-    /// GCs during the JVM's whole life.
+    /// Number of GCs during the JVM's whole life.
     pub(super) collections: Collections,
 }
 
@@ -33,12 +33,12 @@ impl Figures {
         self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
     }
 
-    /// Returns microseconds per operation.
+    /// Returns the processor time per operation, in microseconds.
     pub(super) fn cpu_micros(&self) -> f64 {
         self.cpu as f64 / 1e3 / self.operations.max(1) as f64
     }
 
-    /// Returns bytes per operation.
+    /// Returns the allocated bytes per operation.
     pub(super) fn bytes(&self) -> f64 {
         self.allocated as f64 / self.operations.max(1) as f64
     }

@@ -95,7 +95,7 @@ impl Program {
         self.folder.is_none() && self.args.is_empty()
     }
 
-    /// Returns the name with the arguments.
+    /// Returns the program's name with its arguments.
     pub(super) fn title(&self) -> String {
         let words = std::iter::once(self.name).chain(self.args.iter().copied());
         words.collect::<Vec<_>>().join(" ")
@@ -141,7 +141,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts the JVM. If flags contradict each other, the later ones win.
+    /// Starts the JVM. If two flags contradict each other, the later one is used.
     pub(super) fn start(
         jdk: &Jdk,
         Compiled { program, path }: &Compiled,

@@ -19,7 +19,7 @@ pub(super) struct Tool {
     pub(super) part: u32,
 }
 
-/// The divisor for tools that sample every allocation.
+/// The divisor [`Tool::part`] of tools that sample every allocation.
 const SLOW: u32 = 100;
 
 const NONE: &str = "none";
@@ -35,7 +35,7 @@ impl Tool {
         }
     }
 
-    /// True if this configuration is the baseline, with which the others are compared.
+    /// True if this configuration is the baseline that the other configurations are compared with.
     pub(super) fn is_baseline(&self) -> bool {
         self.name == NONE
     }
@@ -104,7 +104,8 @@ pub(super) fn all(
             )
         });
         if kib == 512 {
-            // A guard records a trace, too. Its cost is the difference from the configuration above.
+            // A guard also records a trace. The cost of the guard alone is the difference from the previous
+            // configuration.
             let folder = scratch.join(format!("guard-{}", jdk.major()));
             tools.push(Tool {
                 ours: true,
@@ -143,7 +144,8 @@ pub(super) fn all(
             vec![flag(&[&"-agentpath:", &agent, &"=interval=64k,depth=16"])],
         )
     });
-    // Measure the effect of counting every allocation, with samples at the default interval and with almost no samples.
+    // Measure the cost of counting every allocation: once with samples at the default interval, and once with almost no
+    // samples.
     for options in [
         "interval=512k,count=on",
         "interval=512k,count=jdk",

@@ -1,4 +1,4 @@
-//! Programs without a leak that look as if they leak. They use published libraries.
+//! Healthy programs: they look as if they leak, but do not. They use published libraries.
 
 /// A program without a leak. A report on its dumps must not raise an alarm.
 pub(super) struct Healthy {

@@ -13,7 +13,7 @@ pub(super) struct Program {
     pub(super) holders: &'static [&'static str],
     /// The accepted classes that accumulate.
     pub(super) classes: &'static [&'static str],
-    /// A method of the program that occurs in the stack that allocated most of the growth.
+    /// A method of the program that must be in the stack that allocated most of the growth.
     pub(super) allocator: &'static str,
     /// The conclusion that a user of the program draws from the report.
     pub(super) verdict: &'static str,

@@ -18,11 +18,11 @@ use crate::run;
 const FLAG: &str = "-XX:StartFlightRecording:settings=default,memory-leaks=stack-traces";
 /// Number of phases of a program between two dumps.
 const TIMES: u32 = 10;
-/// A program that gets twice the work only, because its keys have the same hash code: ten times the work takes a
+/// A program that gets only twice the work. Its keys have the same hash code, so ten times the work would take a
 /// hundred times as long.
 const SLOW: (&str, u32) = ("jooq-mapper", 2);
 const DUMPS: u32 = 3;
-/// The least share of right answers among those stated at 0.9 or more, in percent.
+/// Minimum share of right answers among those with a stated probability of at least 0.9, in percent.
 const SURE: usize = 97;
 
 const HEAD: &str = "# Published programs that leak, with a stock recording
@@ -36,16 +36,17 @@ An answer is right if the first stack has a frame of the code that allocates the
 |---|---|---|---|---|
 ";
 
-/// The answer on the suspect with the expected holder.
+/// The result for the suspect with the expected holder.
 struct Answer {
     is_right: bool,
     permille: Option<u64>,
-    /// The frame of the program that the first stack has.
+    /// The first frame of the program in the suspect's first stack.
     frame: String,
     said: String,
 }
 
-/// Runs the programs, and prints or writes the table. Fails if too many of the sure answers are wrong.
+/// Runs the programs, and prints or writes the table. Fails if the share of right answers with a probability of at
+/// least 0.9 is below the goal.
 pub(super) fn run_programs(
     programs: &[&Program],
     jdks: &[Jdk],

@@ -25,8 +25,8 @@ const HOOKS: Hooks<'static> = Hooks {
 /// A class file in a jar.
 pub(super) struct Class {
     pub(super) path: String,
-    /// In a multi-release jar, the first Java version that uses this class in place of another one. 0 for a class that
-    /// replaces none.
+    /// For a class in a multi-release jar: the first Java version that uses this class in place of another one. 0 for a
+    /// class that does not replace another class.
     pub(super) version: u8,
     pub(super) bytes: Vec<u8>,
 }
@@ -210,7 +210,7 @@ fn class_file_differences(jdk: &Jdk, pairs: &PathBuf) -> Result<Vec<String>> {
     Ok(java.lines_until_ready()?)
 }
 
-/// Returns the figures in the line that begins with `word`.
+/// Returns the numbers in the line that begins with `word`.
 fn figures<const N: usize>(lines: &[String], word: &str) -> Result<[u64; N]> {
     let line = lines.iter().find_map(|line| line.strip_prefix(word));
     let line = line.with_context(|| format!("the output contains no {word}: {lines:#?}"))?;

@@ -1,5 +1,5 @@
 //! Writes a dump that is many times as large as a real one. It consists of the real dump and copies of its objects at
-//! higher addresses, so it has the sizes and shapes of the real dump.
+//! higher addresses, so its objects have the sizes and references of real objects.
 //!
 //! Class objects are not copied. If a static field or a GC root refers to an object, each copy of the object is a GC
 //! root.
@@ -195,7 +195,7 @@ impl Model {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Writes a copy of `bytes`, with the references at these offsets moved.
+    /// Writes a copy of `bytes`. References at the given offsets refer to the copies of their targets.
     fn patch(
         &self,
         patched: &mut Vec<u8>,

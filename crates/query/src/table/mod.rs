@@ -34,7 +34,7 @@ pub(crate) struct Ask {
     pub(crate) by_class: bool,
     /// Comparisons by which the table may skip rows. SQLite checks all comparisons again.
     pub(crate) constraints: Vec<Constraint>,
-    /// Set when the search must end.
+    /// A flag that is set if the search must end.
     pub(crate) stop: Stop,
 }
 
@@ -51,7 +51,8 @@ impl Ask {
         self.used >> column & 1 != 0
     }
 
-    /// Returns the ids to which a condition limits the column, or `None` if no condition limits it to a list of ids.
+    /// Returns the ids that a condition (`=` or `IN`) allows in the column. Returns `None` if there is no such
+    /// condition.
     pub(crate) fn ids(&self, column: usize) -> Option<Vec<ObjectId>> {
         let of_column = self.constraints.iter().filter(|c| c.column == column);
         let mut lists = of_column.filter_map(|c| match (c.op, &c.value) {
@@ -62,8 +63,8 @@ impl Ask {
         lists.next()
     }
 
-    /// Returns the operator with which ids of a column can be looked up, or `None` if the query has no such condition.
-    /// Also works while the query is planned, when the values are still unknown.
+    /// Returns the operator of a condition that compares ids in this column, or `None` if there is no such condition.
+    /// The values may still be unknown, as they are while a query is planned.
     pub(crate) fn id_lookup_op(&self, column: usize) -> Option<Op> {
         let mut of_column = self.constraints.iter();
         let found = of_column.find(|c| c.column == column && c.op.is_for_ids());
@@ -76,7 +77,8 @@ impl Ask {
     }
 }
 
-/// Returns the ids in a list, or `None` if the list has a value that is not an integer but may equal one.
+/// Returns the ids in a list. Returns `None` if the list contains a value that may equal an integer without being one,
+/// such as a fraction.
 fn ids(list: &[Scalar]) -> Option<Vec<ObjectId>> {
     let mut ids = Vec::with_capacity(list.len());
     for value in list {
@@ -96,9 +98,9 @@ pub(crate) trait Cursor {
     fn advance(&mut self) -> Result<bool>;
     /// Returns a cell of the current row.
     fn cell(&self, column: usize) -> Value<'_>;
-    /// Returns the row id of the current row: a number that is the same in every scan of the table. If a condition has
-    /// an `OR`, SQLite uses it to detect rows that both terms found. Returns `None` if the table always returns all
-    /// rows in the same order; then the position of the row serves as its id.
+    /// Returns the row id of the current row: a number that is the same in every scan of the table. SQLite uses the row
+    /// id to detect a row that matches both terms of an `OR`. Returns `None` if every scan returns all rows of the
+    /// table in the same order. The position of the row then serves as its id.
     fn rowid(&self) -> Option<i64> {
         None
     }
@@ -122,7 +124,7 @@ pub(crate) fn open(heap: &Arc<Heap>, table: Table, ask: &Ask) -> Result<Box<dyn 
     })
 }
 
-/// Returns true if a comparison lets the table find rows faster than a scan of all rows.
+/// Returns true if the table can use the comparison to skip rows.
 pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
     match table {
         Table::Objects => objects::accepts(column, op),

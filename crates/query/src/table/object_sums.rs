@@ -16,7 +16,8 @@ const CLASS: usize = place(OBJECT_SUMS, "class");
 const CLASS_ID: usize = place(OBJECT_SUMS, "class_id");
 const REACHABLE: usize = place(OBJECT_SUMS, "reachable");
 const OBJECTS: usize = place(OBJECT_SUMS, "objects");
-/// For each summed quantity: index of the first of its four columns (count, sum, minimum, maximum).
+/// Index of the first of the four columns (count, sum, minimum, maximum) of each quantity. This one is for shallow
+/// bytes.
 const SHALLOW: usize = place(OBJECT_SUMS, "shallow_bytes_count");
 const RETAINED: usize = place(OBJECT_SUMS, "retained_bytes_count");
 const RETAINED_OBJECTS: usize = place(OBJECT_SUMS, "retained_objects_count");
@@ -27,7 +28,7 @@ const EACH: usize = 4;
 const CHECK_EVERY: u32 = 1 << 16;
 const NUMBERS: usize = (OBJECT_SUMS.len() - SHALLOW) / EACH;
 
-/// The count, sum, minimum and maximum of one quantity, such as shallow bytes, over some objects.
+/// The count, sum, minimum and maximum of one quantity, such as shallow bytes, over the objects of a group.
 #[derive(Clone, Copy, Debug)]
 struct Sums {
     count: u64,
@@ -90,7 +91,7 @@ pub(super) struct ObjectSums {
 impl ObjectSums {
     pub(super) fn new(heap: Arc<Heap>, ask: &Ask) -> Self {
         let objects = u32::try_from(heap.snapshot().object_count()).unwrap_or(u32::MAX);
-        // Each thread processes one part of the objects, and computes separate sums for each class.
+        // Each thread computes the sums for each class over its own part of the objects.
         let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
         let each = objects.div_ceil(threads.max(1)).max(1);
         let parts: Vec<Range<u32>> = (0..objects.div_ceil(each))

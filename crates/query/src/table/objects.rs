@@ -25,8 +25,8 @@ const REACHABLE: usize = place(OBJECTS, "reachable");
 const ROOT: usize = place(OBJECTS, "root");
 const DOMINATOR: usize = place(OBJECTS, "dominator_id");
 
-/// Number of objects in the first batch, and the maximum number in later ones. The first batch is small, because a
-/// query with a limit may need only a few rows.
+/// Number of objects in the first batch ([`FIRST`]), and maximum number in later batches ([`MOST`]). The first batch is
+/// small, because a query with a limit may need only a few rows.
 const FIRST: usize = 1 << 12;
 const MOST: usize = 1 << 18;
 /// Up to this number of objects, the id of each is looked up in the file. For more objects, the ids of all objects are
@@ -66,8 +66,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
         };
         rows = rows.min(left);
     }
-    // The cost depends on the rows that are created. Comparing the classes or sizes of all objects is fast, but
-    // creating a row is slow.
+    // Comparing the class or size of an object is 20 times cheaper than creating its row.
     (all as f64 / 20.0 + rows as f64, rows)
 }
 
@@ -122,7 +121,7 @@ enum Source {
     List(Vec<ObjectIndex>),
     /// All objects whose indexes are in this range.
     Numbers(Range<u32>),
-    /// The objects at these positions in the list of all objects, which is sorted by class name.
+    /// A range of positions in the list of all objects sorted by class name.
     ByClass(Range<usize>),
 }
 
@@ -197,7 +196,7 @@ impl Objects {
     /// Returns the matching objects of the next batch, or `None` after the last batch.
     fn candidates(&mut self) -> Result<Option<Vec<ObjectIndex>>> {
         let step = self.step;
-        // The next batch is larger, because this batch may contain only a few objects that match.
+        // Enlarge the next batch, because few objects of a batch may match.
         self.step = (step * 4).min(MOST);
         let (heap, wanted) = (&self.heap, &self.wanted);
         let has = |object: &ObjectIndex| wanted.has(heap, *object);

@@ -28,9 +28,9 @@ const STRENGTH: usize = place(REFS, "strength");
 const TARGET: usize = place(REFS, "target_id");
 const TARGET_CLASS: usize = place(REFS, "target_class");
 
-/// Maximum number of references that are read at a time from one part of the dump file.
+/// Maximum number of references to read at once from one part of the dump file.
 const BATCH: usize = 1 << 16;
-/// Number of file parts that are read in parallel: [`FIRST`] at the beginning, later at most [`MOST`].
+/// Number of file parts that are read in parallel: [`FIRST`] at first. The number doubles each time, up to [`MOST`].
 const FIRST: usize = 1;
 const MOST: usize = 16;
 
@@ -65,7 +65,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     (pass + rows as f64 * 2.0, rows)
 }
 
-/// The conditions on the ends of references. The query needs only references that meet these conditions.
+/// The conditions on sources and targets of references. The query needs only references that meet these conditions.
 struct WantedRefs {
     source: Option<ClassSet>,
     target: Option<ClassSet>,
@@ -93,15 +93,15 @@ pub(super) struct Refs {
     heap: Arc<Heap>,
     stop: Stop,
     wanted: WantedRefs,
-    /// Objects whose references are still to be looked up.
+    /// Objects whose references the cursor has not looked up yet.
     sources: VecDeque<ObjectIndex>,
-    /// File parts that are not completely read. Each has the number of its references that were read before and are to
-    /// be skipped.
+    /// File parts that are not read completely. The second number is the position in the part at which reading
+    /// continues.
     todo: VecDeque<(u32, u64)>,
     step: usize,
     batch: Vec<Link>,
     at: usize,
-    /// The kind of the current reference.
+    /// The kind of the current reference, if the query reads it.
     via: Option<(Via, Reference)>,
     with_via: bool,
 }
@@ -132,7 +132,7 @@ impl Refs {
         }
         let (mut todo, mut batch, mut sources) = (VecDeque::new(), Vec::new(), VecDeque::new());
         if ask.matches_nothing() {
-            // The id at either end of a reference is never null.
+            // Source and target of a reference are never null, so no reference equals null.
         } else if let Some(ids) = ask.ids(SOURCE) {
             let mut found: Vec<_> = ids
                 .into_iter()

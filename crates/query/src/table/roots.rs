@@ -1,4 +1,4 @@
-//! `roots`: GC roots as the dump lists them; an object can have several.
+//! `roots`: the GC roots that the dump lists. One object can have several GC roots.
 
 use std::sync::Arc;
 

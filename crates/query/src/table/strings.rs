@@ -20,10 +20,10 @@ const LENGTH: usize = place(STRINGS, "length");
 const SHALLOW: usize = place(STRINGS, "shallow_bytes");
 const RETAINED: usize = place(STRINGS, "retained_bytes");
 
-/// Maximum number of characters of a value; `…` marks a longer string. Many strings can share one long array, so
-/// without a limit a small dump could fill the memory.
+/// Maximum number of characters of a value. A longer string is cut and ends with `…`. Many strings can share one long
+/// array, so without this limit a small dump could fill the memory.
 pub(crate) const CHARS: usize = 4096;
-/// Number of strings in the first batch, and the maximum number in later ones.
+/// Number of strings in the first batch ([`FIRST`]), and maximum number in later batches ([`MOST`]).
 const FIRST: usize = 1 << 8;
 const MOST: usize = 1 << 14;
 
@@ -101,8 +101,7 @@ impl Strings {
             }
         }
         let has = |&object: &ObjectIndex| {
-            // Once the flag that ends the query is set, the query returns no more rows. So the list of strings need not
-            // be complete then.
+            // If the flag that ends the query is set, the query returns no more rows, so the list need not be complete.
             !ask.stop.is_set()
                 && (shallow == Span::ALL || shallow.has(snapshot.shallow_bytes(object)))
                 && (retained == Span::ALL

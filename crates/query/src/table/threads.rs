@@ -43,7 +43,7 @@ mod of_frame {
     pub(super) const LOCALS: usize = place(FRAMES, "locals");
 }
 
-/// Returns the ids of the objects that `object` returns for the threads, in the order of the threads.
+/// Calls `object` for each thread, and returns the ids of the objects that it returns, in the order of the threads.
 fn ids(heap: &Heap, object: impl Fn(&Thread) -> Option<ObjectIndex>) -> Result<Vec<ObjectId>> {
     let threads = heap.threads();
     let objects: Vec<_> = threads.iter().filter_map(&object).collect();

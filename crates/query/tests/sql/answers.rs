@@ -225,7 +225,7 @@ fn threads_roots_and_frames_fit_together() {
         "select class, method from frames where thread = 'main' order by depth limit 1",
     );
     assert_eq!(top, [["java.io.FileInputStream", "readBytes"]]);
-    // Each local variable of a frame is a GC root. The root's depth is the depth of the frame.
+    // Each local variable of a frame is a GC root. The column `depth` has the depth of this frame.
     let locals = one(
         shop(),
         "select count(*) from (select distinct r.id, f.depth from roots r join frames f

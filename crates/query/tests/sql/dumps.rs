@@ -26,7 +26,7 @@ fn dumps_have_their_names() {
     let old = ask(&before, sql);
     let new = ask(shop(), sql);
     assert_ne!(old, new);
-    // A table without a dump's name belongs to the first dump.
+    // A table name without the name of a dump refers to the first dump.
     assert_eq!(ask_both(&dumps, sql), old);
     assert_eq!(
         ask_both(&dumps, &sql.replace("objects", "before.objects")),

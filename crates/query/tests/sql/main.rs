@@ -60,7 +60,7 @@ fn ask(heap: &Arc<Heap>, sql: &str) -> Vec<Vec<String>> {
     kept.rows
 }
 
-/// Returns the single value of a query's result.
+/// Returns the result of a query that has one row and one column.
 fn one(heap: &Arc<Heap>, sql: &str) -> String {
     let rows = ask(heap, sql);
     assert_eq!((rows.len(), rows[0].len()), (1, 1), "{sql}");

@@ -4,8 +4,8 @@ use heapdiff_query::{Limits, run};
 
 use crate::{Kept, ask, one, shop};
 
-/// Comparisons that SQLite passes to tables. A test also writes `+` before the column. Then SQLite does not pass the
-/// comparison to the table, and scans all rows instead.
+/// Comparisons that SQLite passes to tables. If a test writes `+` before the column, SQLite does not pass the
+/// comparison to the table and scans all rows instead.
 const WHERE: &[(&str, &str, &str)] = &[
     ("objects", "class", "= 'java.lang.String'"),
     ("objects", "class", "= 'no.such.Class'"),
@@ -133,8 +133,8 @@ fn lookups_and_scans_give_the_same_rows() {
             shop(),
             &format!("select {keys} from {table} where +{column} {comparison}"),
         );
-        // SQLite converts a string to a number before it compares the string with a column of numbers, but not before
-        // it compares it with an expression such as `+shallow_bytes`. So these two results may differ.
+        // Before SQLite compares a string with a column of numbers, it converts the string to a number. It does not do
+        // this for an expression such as `+shallow_bytes`, so the two results may differ.
         if !comparison.contains('\'') || !column.ends_with("bytes") {
             assert_eq!(fast, slow, "{table}.{column} {comparison}");
         }

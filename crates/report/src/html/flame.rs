@@ -39,19 +39,19 @@ impl Figures {
         self.after = self.after.saturating_add(other.after);
     }
 
-    /// Returns the weight of a node. The nodes with the largest weights are kept. For a single stack, the weight is the
-    /// larger of the bytes before and after.
+    /// Returns the weight by which nodes are selected. For a single stack, this is the larger of its live bytes in the
+    /// first and in the last dump.
     const fn weight(self) -> u64 {
         self.after.saturating_add(self.shrunk)
     }
 }
 
-/// The nodes that were cut off.
+/// The nodes that [`Tree::pruned`] removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rest {
     /// Number of nodes.
     pub(super) frames: u64,
-    /// The growth of the removed nodes. It is now included in the growth of their callers.
+    /// Growth in bytes of the removed nodes. The growth of their parents now includes it.
     pub(super) grown: u64,
 }
 
@@ -59,13 +59,13 @@ pub(super) struct Rest {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
-    /// Figures of removed nodes that were not below another node. They belong only to the total.
+    /// Figures of removed nodes without a remaining ancestor. They are included only in the total.
     outside: Figures,
 }
 
 impl Tree {
-    /// Builds the tree in one pass. This is possible because stacks are sorted, so that stacks with the same first
-    /// steps (frames) are adjacent.
+    /// Builds the tree in one pass over the stacks. Stacks are sorted, so stacks with the same first steps are
+    /// adjacent.
     pub(super) fn new(stacks: &Stacks) -> Self {
         let mut nodes: Vec<Node> = Vec::new();
         let mut previous: Vec<Step> = Vec::new();
@@ -80,8 +80,8 @@ impl Tree {
                     own: Figures::default(),
                 });
             }
-            // Each stack (`line`) is different, and a stack comes before the longer stacks that begin with it. So the
-            // last node is the end of this stack only, and no other stack adds its figures there.
+            // The stacks are distinct, and each stack comes before the longer stacks that begin with it. So no other
+            // stack ends at the last node.
             if let Some(last) = nodes.last_mut() {
                 last.own.add(Figures::from_line(line));
             }
@@ -105,10 +105,10 @@ impl Tree {
         parents
     }
 
-    /// Keeps the `most` nodes with the largest weight. The figures of each removed node are added to the nearest
-    /// node above it that is kept, or to the total if there is none.
+    /// Keeps the `most` nodes with the largest weights. Adds the figures of each removed node to its nearest ancestor
+    /// that is kept, or to the total if there is no such ancestor.
     ///
-    /// A node weighs at least as much as each node below it. So if a node is kept, all nodes above it are kept, too.
+    /// A node weighs at least as much as each of its descendants. So if a node is kept, all its ancestors are kept.
     pub(super) fn pruned(mut self, most: usize) -> (Self, Rest) {
         let mut rest = Rest::default();
         if self.nodes.len() <= most {
@@ -130,8 +130,8 @@ impl Tree {
         for i in (0..self.nodes.len()).rev().filter(|&i| !stays[i]) {
             let own = self.nodes[i].own;
             rest.frames += 1;
-            // Add the figures of a removed node to the node above it. They already include the figures of removed
-            // nodes below, because nodes are visited from the last to the first.
+            // Add the figures of a removed node to its parent. Nodes are visited from the last to the first, so the
+            // figures already include those of removed descendants.
             let above = match parents[i] {
                 Some(parent) => &mut self.nodes[parent].own,
                 None => &mut self.outside,
@@ -148,8 +148,8 @@ impl Tree {
 
     /// Returns the encoded nodes, and the names that they refer to. Names of frames come before names of classes.
     ///
-    /// The bytes begin with the figures that belong only to the total: bytes that grew, bytes that shrank, and live
-    /// bytes. A node is five numbers: depth, index of the name, and the same three figures. All numbers are LEB128.
+    /// The bytes begin with the three figures of `outside`: growth, decrease and live bytes. Each node is five numbers:
+    /// its depth, the index of its name, and its own three figures. All numbers are LEB128.
     pub(super) fn encode(&self) -> (Vec<u8>, Vec<Step>) {
         let used = |wanted: fn(Step) -> Option<u32>| {
             let mut used: Vec<u32> = self.nodes.iter().filter_map(|n| wanted(n.name)).collect();
@@ -267,7 +267,7 @@ mod tests {
             (sum.grown, sum.shrunk, sum.after)
         };
         assert_eq!(total(&all), (155, 8, 166));
-        // Only the frame `a` is left. The stack of `d` has no frame above it.
+        // Only the frame `a` is left. The frame `d` is a root, so its figures go to the total.
         let (pruned, rest) = all.pruned(1);
         assert_eq!(pruned.nodes.len(), 1);
         assert_eq!(total(&pruned), (155, 8, 166));

@@ -1,7 +1,7 @@
 //! The web page of one dump: largest holders, threads, waste and classes.
 //!
-//! All data except the table of classes is in the HTML, so it is visible without JavaScript. The script adds the table,
-//! folds frames, and filters suspects.
+//! The HTML contains all data except the table of classes, so these data are visible without JavaScript. The script
+//! adds the table, folds frames, and filters suspects.
 
 use std::io::{self, Write};
 

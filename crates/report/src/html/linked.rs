@@ -28,7 +28,7 @@ pub struct DumpPage<'a> {
     pub dumps: &'a [(String, bool)],
     /// Text of the search field.
     pub search: &'a str,
-    /// Links to pages about the same objects: name and address.
+    /// Links to other pages about the same objects. Each is a name and a URL.
     pub related: Vec<(String, String)>,
     /// Sentences that replace the reports, such as the reason why an object cannot be shown.
     pub messages: Vec<String>,
@@ -45,7 +45,7 @@ struct Page<'a> {
     dumps: Vec<Dump<'a>>,
     /// The parameter that names the dump of this page; empty for the last dump.
     dump: String,
-    /// The end of links to pages of the same dump.
+    /// The query parameter that ends each link to a page of this dump; empty for the last dump.
     suffix: &'a str,
     search: &'a str,
     related: &'a [(String, String)],
@@ -106,7 +106,7 @@ impl DumpPage<'_> {
     }
 }
 
-/// Returns the address of the page of some objects.
+/// Returns the URL of the page about the objects that `selector` selects.
 #[must_use]
 pub fn object_address(selector: &str) -> String {
     address("object", selector)
@@ -117,15 +117,16 @@ fn address(page: &str, selector: &str) -> String {
     format!("{page}?of={selector}")
 }
 
-/// The address of an object in a text. The name of a lambda class contains another number after `/` or `+`.
+/// Matches the address of an object in a text. Does not match the number after `/` or `+` in the name of a lambda
+/// class.
 static ADDRESS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?P<before>^|[^/+\w])(?P<address>0x[0-9a-f]+)\b").ok());
-/// The name of a class, or of an array class.
+/// Matches a text that is the name of a class or of an array class.
 static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^(?:(?:class )?(?:[\w$]+\.)+[\w$]+(?:\[\])*|[a-z]+(?:\[\])+)$").ok()
 });
 
-/// Hints of the text reports that name options of the command line.
+/// Hints of text reports that name command-line options. Pages leave them out.
 const HINTS: [&str; 3] = [
     " (-v shows them)",
     " (-v shows all)",
@@ -157,7 +158,7 @@ fn escaped(text: &str) -> String {
 
 /// Writes documents with links.
 struct Links<'a> {
-    /// The end of each link.
+    /// The query parameter that ends each link.
     suffix: &'a str,
 }
 
@@ -236,7 +237,7 @@ impl Links<'_> {
         format!("<a href=\"{address}\">{}</a>", escaped(shown))
     }
 
-    /// Returns the name of a class as a link, and any other string as [`Self::text`] does.
+    /// Returns a link if the string is the name of a class. Returns the result of [`Self::text`] for any other string.
     fn class(&self, name: &str) -> String {
         match &*CLASS {
             Some(pattern) if pattern.is_match(name) => self.link("object", name, name),
@@ -244,7 +245,8 @@ impl Links<'_> {
         }
     }
 
-    /// Returns a suggested command as a link to its page, if there is one.
+    /// Returns a link if the text is a `heapdiff show` or `heapdiff paths` command, to the page that shows the same
+    /// objects. Returns the result of [`Self::text`] for any other text.
     fn command(&self, text: &str) -> String {
         let page = [("heapdiff show ", "object"), ("heapdiff paths ", "paths")];
         let found = page.iter().find(|(start, _)| text.starts_with(start));

@@ -8,7 +8,7 @@ pub(super) struct Section {
     /// The name in the navigation.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// The headings of the columns. For columns of text, the flag is true.
+    /// The heading of each column, and true if the column contains text instead of figures.
     pub(super) headings: Vec<(String, bool)>,
     pub(super) rows: Vec<Vec<Cell>>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Cell {
 impl Section {
     pub(super) fn new(id: &'static str, name: &'static str, table: Table) -> Self {
         let is_text = |kind: Column| kind != Column::Figure;
-        // The first cell of a row is its heading if its column contains text.
+        // In each row, the cell in the first column with text is the heading of the row.
         let subject = table.columns.iter().position(|c| is_text(c.1));
         let cell = |(at, text): (usize, &String)| {
             let kind = table.columns[at].1;

@@ -1,4 +1,4 @@
-//! Sentences about suspects for the pages. The text report has the same sentences.
+//! Sentences about suspects on web pages. They are the same as in text reports.
 
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ struct SuspectSentences {
 }
 
 impl SuspectSentences {
-    /// Returns the sentences of a suspect. `listed` is the suspect with only those stacks that the page lists.
+    /// Returns the sentences of a suspect. `listed` is the same suspect with only the stacks that the page lists.
     fn new(suspect: &Suspect, listed: &Suspect) -> Self {
         let (path, holder) = path_of(suspect);
         let (history, through) = (&suspect.history, &suspect.allocated_through);
@@ -102,8 +102,8 @@ impl Sentences {
 /// The reference by which a thread holds the value of a `ThreadLocal`.
 const THREAD_LOCAL: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry.value";
 
-/// Returns the path of a suspect, with its GC root, and the index of the holder. If a field refers to the `ThreadLocal`
-/// that holds the content, the step from the thread to the value has the name of this field.
+/// Returns the GC root and the path of a suspect, and the index of the holder in the path. If a known field refers to
+/// the `ThreadLocal` of the suspect, the step from the thread to the value shows this field.
 pub(super) fn path_of(suspect: &Suspect) -> (Vec<String>, Option<usize>) {
     let holder = &*suspect.holder;
     let path = HolderPath {
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(holder, Some(0));
         one.root = "thread java.lang.Thread".to_owned();
         one.path = vec![THREAD_LOCAL.to_owned(), "java.lang.Object[*]".to_owned()];
-        // The fix is a sentence. It may contain any name, so it does not show which field refers to the ThreadLocal.
+        // The text of a fix may contain any name, so the path must not take the field of the ThreadLocal from it.
         one.likely_fix = Some("call remove() of a.Ctx.CURRENT".to_owned());
         assert_eq!(path_of(&one).1, None);
         one.thread_local = Some("a.Ctx.CURRENT".to_owned());
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(holder, Some(1));
     }
 
-    /// Returns the lines that the text report has about a suspect, with single spaces.
+    /// Returns the text report. Each sequence of spaces in it is replaced by one space.
     fn in_text(report: &Report) -> String {
         let report = crate::Report::Diff(Box::new(diff_report(report.clone())));
         let mut out = Vec::new();
@@ -331,7 +331,7 @@ mod tests {
         let (page, text) = (rendered(&report, None), in_text(&report));
         assert!(page.contains(same) && text.contains(same), "{text}");
         assert!(!page.contains(" of reachable heap,</span>") && !page.contains("0 objects"));
-        // A report without stacks names a way to have them.
+        // A report without stacks contains a hint how to get stacks.
         let mut one = suspect(1, "a.B.c", Verdict::Leak, 4096);
         let hint = "for stacks next time";
         assert!(!rendered(&self::report(vec![one.clone()], 3), None).contains(hint));

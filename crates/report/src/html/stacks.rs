@@ -1,4 +1,4 @@
-//! The web page with only a flame graph, with callers or with callees first.
+//! A web page that contains only a flame graph, with callers first or with callees first.
 
 use std::io::{self, Write};
 
@@ -23,7 +23,7 @@ pub struct StackPage<'a> {
     pub allocated: &'a Allocated,
     /// The unit and meaning of the figures of the stacks.
     pub measured: Measured,
-    /// The pattern of `--focus`. Stacks begin with the frame that it matches.
+    /// The pattern of `--focus`. Stacks begin with their outermost frame that matches the pattern.
     pub focus: Option<&'a Regex>,
     /// True if the page shows callees first when it is opened.
     pub reverse: bool,

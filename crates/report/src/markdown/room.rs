@@ -1,12 +1,12 @@
 //! Limits the size of a comment on a pull request: parts of the report that do not fit are left out.
 
-/// Maximum number of characters of a comment. GitHub allows somewhat more.
+/// Maximum length of a comment in bytes. GitHub allows somewhat more.
 pub(crate) const MOST: usize = 65_000;
-/// The part before the suspects must end at this position or before it.
+/// Warnings must end before this position in the comment, in bytes.
 pub(crate) const HEAD: usize = 12_000;
-/// The table of suspects must end at this position or before it.
+/// The table of suspects must end before this position, in bytes.
 pub(crate) const TABLE: usize = 30_000;
-/// The details of suspects must end at this position or before it.
+/// The details of suspects must end before this position, in bytes.
 pub(crate) const DETAILS: usize = 50_000;
 
 /// The text of a comment, with a maximum length.
@@ -14,8 +14,8 @@ pub(crate) const DETAILS: usize = 50_000;
 pub(crate) struct Comment(pub(crate) String);
 
 impl Comment {
-    /// Adds the parts of a list in order. Stops before the first part that would end after the position `end`. Returns
-    /// the number of omitted items.
+    /// Adds a part for each item, in order. Stops before the first part that would end at or after the position `end`.
+    /// Returns the number of omitted items.
     pub(crate) fn add_all<T>(
         &mut self,
         end: usize,

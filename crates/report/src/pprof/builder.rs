@@ -20,8 +20,8 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Creates a profile. Each kind gives two sample types, for objects and for bytes. For example, `inuse` gives
-    /// `inuse_objects` and `inuse_space`.
+    /// Creates a profile with two sample types for each kind, one in objects and one in bytes. For example, the kind
+    /// `inuse` has the sample types `inuse_objects` and `inuse_space`.
     pub(super) fn new(kinds: &[&str]) -> Self {
         let mut strings = Strings::new();
         let mut sample_type = Vec::new();
@@ -110,8 +110,8 @@ impl Builder {
         });
     }
 
-    /// Returns the finished profile. `time_ms` is the time of the profile. Viewers first show the bytes of the kind
-    /// `default`.
+    /// Returns the finished profile. `time_ms` is the time of the profile. Viewers show the bytes of the kind `default`
+    /// unless the user chooses another sample type.
     pub(super) fn finish(
         mut self,
         about: &About,
@@ -146,7 +146,7 @@ pub(super) fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     gzip.finish()?.flush()
 }
 
-/// The string table: each string once. The format requires that the first one is empty.
+/// The string table, without duplicates. The format requires that the first string is empty.
 struct Strings {
     texts: Vec<String>,
     index: HashMap<String, i64>,

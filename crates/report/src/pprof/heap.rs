@@ -1,4 +1,4 @@
-//! A profile of the allocations in a period, and of the objects that are alive at its end.
+//! A profile of the objects that were allocated in a period, and of those that are alive at the end of the period.
 
 use std::io::{self, Write};
 

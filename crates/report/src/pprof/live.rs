@@ -1,7 +1,7 @@
 //! A profile of live objects for profile servers: the class is the leaf frame, and the holder is a label.
 //!
-//! A profile server stores a time series for each combination of labels. With classes as labels, that would be
-//! thousands of series. As leaf frames, classes are visible in the flame graph, as in all flame graphs of heapdiff.
+//! A profile server stores a time series for each combination of labels. If classes were labels, there would be
+//! thousands of series. As leaf frames, classes are part of the flame graph, as in all flame graphs of heapdiff.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ use super::{About, to_i64};
 pub struct LiveSample<'a> {
     /// Frames with file and line, the leaf first. Empty if this sample is the sum of many stacks.
     pub frames: Vec<&'a str>,
-    /// The allocated class. If this sample is the sum of many stacks, a name that stands for all their classes.
+    /// The allocated class. If this sample is the sum of many stacks, a common name for all their classes.
     pub class: &'a str,
     /// The field that keeps most of the objects alive; `None` if it is not known.
     pub holder: Option<&'a str>,

@@ -1,5 +1,5 @@
-//! The messages of pprof's `profile.proto`. They are written by hand, because that file is stable and this saves a
-//! protobuf compiler. Strings are indices in the string table, whose first string is empty.
+//! The messages of pprof's `profile.proto`. They are written by hand, so that the build needs no protobuf compiler. The
+//! file `profile.proto` rarely changes. Strings are indices in the string table, whose first string is empty.
 
 /// A profile. It consists of samples, and of the tables that the samples refer to.
 #[derive(Clone, PartialEq, prost::Message)]

@@ -1,4 +1,4 @@
-//! Prints the objects that were allocated since the agent's start, dead or alive.
+//! Prints all objects that were allocated since the agent's start, including dead objects.
 
 use heapdiff_diff::sentence::{Alive, Samples};
 use heapdiff_model::sites::{AllocatedReport, AllocatedStackRow};

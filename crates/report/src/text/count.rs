@@ -12,9 +12,9 @@ use super::stacks::interval;
 use crate::document::Column::{self, Cut, Figure, Name};
 use crate::document::{self, Document, WIDTH, bold, dim};
 
-/// The column of the allocated class, cut to 48 characters.
+/// The column with the name of the allocated class, cut to 48 characters.
 pub(super) const CLASS: (&str, Column) = ("class", Cut(48));
-/// Notes on the meaning of an allocation count.
+/// Notes that explain an allocation count.
 const WHAT: [&str; 5] = [
     "Each executed allocation is counted, even if the JIT compiler removes it or the allocation fails.",
     "clone, reflection, array copies, lambdas and string concatenation count at the line that uses them.",
@@ -59,7 +59,7 @@ pub(crate) fn build(report: &CountReport, doc: &mut Document) {
     jdk(report.jdk, NO_JDK, doc);
 }
 
-/// Adds the notes on JDK classes. `none` is the note for the case that JDK classes have no counters.
+/// Adds the notes on JDK classes. `counted` is true if JDK classes have counters; otherwise `none` is the only note.
 pub(super) fn jdk(counted: bool, none: &str, doc: &mut Document) {
     let lines = if counted { &AT_LEAST[..] } else { &[none] };
     for &line in lines {
@@ -155,7 +155,7 @@ pub(super) fn unknown(totals: &CountTotals, doc: &mut Document) {
     }
 }
 
-/// Adds the allocations that were not counted.
+/// Adds the number of sites, methods and classes whose allocations were not counted.
 pub(super) fn not_counted(missed: &CountMissed, doc: &mut Document) {
     if missed.sites > 0 {
         let sites = counted(missed.sites, "site");

@@ -90,16 +90,16 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
     }
 }
 
-/// Returns [`TWO_DUMPS`] if there are several suspects and the verdict of each has this reason. The reason is then
-/// printed only once. Other common reasons are printed with each suspect, because printed once they would read like
-/// statements about the whole heap.
+/// Returns [`TWO_DUMPS`] if there are several suspects and each of them has this reason. The report then prints the
+/// reason only once. Other common reasons are printed for each suspect: printed once, they would look like statements
+/// about the whole heap.
 fn common_reason(suspects: &[Suspect]) -> Option<&'static str> {
     let has = |suspect: &Suspect| suspect.reasons.iter().any(|reason| reason == TWO_DUMPS);
     (suspects.len() > 1 && suspects.iter().all(has)).then_some(TWO_DUMPS)
 }
 
-/// Adds the report's answer to the question what leaks: sentences about each of the first suspects. `has_more` is true
-/// if there are suspects that the report does not list.
+/// Adds the answer of the report: sentences that say what leaks, about each of the first suspects. `has_more` is true
+/// if the report does not list all suspects.
 fn headlines(report: &Report, has_more: bool, doc: &mut Document) {
     if report.suspects.is_empty() {
         return;
@@ -125,7 +125,8 @@ fn headlines(report: &Report, has_more: bool, doc: &mut Document) {
     doc.gap();
 }
 
-/// Returns the time of the first dump, or the time from the first dump to a later one.
+/// Returns the time of the first dump if `at` is 0. Otherwise returns the time from the first dump to the dump at index
+/// `at`.
 pub(crate) fn taken(snapshots: &[SnapshotInfo], at: usize) -> String {
     let time = |at: usize| snapshots.get(at).map_or(0, |s| s.taken_ms);
     match at {

@@ -8,7 +8,7 @@ use crate::document::Column::{Figure, Name};
 use crate::document::{Column, Document};
 use crate::printable::printable;
 
-/// The name of a missing field.
+/// The text for a referrer without a field name.
 const NOTHING: &str = "(no field)";
 /// Width of a field, in columns.
 const FIELD: usize = 42;

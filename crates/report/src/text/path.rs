@@ -8,7 +8,7 @@ use crate::printable::printable;
 /// Maximum number of steps shown at each end of a path, unless the user requests all. A step is an object or field on
 /// the path.
 const STEPS: usize = 6;
-/// Minimum number of adjacent steps through JDK and framework classes that are folded.
+/// Fewer adjacent steps through JDK and framework classes than this are not folded.
 const FOLDED: usize = 3;
 /// Separator of two steps.
 const ARROW: &str = " -> ";
@@ -61,8 +61,8 @@ impl HolderPath<'_> {
         std::iter::once(first).chain(others.cloned()).collect()
     }
 
-    /// If several adjacent steps lead through JDK and framework classes, replaces these steps by their number. The
-    /// first step and the holder are never replaced.
+    /// Replaces [`FOLDED`] or more adjacent steps through JDK and framework classes by their number. The first step and
+    /// the holder are never replaced.
     fn folded(&self, steps: Vec<String>) -> Vec<String> {
         let mut shown = Vec::with_capacity(steps.len());
         let mut run: Vec<String> = Vec::new();
@@ -94,7 +94,8 @@ fn end_run(run: &mut Vec<String>, shown: &mut Vec<String>) {
     run.clear();
 }
 
-/// Removes the steps in the middle of a long path.
+/// Shortens a long path to its first [`STEPS`] + 1 and its last [`STEPS`] steps, with the number of removed steps
+/// between them.
 fn shorten_steps(mut steps: Vec<String>) -> Vec<String> {
     let hidden = steps.len().saturating_sub(2 * STEPS + 1);
     if hidden > 1 {
@@ -159,8 +160,8 @@ mod tests {
             "path static org.springframework.Context.beans -> … 4 JDK and framework steps (-v shows them) \
              -> com.shop.Carts.open -> java.util.ArrayList.elementData"
         );
-        // This holder is in the middle of the JDK and framework steps. The adjacent steps before it and after it are
-        // too few to be replaced by their number.
+        // The holder is in the middle of the JDK and framework steps. On each side of the holder, there are too few
+        // steps to be folded.
         let all = written(root, &steps, "java.util.HashMap$Node[*]", false);
         assert!(!all.contains('…'), "{all}");
         assert!(!written(root, &steps, "com.shop.Carts.open", true).contains('…'));

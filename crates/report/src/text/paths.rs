@@ -1,4 +1,4 @@
-//! Prints paths as a tree. The indent grows only at a branch.
+//! Prints paths from GC roots as a tree. Lines are indented further only after a branch.
 
 use heapdiff_model::paths::{Alternatives, Hidden, PathLine, PathsReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -118,9 +118,9 @@ fn alternatives(found: &Alternatives, selected: u64, doc: &mut Document) {
     }
 }
 
-/// A written line of the tree. Some of the lines below it are not written yet.
+/// A line of the tree that was written before some of its descendants.
 struct Above {
-    /// Indentation of the lines below this line, in levels.
+    /// Indentation of the children of this line, in levels.
     level_below: usize,
     hidden: Hidden,
 }
@@ -163,7 +163,7 @@ fn line(line: &PathLine, level: usize, doc: &mut Document) {
     doc.spans([number.into(), text]);
 }
 
-/// Returns the name of a field. The name of its class is left out, because the line above contains it: `.entries`.
+/// Returns the name of a field. The result lacks the name of the class, which the line above contains: `.entries`.
 /// References that are not fields are returned unchanged.
 fn field(via: &str) -> String {
     match via.rsplit_once('.') {

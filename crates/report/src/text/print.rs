@@ -11,7 +11,7 @@ use crate::printable::printable;
 use crate::style::Style;
 
 const WARNING: &str = "warning:";
-/// Width, in columns, of the verdict in front of the sentences of the report's answer.
+/// Width in columns of the verdict, which comes before the sentences of the report's answer.
 const ANSWER: usize = 8;
 /// Maximum number of frames of a stack, unless the user requests all.
 const FRAMES: usize = 12;
@@ -71,7 +71,7 @@ fn block(block: &Block, style: Style, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Returns the lines, with a label before the first of them.
+/// Returns each line with its label. The first line has the given label, all other lines have an empty label.
 fn with_label<'a>(label: &'a str, lines: &'a [String]) -> impl Iterator<Item = (&'a str, &'a str)> {
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
     labels.zip(lines.iter().map(|line| &**line))
@@ -143,7 +143,7 @@ fn stack(stack: &Stack, style: Style, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a line for each shown frame.
+/// Returns a line for each frame that is shown.
 fn frame_lines(choice: Frames, frames: &[String]) -> Vec<String> {
     let (shown, more) = choice.of(frames);
     let mut lines: Vec<String> = shown
@@ -216,7 +216,7 @@ pub(crate) fn table(table: &Table, style: Style, out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Wraps words into lines of at most `room` columns. A word that is longer than that has a line of its own.
+/// Splits a text at spaces into lines of at most `room` columns. A word with more columns gets a separate line.
 fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -111,10 +111,10 @@ fn by_class(report: &Viewed<RecordingReport, RecordingView>, doc: &mut Document)
     more_classes(report.more.class_count, rows.len(), doc);
 }
 
-/// Returns a text for the report that says which objects its figures count, and how these objects were sampled.
+/// Returns the text that explains the report's figures: which objects they count, and how these objects were sampled.
 fn figures_meaning(report: &RecordingReport) -> String {
-    // Samples of `jdk.ObjectAllocationSample` have weights from the JVM. The sampling interval in the recording belongs
-    // to other events, so it does not apply to these samples.
+    // The JVM adds a weight to each sample of `jdk.ObjectAllocationSample`. The sampling interval in the recording
+    // belongs to other events and does not apply to these samples.
     let is_weighed = report.event == "jdk.ObjectAllocationSample";
     let interval = report.recording.interval_bytes.filter(|_| !is_weighed);
     match (report.measure, interval) {
@@ -145,8 +145,8 @@ fn figures(stack: &RecordedStack, report: &RecordingReport) -> String {
     };
     match report.measure {
         "allocated" => figures,
-        // The times help to find leaks: a leak is allocated again and again, but data that was loaded at the start is
-        // not.
+        // The times help to find leaks: a leak allocates objects all the time, but data from the start of the program
+        // is allocated only once.
         _ => format!(
             "{figures}, allocated from {} to {}",
             time_since_start(stack.first_ms),
@@ -239,8 +239,8 @@ mod tests {
             let with = meanings.iter().filter(|m| text.contains(m.1)).count();
             assert!(text.contains(words) && with == 1, "{text}");
         }
-        // Samples of this event have weights from the JVM, so the sampling interval, which belongs to other events,
-        // does not apply.
+        // The JVM adds a weight to each sample of this event. The sampling interval belongs to other events and does
+        // not apply.
         let mut weighed = report("allocated", Some(1024), 1);
         weighed.event = "jdk.ObjectAllocationSample";
         assert!(told(weighed).contains("alive or not\n"));
@@ -293,7 +293,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("stack"), "{text}");
-        // With the measure `sampled`, nothing is estimated, so there is no confidence interval.
+        // Figures of the measure `sampled` are not estimates, so they have no confidence interval.
         let text = by_class("sampled", None, None);
         let table = "\n\n   live  samples  class\n3.0 KiB        3  byte[]\n";
         assert!(text.contains(table), "{text}");

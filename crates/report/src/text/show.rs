@@ -78,8 +78,8 @@ fn object(object: &ShownObject, unheld: &str, doc: &mut Document) {
     referrers(object, doc);
 }
 
-/// Returns a remark if HotSpot may have created the object to fill a gap between other objects. Since JDK 19, small
-/// fillers have their own class. Other fillers are `int[]` in a dump, like arrays of the application.
+/// Returns a remark if HotSpot may have created the object to fill a gap between other objects. Since JDK 19, some of
+/// these fillers have a class of their own. All other fillers look like `int[]` arrays of the application.
 fn filler(object: &ShownObject) -> Option<&'static str> {
     let is_unreferenced = object.retained_bytes.is_none() && object.referrer_count == 0;
     match &*object.class {
@@ -113,7 +113,7 @@ fn array(object: &ShownObject, doc: &mut Document) {
     more(rest.saturating_sub(shown.len() as u64), "more element", doc);
 }
 
-/// Adds a text as a Java literal, on as many lines as it needs.
+/// Adds a text as a string literal in quotes, on as many lines as it needs.
 fn quoted(name: &str, text: &str, doc: &mut Document) {
     let literal: Vec<char> = format!("{text:?}").chars().collect();
     for (i, part) in literal.chunks(WIDTH - 11).enumerate() {
@@ -122,7 +122,8 @@ fn quoted(name: &str, text: &str, doc: &mut Document) {
     }
 }
 
-/// Adds rows of 16 bytes: the index of the first, the bytes in hexadecimal, and the printable characters among them.
+/// Adds rows of 16 bytes. Each row has the index of its first byte, the bytes in hexadecimal, and the bytes as ASCII
+/// characters (`.` for other bytes).
 fn hex_rows(hex: &str, offset: u64, doc: &mut Document) {
     let bytes: Vec<u8> = (0..hex.len() / 2)
         .filter_map(|at| u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok())
@@ -139,8 +140,8 @@ fn hex_rows(hex: &str, offset: u64, doc: &mut Document) {
     }
 }
 
-/// Adds the elements of an array. Several primitive values share a row, and each reference has a line. Nulls are only
-/// counted.
+/// Adds the elements of an array. Several primitive values share a row, and each reference has a line. Null references
+/// have no line; only their number is shown.
 fn elements(elements: &[&ShownValue], offset: u64, doc: &mut Document) {
     let mut row = String::from("   ");
     let mut nulls = 0;
@@ -175,7 +176,7 @@ fn more(rest: u64, what: &str, doc: &mut Document) {
     }
 }
 
-/// Adds the content of a collection, as its users see it.
+/// Adds the content of a collection, such as its keys and elements, instead of its internal fields.
 fn contents(object: &ShownObject, doc: &mut Document) {
     let Some(contents) = &object.contents else {
         return;
@@ -230,7 +231,7 @@ fn contents(object: &ShownObject, doc: &mut Document) {
     let shown = contents
         .offset
         .saturating_add(contents.entries.len() as u64);
-    // The elements of a direct buffer are not in the heap.
+    // The dump does not contain the elements of a direct buffer, because they are outside of the heap.
     let known = contents.kind != "buffer" || !contents.entries.is_empty();
     let rest = size
         .filter(|_| known)
@@ -285,7 +286,7 @@ fn buckets(capacity: u64) -> String {
     format!(" in {}", counted(capacity, "bucket"))
 }
 
-/// Returns a key in short form: its text if it is a string or a boxed value.
+/// Returns the text of a key. If the key is a string or a boxed value, this is its value.
 fn short(key: &ShownValue) -> String {
     match &key.object {
         Some(ObjectRef {
@@ -310,7 +311,7 @@ fn referrers(object: &ShownObject, doc: &mut Document) {
             "strong" => String::new(),
             kind => format!(", {kind}"),
         };
-        // The name of the field comes before the class of the object, because it tells a reader more.
+        // The name of the field is more useful to readers than the class of the object, so it comes first.
         let from = object_line(&referrer.object);
         doc.one_line(format!("    {}{weak}  {from}", referrer.via));
     }

@@ -11,7 +11,7 @@ use crate::view::View;
 /// The word for an object layout that was measured from the distances between objects.
 const MEASURED: &str = "addresses";
 
-/// Adds the file and its totals. Then calls [`layout`].
+/// Adds a line with the dump's path and totals, and the object layout as [`layout`] does.
 pub(crate) fn heading(snapshot: &SnapshotInfo, doc: &mut Document) {
     let (reachable, garbage) = (snapshot.reachable_bytes, snapshot.unreachable_bytes);
     let all = reachable.unwrap_or(0).saturating_add(garbage.unwrap_or(0));
@@ -37,7 +37,8 @@ pub(super) fn heading_with(snapshot: &SnapshotInfo, shallow_bytes: u64, doc: &mu
     layout(snapshot.jvm.as_deref(), &snapshot.layout, doc);
 }
 
-/// Adds the object layout if the user requests internals, or if the layout is only assumed, so that sizes may be wrong.
+/// Adds the object layout. If the layout was measured, only reports with internals (`-v`) show it. If the layout is
+/// only assumed, all reports show it, because sizes may be wrong.
 pub(super) fn layout(jvm: Option<&str>, layout: &LayoutInfo, doc: &mut Document) {
     let line = layout_line(jvm, layout);
     if layout.source == MEASURED {
@@ -47,7 +48,7 @@ pub(super) fn layout(jvm: Option<&str>, layout: &LayoutInfo, doc: &mut Document)
     }
 }
 
-/// Returns the phrase about objects without a path from a GC root.
+/// Returns the phrase for objects to which no path from a GC root leads.
 pub(super) const fn unheld_phrase(view: &View) -> &'static str {
     if view.holds_weakly {
         "unreachable: no path from a GC root"

@@ -9,12 +9,13 @@ use super::snapshot;
 use crate::document::{Document, WIDTH, bold};
 use crate::printable::printable;
 
-/// Number of frames that are always shown. Another frame is shown only if one of its local variables is shown.
+/// The first frames, up to this number, are always shown. A later frame is shown only if one of its local variables is
+/// shown.
 const FRAMES: usize = 8;
 /// Maximum number of lines of a group of pending work.
 const SHAPE: usize = 8;
-/// A local variable is shown only if its object retains at least this part of the bytes that the thread retains, in
-/// thousandths.
+/// A local variable is shown only if its object retains more than this part (in thousandths) of the thread's retained
+/// bytes, and at least 1 KiB.
 const WORTH: u64 = 10;
 
 pub(crate) fn build(report: &ThreadsReport, doc: &mut Document) {
@@ -54,7 +55,7 @@ fn pending(report: &ThreadsReport, doc: &mut Document) {
         ));
         let is_jdk = |line: &&String| kind.is_stack() && is_jdk_frame(line);
         let jdk = group.shape.iter().take_while(is_jdk).count();
-        // A stack of JDK frames only is shown from its first frame on.
+        // If all frames are JDK frames, no frame is folded.
         let jdk = if jdk == group.shape.len() { 0 } else { jdk };
         if jdk > 0 {
             doc.note(format!("    at … {}", counted(jdk as u64, "JDK frame")));
@@ -127,7 +128,7 @@ fn more_frames(hidden: usize, doc: &mut Document) {
     }
 }
 
-/// Returns a line for each local variable that retains enough to be shown.
+/// Returns a line for each local variable that retains more than `least` bytes and at least 1 KiB.
 fn local_lines(locals: &Locals, least: u64) -> Vec<String> {
     let large = locals
         .largest

@@ -145,7 +145,7 @@ fn grown(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     counted::add(report, doc);
 }
 
-/// Returns the sentence about the heap after full GCs; `None` if there were too few.
+/// Returns the sentence about the used heap after full GCs; `None` if there were too few full GCs.
 fn outlook(report: &TraceTopReport) -> Option<String> {
     let trend = &report.heap_after_full_gcs;
     let rate = signed_size(trend.bytes_per_hour?);
@@ -230,7 +230,7 @@ fn candidate(
     frames(candidate, report.view.verbose, doc);
 }
 
-/// Returns the time when growth began.
+/// Returns the time when growth began. If `within` is false, growth may have begun before the first data point.
 pub(super) fn since(ms: u64, uptime: u64, within: bool) -> String {
     if within {
         format!("{} UTC, {} into the run", utc(ms), span(uptime))
@@ -254,7 +254,7 @@ fn frames(candidate: &CandidateRow, verbose: bool, doc: &mut Document) {
     }
     let shown = if verbose { usize::MAX } else { PATHS };
     for path in candidate.paths.iter().take(shown) {
-        // The common frame is shown above, so only its callers are shown here.
+        // The common frame has its own line above the stacks, so each stack shows only the callers of this frame.
         let at = candidate.frame.as_ref();
         let at = at.and_then(|at| path.frames.iter().position(|f| f == at));
         let callers = at.map_or(&path.frames[..], |at| &path.frames[at + 1..]);
@@ -347,7 +347,7 @@ pub(super) mod tests {
 
     const FRAME: &str = "com.acme.Cache.put(Cache.java:31)";
 
-    /// Returns a class whose live bytes grow. All of its objects are allocated at this frame, on `stacks` different
+    /// Returns a class whose live bytes grow. All its objects are allocated at the frame `FRAME`, on `stacks` different
     /// stacks.
     pub(in crate::text) fn growing(stacks: usize) -> CandidateRow {
         let stack = |i: usize| vec![FRAME.to_owned(), format!("com.acme.Web.get{i}(Web.java:7)")];
@@ -495,7 +495,7 @@ pub(super) mod tests {
             "alive: objects of the first 9s that survived the full GC at 10s (newer objects: unknown)",
             tried,
         );
-        // If it is not known which objects the full GC examined, the live bytes are only an upper bound.
+        // The live bytes are only an upper bound if it is not known which objects the full GC examined.
         let mut report = top_of(Vec::new());
         tried(&mut report);
         assert!(!rendered(&report).contains("at most "));

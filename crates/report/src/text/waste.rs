@@ -55,8 +55,8 @@ pub(crate) fn build(report: &Viewed<WasteReport, WasteView>, doc: &mut Document)
     }
 }
 
-/// True if a kind of waste is worth its own section: its savings, or the change of its savings, are at least one per
-/// cent of all savings.
+/// True if a kind of wasted memory gets its own section: its savings, or the change of its savings, are at least one
+/// per cent of all savings.
 fn is_worth_a_list(row: &WasteRow, all: u64) -> bool {
     let first = row.bytes_to_win.first().copied().unwrap_or(0);
     let last = last(&row.bytes_to_win);

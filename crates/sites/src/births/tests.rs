@@ -17,8 +17,8 @@ impl Random {
     }
 }
 
-/// A simulated place in the code. It has the number of executed allocations, the part that the compiler removes, the
-/// part that survives, and a flag: true if the allocations are counted.
+/// A simulated place in the code: the number of executed allocations, the part of them that the compiler removes, the
+/// part of the objects that survive, and whether the allocations are counted.
 #[derive(Clone, Copy)]
 struct Place {
     executed: u64,
@@ -126,10 +126,10 @@ fn simulated(places: &[Place], p: f64, runs: u64, seed: u64) -> Found {
     found
 }
 
-/// Simulates some places. Estimates their live bytes in two ways: from samples alone, and from samples and counts.
+/// Simulates the given places. Estimates their live bytes in two ways: from samples alone, and from samples and counts.
 ///
-/// Returns the percentage of intervals that contain the true value, and the mean error in per cent. Each is a pair:
-/// without counts, and with counts. The third result is how many times wider the intervals are without counts.
+/// Returns the percentage of intervals that contain the true value, and the mean error in per cent. Both results are
+/// pairs: without counts, and with counts. The third result is the factor by which counts make the intervals narrower.
 fn simulated_accuracy(places: &[Place], p: f64) -> ([f64; 2], [f64; 2], f64) {
     let found = simulated(places, p, 300, 1);
     let percent = |part: f64| 100.0 * part / found.all as f64;
@@ -188,8 +188,8 @@ fn counts_narrow_intervals_that_remain_valid() {
             0.05,
             1.1,
         ),
-        // The compiler removes allocations: half of them at both places, half at one place, or a tenth at one place. In
-        // the last of these four cases, it removes half at one place, and half of all objects also die.
+        // The compiler removes allocations. It removes half of them at both places, half at one place, or a tenth at
+        // one place. In the fourth case, it removes half of them at one place, and half of all objects die.
         (
             vec![place(6000, 0.5, 1.0), place(14_000, 0.5, 1.0)],
             0.05,
@@ -278,7 +278,7 @@ fn live_bytes_are_bounded_by_counts_and_other_stacks() {
     let sampled = shares([('a', 40), ('b', 60)]);
     let mut parts = sampled.clone();
     counts.narrow(&mut parts, 10_000.0, 10_000.0);
-    // By random variation, `a` got a larger share of the samples than of the objects.
+    // Because of random variation, the share of `a` in the samples is larger than its share in the objects.
     let (a, b) = (parts[&'a'], parts[&'b']);
     assert!((a.bytes.value - 3000.0).abs() < 1.0 && (b.bytes.value - 7000.0).abs() < 1.0);
     assert!((a.objects - 300.0).abs() < 0.1 && (b.objects - 700.0).abs() < 0.1);
@@ -328,7 +328,7 @@ fn uninformative_counts_change_nothing() {
         counts.narrow(&mut parts, 10_000.0, 10_000.0);
         assert_eq!(parts, sampled);
     }
-    // The dump contradicts the counts: it has more bytes than were counted.
+    // The dump contradicts the counts: it contains more bytes than were counted.
     let counts = Counts {
         stacks: stacks([('a', Some(1), 40, 0), ('b', Some(2), 60, 0)]),
         places: [(1, bytes(10, 40)), (2, bytes(10, 60))].into(),

@@ -1,12 +1,12 @@
-//! Corrections for stacks that are reported only because they have a sample.
+//! Corrects estimates of stacks with few samples, which are too high on average.
 //!
 //! A stack without a sample does not appear in a report. So a stack with one or two samples may appear only because of
-//! random variation: on average, its share of the samples is larger than its share of the objects.
+//! random variation. On average, the share of such stacks in the samples is larger than their share in the objects.
 //!
-//! A sample that is the only one of its stack is a single sample. The share of single samples estimates the share of
-//! the stacks without a sample (Good, Biometrika 40, 1953). This share is subtracted from the stacks with few samples.
-//! If a stratum has only one sample, the estimate is always 1. In that case, the estimate comes from the other strata:
-//! they show how often two samples are of one stack.
+//! A single sample is the only sample of its stack. The share of single samples is an estimate for the share of the
+//! stacks without a sample (Good, Biometrika 40, 1953). This share is subtracted from the stacks with few samples. If a
+//! stratum has only one sample, this estimate would always be 1. Then the estimate is the probability that two samples
+//! are of different stacks, which is estimated from all strata.
 //!
 //! The lower end of an interval follows a zero-truncated Poisson distribution.
 
@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use super::{Stratum, float, total};
 use crate::{Estimate, Interval};
 
-/// Stacks with at least this number of samples need no correction. It is very unlikely that random variation would have
-/// left such a stack without a sample.
+/// The share of a stack with at least this number of samples is not reduced: such a stack is very unlikely to have no
+/// sample at all.
 const MANY: u64 = 10;
 /// The lower end of a stack's interval is corrected if the stack has fewer samples than this.
 const SOME: u64 = 40;
@@ -25,8 +25,8 @@ const TAIL: f64 = 0.025;
 /// Number of bisection steps in the computation of the lower end.
 const HALVINGS: u32 = 40;
 
-/// Returns the probability that two samples of a stratum are of the same stack. Returns one half if there is no
-/// stratum.
+/// Returns the estimated probability that two samples of a stratum are of the same stack. Returns 0.5 if no stratum has
+/// two samples.
 pub(super) fn same_stack_probability<'a, K: 'a>(
     strata: impl Iterator<Item = &'a Stratum<K>>,
 ) -> f64 {
@@ -44,8 +44,8 @@ pub(super) fn same_stack_probability<'a, K: 'a>(
     agreed / all
 }
 
-/// The samples of one class. A class is divided into strata, which are groups of objects of about the same size. For
-/// each stack, stores the number of its samples in all strata together.
+/// The number of samples of each stack, for one class, in all its strata (groups of objects of about one size)
+/// together.
 #[derive(Debug)]
 pub(super) struct Seen<K> {
     samples: BTreeMap<K, u64>,
@@ -68,8 +68,8 @@ impl<K: Ord + Copy> Seen<K> {
         self.samples.get(key).copied().unwrap_or(0)
     }
 
-    /// Returns a factor of at most 1 for the shares of stacks with few samples in this stratum. These shares are too
-    /// large without it, because a report lacks the stacks without samples.
+    /// Returns the factor (at most 1) by which to multiply the shares of stacks with fewer than [`MANY`] samples.
+    /// Without it, these shares are too large, because stacks without samples have a share, too.
     fn share_reduction(&self, came: &BTreeMap<K, Estimate>, drawn: f64) -> f64 {
         let all = total(came);
         let bytes_of = |most: u64| -> f64 {
@@ -87,8 +87,8 @@ impl<K: Ord + Copy> Seen<K> {
         (1.0 - without * (1.0 - drawn) / few).max(0.0)
     }
 
-    /// Returns a function that corrects the share of each stack in the samples `came`. `drawn` is the fraction of the
-    /// population that was sampled. `floor` returns the minimum of a stack's share.
+    /// Returns a function that corrects a stack's share in the samples `came`. `drawn` is the fraction of the
+    /// population that was sampled. `floor` returns the minimum share of a stack.
     pub(super) fn correct(
         &self,
         came: &BTreeMap<K, Estimate>,
@@ -107,8 +107,8 @@ impl<K: Ord + Copy> Seen<K> {
                 return share;
             };
             let floor = floor.min(share.value);
-            // If a stack also has samples in other strata (groups of other object sizes), it would be reported even
-            // without its samples here. So the lower end of its interval needs no correction.
+            // A stack that has samples in other strata, too, would be reported even without its samples here. So the
+            // lower end of its interval needs no correction.
             let part = 1.0 - lower_mean_bound(samples) / float(samples);
             let exact = share.value * (1.0 - part * (1.0 - drawn).sqrt());
             let low = match all {
@@ -127,7 +127,7 @@ impl<K: Ord + Copy> Seen<K> {
     }
 }
 
-/// Corrects the intervals of stacks, because stacks without a sample are missing in a report. A group contains the
+/// Returns the intervals of stacks, corrected for stacks without samples, which a report lacks. Each group contains the
 /// stacks that allocated objects of one class and of about one size.
 #[must_use]
 pub fn corrected_intervals<K: Ord + Copy>(

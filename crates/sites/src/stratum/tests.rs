@@ -1,5 +1,5 @@
 //! Tests how totals are divided among stacks, with shares that were calculated by hand. Also simulates a JVM before JDK
-//! 25, which forgets part of what a thread allocated since its last sample.
+//! 25, which ignores part of the bytes that a thread allocated since its last sample.
 
 use super::*;
 use crate::{Strategy, Unseen, Weight};
@@ -141,8 +141,8 @@ fn a_single_stack_gets_all_added_objects() {
 
 #[test]
 fn freed_objects_are_replaced_by_new_objects() {
-    // According to the samples, half of the first 1,000 objects were freed. So 1,500 of the 2,000 objects at the end
-    // are new.
+    // According to the samples, half of the 1,000 objects in the first dump were freed. So 1,500 of the 2,000 objects
+    // at the end are new.
     let stratum = Stratum {
         before: known(1000, 100),
         after: known(2000, 100),
@@ -229,14 +229,14 @@ fn strata_without_samples_are_reported_or_merged() {
         let bytes = division.parts.get(&'a').map_or(0.0, |p| p.bytes.value);
         (bytes, division.unsampled)
     };
-    // Random variation can explain that none of ten objects has a sample, so this stratum is merged with that of the
-    // neighbouring size.
+    // Random variation can explain why none of ten objects has a sample. So this stratum is merged with the stratum of
+    // the neighbouring size.
     assert_eq!(
         divide(vec![with(10, 100, 0), with(100, 112, 9)]),
         (12_200.0, 0)
     );
-    // Random variation cannot explain that none of a thousand objects has a sample: they were allocated before sampling
-    // began.
+    // Random variation cannot explain why none of a thousand objects has a sample: these objects were allocated before
+    // sampling began.
     assert_eq!(
         divide(vec![with(1000, 100, 0), with(100, 112, 9)]),
         (11_200.0, 100_000)
@@ -266,9 +266,9 @@ impl Random {
     }
 }
 
-/// A simulated thread of a JVM before JDK 25. It updates the bytes until its next sample only when its TLAB is full.
-/// Then it forgets part of the bytes in the TLAB, or counts part of them twice. Large objects, which do not fit in the
-/// TLAB, are counted in part.
+/// A simulated thread of a JVM before JDK 25. The thread updates the number of bytes until its next sample only when
+/// its TLAB is full. It then ignores part of the bytes in the TLAB, or counts part of them twice. Only a part of large
+/// objects, which do not fit in the TLAB, is counted.
 struct Thread {
     random: Random,
     interval: f64,
@@ -301,7 +301,7 @@ impl Thread {
         self.buffer += size;
         if self.buffer > Self::BUFFER {
             self.buffer = size;
-            // With the old TLAB, the JVM loses the number of bytes left until the next sample. It draws a new number.
+            // The JVM discards the number of bytes until the next sample with the old TLAB, and draws a new number.
             self.left = self.next();
         }
         let is_sampled = self.left < 0.0;
@@ -344,7 +344,7 @@ fn coverage(runs: u64, interval: u64) -> [(i64, i64); 2] {
                 stratum.came.entry(stack).or_default().add(&weight, size);
             }
         }
-        // The stack that is alone in its size class is left out, because its bytes are known exactly.
+        // Stack `e` is left out: it is the only stack in its size class, so its bytes are known exactly.
         for stack in ['a', 'b', 'c', 'd'] {
             let truth = truth[&stack];
             let by_weight = strata.values().find_map(|s| s.came.get(&stack)).copied();
@@ -377,8 +377,9 @@ fn losses_widen_every_interval() {
     assert_eq!(unseen.widen_to_bytes(Interval::exact(10.0)), [6, 17]);
 }
 
-/// Simulates a stack that allocates some of the arrays of several sizes. Returns three results in thousandths: the part
-/// of the intervals that contain the true bytes, the mean error of the bytes, and the mean error of the objects.
+/// Simulates a stack that allocates some of the objects of a heap with several sizes. Returns three results in
+/// thousandths: the part of the intervals that contain the true bytes, the mean error of the bytes, and the mean error
+/// of the objects.
 fn among_sizes(runs: u64, heap: impl Fn(&mut Random) -> Vec<(char, u64)>) -> [i64; 3] {
     let sampling = sampling(512 << 10);
     let (mut covered, mut errors) = (0_u64, [0.0_f64; 2]);
@@ -415,8 +416,8 @@ fn any_size(random: &mut Random, least: f64, most: f64) -> u64 {
 
 #[test]
 fn a_stack_of_large_objects_gets_no_small_objects() {
-    // Stack `a` allocates large objects, and stacks `b` and `c` smaller objects of many sizes. Together they are
-    // expected to have about two samples, so most of these sizes have none. Their objects must not be attributed to
+    // Stack `a` allocates large objects. Stacks `b` and `c` allocate smaller objects of many sizes, and together have
+    // about two samples, so most of these sizes have no sample. The objects of these sizes must not be attributed to
     // `a`.
     let [covered, bytes, objects] = among_sizes(100, |random| {
         let mut heap = vec![('a', 3016); 3000];
@@ -477,9 +478,9 @@ fn object_counts_follow_from_bytes_and_sampled_sizes() {
     near(parts[&'a'].objects, 110.0);
 }
 
-/// Returns two numbers for each of three groups of stacks (with 1 or 2, with 3 to 9, and with more samples): the number
-/// of intervals that contain the true value, and the number of all intervals. Also returns two sums over all stacks
-/// with samples: the estimates and the true bytes.
+/// Simulates many stacks, and divides them into three groups: with 1 or 2 samples, with 3 to 9, and with more. Returns
+/// for each group the number of intervals that contain the true value, and the number of all intervals. Also returns,
+/// for all stacks with samples, the sum of the estimates and the sum of the true bytes.
 fn small_stacks(runs: u64, keys: Keys) -> ([(u32, u32); 3], [f64; 2]) {
     const SIZES: [u64; 4] = [640, 4096, 40_000, 200_000];
     let sampling = sampling(512 << 10);

@@ -1,7 +1,7 @@
 use super::*;
 
 const LIMIT: f64 = 1000.0;
-/// Number of simulated programs of each shape.
+/// Number of simulated programs for each kind of growth.
 const RUNS: usize = 60;
 
 /// Pseudo-random numbers.
@@ -40,7 +40,7 @@ fn series(n: u32, f: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
 fn a_line_reaches_the_limit_exactly() {
     let found = reach(&series(21, |x| 100.0 + 10.0 * x));
     assert!((found.at - 70.0).abs() < 1e-9, "{found:?}");
-    // The start is the time at which 95 % of the limit is used, the end that at which 103 % are.
+    // The interval begins when 95 % of the limit is used, and ends when 103 % of the limit is used.
     let [start, end] = found.ci95;
     assert!(
         (start - 65.0).abs() < 1e-9 && (end - 73.0).abs() < 1e-9,
@@ -120,8 +120,8 @@ struct Leak {
     end: f64,
 }
 
-/// Returns the heap after each of the full GCs up to the limit. The rate varies by itself, and `rate` returns a factor
-/// for each time. `noise` is the standard deviation of single figures.
+/// Returns the used heap after each full GC until the limit is reached. The rate varies randomly (`varies`), and is
+/// multiplied by `rate` of the time. `noise` is the standard deviation of single figures.
 fn leak(random: &mut Random, rate: impl Fn(f64) -> f64, [varies, noise]: [f64; 2]) -> Leak {
     let mean = 2.0 + 6.0 * random.uniform();
     let mut level = 50.0 + 200.0 * random.uniform();
@@ -141,8 +141,8 @@ fn leak(random: &mut Random, rate: impl Fn(f64) -> f64, [varies, noise]: [f64; 2
     }
 }
 
-/// Returns how many of the intervals contain the true end, how many predictions there are, and their median width, in
-/// parts of the true time that is left.
+/// Returns three numbers: of the intervals that contain the true end, of all predictions, and the median width of the
+/// intervals as a part of the true time that is left.
 fn coverage(cut: f64, make: impl Fn(&mut Random) -> Leak) -> (usize, usize, f64) {
     let mut random = Random(11);
     let (mut covered, mut widths) = (0, Vec::new());
@@ -196,7 +196,8 @@ fn intervals_contain_the_true_end() {
 #[test]
 fn bounded_programs_have_no_end() {
     type Figure = fn(f64, &mut Random) -> f64;
-    // A full GC each minute for 24 hours, of which the first hour is the warm-up. Each hour is checked.
+    // There is a full GC each minute for 24 hours, and the first hour is a warm-up. The test checks the series after
+    // each hour.
     let shapes: [(&str, Figure); 5] = [
         ("constant", |_, r| 400.0 + 20.0 * r.normal()),
         ("cache", |x, r| {
@@ -238,7 +239,7 @@ fn a_series_with_dips_of_single_points_rises() {
     });
     let found = reach(&dips);
     assert!(found.ci95[0] <= 66.0 && found.ci95[1] >= 66.0, "{found:?}");
-    // A sawtooth that is at the height of its earlier teeth.
+    // A sawtooth whose teeth all have the same height.
     let teeth = series(25, |x| 100.0 + 10.0 * (x % 9.0));
     assert!(!matches!(outlook(&teeth), Some(Outlook::Reaches(_))));
 }

@@ -39,8 +39,8 @@ fn lines_that_are_counted_have_their_rates() {
     assert_eq!(of(&rows[0], "objects"), 120_000_000);
     assert_eq!(of(&rows[0], "objects_per_second"), 1_000_000);
     assert_eq!(of(&rows[1], "bytes"), 120 * 165 * 2064);
-    // The compiler removes the allocations of the first line of code, so counts include them but samples do not. For
-    // all other lines, samples and counts agree, so `sampled_per_second` is null.
+    // The compiler removes the allocations of the first line of code, so only counts include them. For all other lines,
+    // samples and counts agree, so `sampled_per_second` is null.
     assert_eq!(of(&rows[0], "sampled_per_second"), 0);
     assert!(
         rows[1..]

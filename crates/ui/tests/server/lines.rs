@@ -254,7 +254,7 @@ fn lines_have_the_order_of_trace_top() {
             }
         }
     }
-    // If a line of the page stands for objects of several JVMs, the worst of their verdicts is shown.
+    // If a line of the page is merged from several JVMs, it shows the worst of their verdicts.
     let calm = folder.trace(
         "calm.db",
         &Scene {

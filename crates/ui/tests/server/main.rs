@@ -129,8 +129,8 @@ fn only_requests_with_the_url_and_a_local_host_are_served() {
         assert_eq!(get(&page, &host, ""), 200, "{host}");
         assert_eq!(get(&runs, &host, ""), 200, "{host}");
     }
-    // Host names that the owner of another site could make resolve to this machine (DNS rebinding), and hosts whose
-    // address or port is not the server's.
+    // Host names that the owner of another site could let resolve to this machine (DNS rebinding), and hosts with
+    // another address or port than the server.
     for host in [
         "evil.example".to_owned(),
         format!("evil.example:{port}"),
@@ -477,7 +477,7 @@ fn misbehaving_clients_do_not_affect_others() {
         );
         std::thread::sleep(Duration::from_millis(100));
     }
-    // There are more silent clients than slots. Some of them are rejected, and the others time out.
+    // There are more silent clients than slots, so some of them are rejected or disconnected.
     let silent: Vec<_> = (0..200).map(|_| asked.connect()).collect();
     let begun = Instant::now();
     while status(&asked.get("api/runs")) != 200 {
@@ -506,7 +506,7 @@ fn slow_clients_leave_room_for_requests() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
     assert_eq!(status(&asked.get("api/runs")), 200);
-    // Half of the clients send nothing. Each of the others sends a byte now and then.
+    // Half of the clients send nothing. The other half sends a byte every 50 ms.
     let mut slow: Vec<TcpStream> = (0..100).map(|_| asked.connect()).collect();
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -558,7 +558,7 @@ fn a_lost_or_damaged_trace_does_not_stop_the_server() {
     );
     let view = asked.json("api/view");
     assert_eq!(view["lines"][0]["class"], "byte[]");
-    // Another trace with the same name takes the place of the trace.
+    // Another file with the same name replaces the trace.
     write(
         &trace,
         &Scene {

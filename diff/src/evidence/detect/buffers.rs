@@ -115,7 +115,7 @@ pub(crate) fn slices(context: &SuspectContext<'_>, step: StepId) -> Option<Slice
     })
 }
 
-/// Returns the views that cover a small part of large lists.
+/// Returns the views that cover at most 1/8 of their lists. Returns `None` under the same conditions as [`slices`].
 fn sub_lists(context: &SuspectContext<'_>, some: &[ObjectIndex]) -> Option<Slices> {
     let roots = context.field(some, "root");
     let views = some.iter().zip(roots);

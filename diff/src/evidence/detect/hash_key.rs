@@ -66,8 +66,8 @@ pub(crate) struct EqualKeys {
     pub(crate) class: String,
 }
 
-/// Returns the keys with equal fields in the nodes of a hash table. Returns `None` if less than half of the keys are
-/// equal to others, or if there are few keys.
+/// Returns the number of keys with equal fields in the nodes of a hash table. Returns `None` if fewer than half of the
+/// keys are equal to others, or if fewer than 16 keys were compared.
 pub(crate) fn equal_keys(context: &SuspectContext<'_>, node: StepId) -> Option<EqualKeys> {
     let snapshot = context.dump()?;
     let nodes = context.members(node, LOOKED_AT);

@@ -86,8 +86,9 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     })
 }
 
-/// Returns the growing trie nodes. Also returns the nodes below them whose number of objects grew at least half as
-/// much. The nodes below are needed if, for example, plugins grow in number and each plugin holds its loader.
+/// Returns the growing trie nodes. Also returns their descendants whose number of objects grew at least half as much as
+/// that of the first growing trie node. The descendants are needed if, for example, plugins grow in number and each
+/// plugin holds its loader.
 fn growing_subtree(context: &SuspectContext<'_>) -> Vec<StepId> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();

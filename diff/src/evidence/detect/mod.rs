@@ -94,7 +94,7 @@ fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
     is_pile.then_some((first, last))
 }
 
-/// Returns the number of elements of a collection that has `below` elements below it in the dominator tree.
+/// Returns the number of elements of a collection for which the dominator tree shows `below` elements.
 ///
 /// The last element can be missing in the dominator tree below the collection: if another field or a thread also refers
 /// to this element, the element has another dominator. In a single dump, a JDK collection's size is therefore read from

@@ -9,7 +9,7 @@ use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Maximum number of dominators to check above the referent of a finalizer or cleaner.
+/// Maximum number of objects to check on the way from the referent of a finalizer or cleaner up through its dominators.
 const MOST_ABOVE: usize = 1 << 12;
 
 /// Detects `File.deleteOnExit`: the JDK keeps the path of each file until the JVM ends.

@@ -82,8 +82,8 @@ fn threads_on_path(context: &SuspectContext<'_>) -> Option<Whose> {
                 bytes = retained.sum();
             }
         }
-        // The value of another thread local may be of the same class as the holder, and yet hold none of the growing
-        // objects.
+        // Skip a thread if the path ends before the growing objects. This happens if the value of another thread local
+        // has the same class as the holder.
         if !objects.is_empty() {
             held.push((bytes, thread));
         }

@@ -137,8 +137,9 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("queue", sentence))
 }
 
-/// True if a class is a queue. Either the class extends a queue class of the JDK, or both its name and its fields show
-/// that it is a queue. A name alone is no evidence, and lists also have fields for both ends.
+/// True if the objects of a trie node are queues. Either their class is, or extends, a queue class of the JDK, or both
+/// a name (of the class or of the field that holds the queue) and the fields of the class show a queue. A name alone is
+/// no evidence, and lists also have fields for both ends.
 fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
     if is_jdk(class) {

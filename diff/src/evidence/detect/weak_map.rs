@@ -40,7 +40,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
 }
 
 /// Returns the number of entries of a weak map whose values hold their own key, and the number of entries that were
-/// read. Returns `None` if they are less than half of the entries.
+/// read. Returns `None` if fewer than half of the entries hold their own key.
 pub(crate) fn self_holding_values(context: &SuspectContext<'_>, entry: StepId) -> Option<[u64; 2]> {
     let snapshot = context.dump()?;
     let entries = context.members(entry, ENTRIES);

@@ -421,7 +421,7 @@ fn with_stored_capacity(fields: &Fields<'_>, list: Contents) -> Option<Contents>
     })
 }
 
-/// Returns the sum of the cells of a striped counter.
+/// Returns the sum of the cells of a striped counter, such as a `LongAdder`. 0 if the counter has no cells.
 fn cells(fields: &Fields<'_>, name: &str) -> Option<i64> {
     fields.get(name)?;
     let Some(cells) = fields.array(name) else {

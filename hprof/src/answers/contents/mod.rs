@@ -1,7 +1,7 @@
 //! The contents of collections: elements and entries, read from the fields of JDK classes.
 //!
-//! Field names are those of OpenJDK 8 to 25. A subclass of a JDK class is read like the JDK class. The structure may be
-//! damaged: sizes may be wrong, and chains may be cyclic or lead to any object.
+//! Field names are those of OpenJDK 8 to 25. A subclass of a JDK class is read like the JDK class. In a dump, a
+//! collection can be damaged: its size can be wrong, and a chain of nodes can be cyclic or lead to any object.
 
 mod forms;
 mod nodes;
@@ -24,7 +24,7 @@ pub enum ContentsKind {
     Set,
     /// Keys with values.
     Map,
-    /// At most one value: `Optional`, `AtomicLong` and others.
+    /// At most one value: `Optional`, `AtomicLong` and similar classes.
     Value,
     /// A `java.nio` buffer: the elements between its position and its limit.
     Buffer,
@@ -86,7 +86,7 @@ pub struct Contents {
     /// The requested elements or entries, in the order of Java's iteration. For heaps (`PriorityQueue`), `Hashtable`,
     /// `WeakHashMap`, and immutable sets and maps, the order is that of the underlying array.
     pub entries: Vec<Entry>,
-    /// True if the fields are consistent. They may be inconsistent if a thread was changing the collection when the
+    /// True if the fields are consistent. They might be inconsistent if a thread was changing the collection when the
     /// dump was taken.
     pub whole: bool,
 }
@@ -112,7 +112,7 @@ impl Contents {
         self
     }
 
-    /// Adds the elements of an array, whose length is the capacity.
+    /// Adds the elements of `array` that are in `range`. Sets the capacity to the length of the array.
     fn with_array(self, array: Option<ArrayView<'_>>, range: &Range<u64>) -> Self {
         let size = self.size.unwrap_or(0);
         let (skip, take) = (range.start, range.end.min(size).saturating_sub(range.start));
@@ -196,7 +196,8 @@ impl<'a> Fields<'a> {
         class != self.class && self.snapshot.classes().is_subclass(class, self.class)
     }
 
-    /// Returns all fields, those of the object's own class first.
+    /// Returns the same object with its own class as the known class. So [`Fields::get`] also finds the fields of
+    /// subclasses.
     fn own_class_first(&self) -> Self {
         Self {
             class: self.own_class().unwrap_or(self.class),
@@ -232,8 +233,8 @@ impl<'a> Fields<'a> {
 
 impl Snapshot {
     /// Returns the contents of an instance of a JDK collection class: the elements whose indexes are in `range`. `None`
-    /// for other objects. For JDK collections that only wrap another one (unmodifiable or synchronized collections, key
-    /// sets of maps), returns the contents of the other collection.
+    /// for other objects. For JDK collections that only wrap another collection (unmodifiable or synchronized
+    /// collections, key sets of maps), returns the contents of the wrapped collection.
     ///
     /// Cost: for arrays and hash tables, a few times that of [`Snapshot::ids`]. For chains and trees, a walk over every
     /// piece of the file (about a megabyte) that contains one of the nodes up to the end of the range. A piece is

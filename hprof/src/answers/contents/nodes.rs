@@ -121,7 +121,7 @@ impl<'a> NodeReader<'a> {
         Some(objects[at].1)
     }
 
-    /// Returns the values of a node's fields. `None` if there is no object.
+    /// Returns the values of a node's fields. `None` if the node has no record.
     fn fields<const N: usize>(
         &mut self,
         node: ObjectIndex,
@@ -171,7 +171,8 @@ impl Snapshot {
 
     /// Follows the chains of a hash table, bucket by bucket.
     ///
-    /// In each step, the next nodes of all chains are read together.
+    /// In each step, the next nodes of all chains are read together. `head` returns the first node of the chain for
+    /// each object in the table.
     pub(super) fn buckets(
         &self,
         table: ArrayView<'_>,
@@ -241,7 +242,7 @@ impl Snapshot {
         found
     }
 
-    /// Returns the entries of a binary tree in order.
+    /// Returns the entries of a binary tree in the order of their keys: left subtree, node, right subtree.
     pub(super) fn tree_entries(&self, root: Option<Value>, range: &Range<u64>) -> FollowedNodes {
         let names = ["key", "value", "left", "right"];
         let mut found = FollowedNodes::new();

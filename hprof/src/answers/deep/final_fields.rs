@@ -29,11 +29,11 @@ pub struct SkippedModifiers {
     pub transients: bool,
 }
 
-/// The reference fields of a dump's classes that are known to be final, or to have another modifier.
+/// The reference fields of a dump's classes that are known to have one of the [`SkippedModifiers`], such as `final`.
 #[derive(Clone, Debug, Default)]
 pub struct FinalFields {
     /// For each class, two lists: one for its instance fields, and one for its static fields. An element is true if the
-    /// field has the modifier. The list is `None` if this is unknown.
+    /// field has one of the skipped modifiers. A list is `None` if the modifiers are unknown.
     own: Vec<[Option<Box<[bool]>>; 2]>,
 }
 
@@ -57,7 +57,7 @@ impl FinalFields {
         Self::with(classes, skipped, declared)
     }
 
-    /// Finds out which fields have one of the modifiers. See [`FinalFields::new`].
+    /// Finds out which fields have one of the modifiers in `skipped`. See [`FinalFields::new`].
     pub fn with(
         classes: &Classes,
         skipped: SkippedModifiers,
@@ -144,8 +144,8 @@ fn static_name(field: &Static) -> Option<&str> {
     (field.kind == Kind::Object && !field.name.starts_with('<')).then_some(&*field.name)
 }
 
-/// For each name, returns true if the field has one of the modifiers. Returns `None` if one of the names is not found. Fields without a
-/// name (of other types) count as fields without modifiers.
+/// Returns for each name true if the field has one of the skipped modifiers. Returns `None` if a name is not among the
+/// `found` fields. If a name is `None`, the field is not looked up, and the result for it is false.
 fn flags<'a>(
     found: &[DeclaredField],
     is_static: bool,

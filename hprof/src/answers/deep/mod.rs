@@ -41,8 +41,8 @@ const LOOKS: usize = 1 << 17;
 /// Cost of each level of references, in addition to the cost of reading its objects. The unit is the cost of reading
 /// one object.
 const LOOKS_OF_LEVEL: usize = 3;
-/// Maximum number of objects that a walk on one thread visits. If there are few objects, the maximum is half of the
-/// heap's objects. A walk that would exceed the maximum is repeated on all threads.
+/// Maximum number of objects that a walk on one thread visits. In a heap with less than twice this number of objects,
+/// the maximum is half of the heap's objects. A walk that would exceed the maximum is repeated on all threads.
 const NARROW: u64 = 1 << 16;
 /// Number of pieces of the file (about a megabyte each) that are read together. Until the next pieces are read, their
 /// references are in memory twice: in the list of one piece and in the list of all pieces.
@@ -57,8 +57,8 @@ pub struct DeepOptions {
     pub skip_flyweights: bool,
     /// Do not follow static fields from class objects at which the walk starts.
     pub skip_static: bool,
-    /// Do not follow fields, static or not, that are known to be final, or to have another modifier. Elements of arrays are
-    /// always followed.
+    /// Do not follow fields, static or not, that are known to have one of the modifiers for which [`FinalFields`] was
+    /// created. Elements of arrays are always followed.
     pub skip_final: Option<FinalFields>,
     /// Leave out objects whose class name matches one of these, and objects that only they reach.
     pub exclude: Vec<Regex>,
@@ -117,7 +117,8 @@ struct Rules {
     flyweights: Option<Flyweights>,
     follow_static: bool,
     finals: Option<FinalFields>,
-    /// For each class, the reference fields that are final and therefore not followed. Empty without `skip_final`.
+    /// For each class, a flag for each reference field: true if the field is not followed because of its modifiers.
+    /// Empty without `skip_final`.
     final_refs: Vec<Box<[bool]>>,
 }
 
@@ -163,8 +164,9 @@ impl Rules {
         }
     }
 
-    /// Calls `f` for each reference in a record that the rules allow to follow. This includes references to class
-    /// objects: to recognize them, each target's class would have to be looked up. Callers have to filter them out.
+    /// Calls `f` for each reference in a record that the rules allow to follow. The calls include references to class
+    /// objects, because recognizing them takes a look-up of each target's class. Callers must filter out these
+    /// references.
     #[inline(always)]
     fn each(
         &self,
@@ -210,10 +212,10 @@ impl Snapshot {
     }
 
     /// Prepares the computation of deep sizes for walks that begin at objects in `starts`. The result has the
-    /// references of all objects that `starts` reach, but may lack those of other objects.
+    /// references of all objects that `starts` reach, but might lack those of other objects.
     ///
-    /// Cost: if the snapshot comes from an index, one read of each object that `starts` reach, unless there are too
-    /// many. Otherwise as [`Snapshot::deep`].
+    /// Cost: if the snapshot comes from an index and `starts` reach at most about 130,000 objects, one read of each of
+    /// these objects. Otherwise as [`Snapshot::deep`].
     ///
     /// # Errors
     /// As [`Snapshot::deep`].
@@ -363,9 +365,9 @@ impl Visitor for RowsOfPiece<'_> {
 }
 
 impl Deep<'_> {
-    /// Returns the classes of counted objects, and superclasses of these, for which it is not known which fields are
-    /// final. Deep sizes follow the final fields of such classes. The list is sorted. It is empty if the options do not
-    /// skip final fields.
+    /// Returns the classes of counted objects, and the superclasses of these classes, for which it is not known which
+    /// fields are final. Deep sizes follow the final fields of such classes. The list is sorted. It is empty if the
+    /// options do not skip final fields.
     #[must_use]
     pub fn unknown_finals(&self, starts: &[ObjectIndex], size: &DeepSize) -> Vec<ClassIndex> {
         let Some(finals) = &self.rules.finals else {
@@ -389,7 +391,7 @@ impl Deep<'_> {
         unknown
     }
 
-    /// Returns the values that count as shared. `None` if the options do not leave them out.
+    /// Returns the values that count as shared. `None` if the options do not leave out shared values.
     #[must_use]
     pub fn flyweights(&self) -> Option<&Flyweights> {
         self.rules.flyweights.as_ref()
@@ -399,7 +401,7 @@ impl Deep<'_> {
     /// the options leave out are not counted, even if they are in the set.
     ///
     /// Cost: one visit of each reached object and of each of its references. The size of the set does not matter. If
-    /// many objects are reached, all threads share the work.
+    /// more than 65,536 objects or more than half of the heap's objects are reached, all threads can share the work.
     pub fn of_set(&mut self, objects: &[ObjectIndex]) -> DeepSize {
         if let Some(size) = self.size_on_one_thread(objects, self.narrow()) {
             return size;
@@ -435,7 +437,8 @@ impl Deep<'_> {
 
     /// Returns the deep size of one object, or `None` if it reaches more than `most` objects.
     ///
-    /// Cost: as [`Deep::of_set`] of the object. If `most` is small, the walk stops after that number of objects.
+    /// Cost: as [`Deep::of_set`] of the object. If `most` is at most 65,536 and at most half of the heap's objects, the
+    /// walk stops after `most` objects.
     pub fn of_one(&mut self, object: ObjectIndex, most: u64) -> Option<Total> {
         let narrow = self.narrow();
         let of_one = self.size_if_small(object, most.min(narrow));
@@ -472,7 +475,7 @@ impl Deep<'_> {
         Some(total)
     }
 
-    /// Visits each object that `starts` reach, once. Returns false if there are more than `most`.
+    /// Visits each object that `starts` reach, once. Returns false if `starts` reach more than `most` objects.
     fn walk(&mut self, starts: &[ObjectIndex], most: u64, mut visit: impl FnMut(u32)) -> bool {
         let classes = self.snapshot.split.classes;
         let mut left = most;
@@ -551,7 +554,8 @@ impl Deep<'_> {
         }
     }
 
-    /// Reads the references of all objects that `starts` reach. Returns false if there are too many.
+    /// Reads the references of all objects that `starts` reach. Returns false if reading them one by one would exceed
+    /// the limit [`LOOKS`].
     fn follow(&mut self, starts: &[ObjectIndex]) -> Result<bool> {
         let (snapshot, split) = (self.snapshot, self.snapshot.split);
         let mut level: Vec<u32> = Vec::new();
@@ -610,7 +614,8 @@ impl Deep<'_> {
         Ok(true)
     }
 
-    /// Calls `f` with each followed reference of an object, and with its field or element.
+    /// Calls `f` with the target of each followed reference of an object, and with the field or element that holds the
+    /// reference.
     pub(crate) fn each_reference(
         &mut self,
         object: u32,

@@ -21,11 +21,11 @@ pub struct DeepLine {
     /// The reference from the objects of the parent line to the objects of this line. All elements of arrays form one
     /// line.
     pub via: Option<Via>,
-    /// The class of all these objects. `None` if they have several classes, or are class objects.
+    /// The class of all objects of this line. `None` if the objects have several classes, or are class objects.
     pub class: Option<ClassIndex>,
     /// The objects of this line.
     pub own: Total,
-    /// The objects of this line and of all lines below it, including objects beyond the depth limit.
+    /// The objects of this line and of all its descendant lines, including objects beyond the depth limit.
     pub all: Total,
 }
 

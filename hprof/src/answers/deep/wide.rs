@@ -1,5 +1,5 @@
-//! Deep sizes of objects that reach much of the heap. Several threads follow the references. After that, the sums over
-//! the reached objects are computed in the order of the dump.
+//! Deep sizes of sets that reach too many objects for one thread (see `NARROW`). Several threads follow the references.
+//! After that, the sums over the reached objects are computed in the order of the dump.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -204,7 +204,7 @@ impl Snapshot {
         Err(error.unwrap_or_else(|| self.no_field(named, name, field)))
     }
 
-    /// Returns the values of a field in all instances of classes and of their subclasses.
+    /// Returns the values of a field in all instances of the given classes and of their subclasses.
     fn values_of(
         &self,
         named: &[ClassIndex],
@@ -249,7 +249,7 @@ impl Snapshot {
         })
     }
 
-    /// Returns the elements of all arrays of some classes, sorted, each once.
+    /// Returns the elements of all arrays of the given classes, sorted and without duplicates.
     fn elements(&self, arrays: &[ClassIndex]) -> Vec<ObjectIndex> {
         let arrays = self.instances(arrays);
         let mut elements: Vec<ObjectIndex> = Vec::new();
@@ -325,8 +325,9 @@ pub(super) fn simple_name(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(_, simple)| simple)
 }
 
-/// Returns the names that someone who wrote `wanted` may have meant: names that differ in a few letters, and names with
-/// the same simple name in any case.
+/// Returns at most [`SUGGESTIONS`] names that a user who wrote `wanted` might have meant. These are names that differ
+/// from `wanted` in at most a quarter of its letters (at least 1, at most 4), and names with the same simple name. If
+/// `wanted` has no package, names with a similar simple name count, too. Upper and lower case do not matter.
 pub(super) fn similar<'a>(
     wanted: &str,
     names: impl Iterator<Item = &'a str>,
@@ -337,7 +338,7 @@ pub(super) fn similar<'a>(
     let (lower_simple, package) = (simple(&lower).to_owned(), lower.contains('.'));
     let mut found: Vec<(usize, &str)> = names
         .filter_map(|name| {
-            // Users do not type the names of hidden classes.
+            // Whole names whose lengths differ by more than `most` are not compared letter by letter.
             let close_length = name.len().abs_diff(wanted.len()) <= most;
             let candidate = name.to_lowercase();
             let distance = if close_length {

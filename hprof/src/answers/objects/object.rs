@@ -255,9 +255,9 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// Returns the number of the next record in the piece, from the address map. If ids are not addresses, several
-    /// objects may have the same id, and the map has only the first of them. Then the numbers are found by counting
-    /// records.
+    /// Returns the number of the object whose record is next in the piece, from the address map. If ids are not
+    /// addresses, several objects may have the same id, and the map has only the first of them. Then the numbers are
+    /// found by counting records.
     #[inline(always)]
     pub(crate) fn of(&mut self, id: u64, body: Body<'_>) -> u32 {
         let number = self.snapshot.map.by_id(id, self.snapshot.split);
@@ -340,7 +340,7 @@ impl Snapshot {
         objects.iter().zip(raws).map(own).collect()
     }
 
-    /// Returns the id of an object, if the address map has it.
+    /// Returns the id of an object if the id can be computed from the address map.
     fn address_of(&self, object: ObjectIndex) -> Option<ObjectId> {
         if let Some(class) = self.represents(object) {
             return Some(self.classes()[class].id);
@@ -555,8 +555,8 @@ impl Snapshot {
                 (class, refers)
             }
         };
-        // An object that keeps its class alive is not a leaf. Then the object with the number `next` is another one, of
-        // another class.
+        // An object that keeps its class alive is not a leaf. Then the object with the number `next` is a different
+        // object, of another class.
         !refers
             && u64::from(next.0) < self.object_count()
             && self.class_of(next) == self.classes().by_id(ObjectId(id))

@@ -1,4 +1,5 @@
-//! Names as reports print them: with an address, a length, a count, or how the object is held.
+//! Resolves names in the form in which reports print them: with an address, a length, a count, or a note on how the
+//! object is held.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use crate::snapshot::Snapshot;
 
 /// Suffixes that reports print after the name of a class to show how its instances are held.
 const HELD: [&str; 2] = [" (several paths)", " (a chain)"];
-/// Reports print this after a class of threads if local variables of these threads hold objects.
+/// Reports print this suffix after the class of threads whose local variables hold objects.
 const BY_LOCALS: &str = " (local variable)";
 /// Maximum number of characters of a Clojure name that are read.
 const NAME: usize = 1000;
@@ -202,7 +203,7 @@ impl Snapshot {
         (!objects.is_empty()).then_some(Ok(Selected::Values(objects)))
     }
 
-    /// Returns the values of the Clojure Vars with a name.
+    /// Returns the values of the Clojure Vars with this namespace and name.
     fn clojure_var(&self, namespace: &str, var: &str) -> Vec<ObjectIndex> {
         let vars = self.instances(self.classes().by_name("clojure.lang.Var"));
         let field = |objects: &[ObjectIndex], name: &'static str| -> Vec<ObjectIndex> {

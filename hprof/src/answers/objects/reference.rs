@@ -28,8 +28,8 @@ pub enum Via {
     ClassPart,
     /// The reference from a class loader to a class that it defined.
     Loads,
-    /// The reference from a thread to an object on its stack. The number is that of the frame, counted from the top.
-    /// `None` if the frame is unknown.
+    /// The reference from a thread to an object on its stack. The number is the index of the frame: 0 is the innermost
+    /// frame. `None` if the frame is unknown.
     Local(Option<u32>),
 }
 
@@ -82,7 +82,7 @@ impl ImplicitRefs {
 
 impl Snapshot {
     /// Returns the references that are not in any record: from threads to objects on their stacks, from loaders to
-    /// their classes, and from an instance with the id of a class object to the class object.
+    /// their classes, and from an instance that has the same id as a class object to this class object.
     pub(crate) fn implicit_references(&self) -> ImplicitRefs {
         let threads: std::collections::BTreeMap<u32, u32> = self
             .roots
@@ -227,7 +227,7 @@ impl Snapshot {
         Via::ClassPart
     }
 
-    /// Returns a reference in words: `com.acme.Foo.entries`, `[12]`, `<class>`.
+    /// Returns a readable name of a reference, such as `com.acme.Foo.entries`, `[12]` or `<class>`.
     #[must_use]
     pub fn via_name(&self, via: Via) -> String {
         let named = |class: ClassIndex, field: Option<&str>| {

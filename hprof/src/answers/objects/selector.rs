@@ -23,8 +23,8 @@ pub(super) const SUGGESTIONS: usize = 5;
 const SUBCLASSES: usize = 3;
 /// Number of objects that one task scans.
 const CHUNK: usize = 1 << 16;
-/// Number of objects in a stretch. If at most [`FEW`] classes are wanted, one quick check decides whether a stretch may
-/// have instances of them.
+/// Number of neighbouring objects that are checked together if at most [`FEW`] classes are wanted. The check shows if
+/// these objects can include an instance of the classes.
 const STRETCH: usize = 1 << 9;
 const FEW: usize = 3;
 
@@ -95,8 +95,8 @@ impl FromStr for Selector {
     }
 }
 
-/// Returns the last line of an error message of the regex crate. It has the reason. The lines above it show the
-/// position in the expression.
+/// Returns the last line of an error message of the regex crate. The last line has the reason. The lines before it show
+/// the position in the expression.
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
@@ -127,7 +127,7 @@ pub enum Selected {
 }
 
 impl Snapshot {
-    /// Returns the objects that a selector names, sorted and without duplicates. There is at least one.
+    /// Returns the objects that a selector names, sorted and without duplicates. The result has at least one object.
     ///
     /// Cost: as [`Snapshot::resolve`]. For classes, also one look-up of the class of every object.
     ///
@@ -137,7 +137,7 @@ impl Snapshot {
         self.selected(selector, self.resolve(selector)?)
     }
 
-    /// Returns the objects of a resolved selector, sorted and without duplicates. There is at least one.
+    /// Returns the objects of a resolved selector, sorted and without duplicates. The result has at least one object.
     ///
     /// # Errors
     /// If the classes have no instances.
@@ -161,7 +161,7 @@ impl Snapshot {
 
     /// Resolves a selector without listing the instances of classes.
     ///
-    /// Cost: an address without an object takes a pass over the file to find its neighbours. A field of instances takes
+    /// Cost: if no object is at an address, a pass over the file finds the nearest objects. A field of instances takes
     /// one look-up of the class of every object, and a walk over the pieces of the file (about a megabyte each) that
     /// contain the instances.
     ///
@@ -310,8 +310,8 @@ impl Snapshot {
             0..=FEW => self.shapes.ranges_of(classes),
             _ => Vec::new(),
         };
-        // If few classes are wanted, most groups of objects contain none of their instances. Checking a whole group
-        // first is faster than checking each object.
+        // If at most [`FEW`] classes are wanted, most groups of [`STRETCH`] objects contain no instance of these
+        // classes. Checking a whole group first is faster than checking each object.
         let may_have = |shapes: &[u32]| {
             let has = |range: &std::ops::Range<u32>| {
                 let len = range.end - range.start;

@@ -1,4 +1,4 @@
-//! Values of thread locals. The maps of the threads hold them, not the `ThreadLocal` objects.
+//! Values of thread locals. Each thread holds its values in a map. The `ThreadLocal` objects do not hold them.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ impl Snapshot {
         chain.any(|c| classes[c].loader.is_null() && &*classes[c].name == "java.lang.ThreadLocal")
     }
 
-    /// Returns the values that threads have for some thread locals, sorted by thread.
+    /// Returns the values that threads have for the given thread locals, sorted by thread.
     ///
     /// Cost: reads the maps of all threads.
     #[must_use]
@@ -76,7 +76,7 @@ impl Snapshot {
         values
     }
 
-    /// Resolves the values of the thread locals that a selector names.
+    /// Resolves `name`, a selector of thread locals, to the values that threads have for these thread locals.
     pub(super) fn values_of_locals(
         &self,
         name: &str,

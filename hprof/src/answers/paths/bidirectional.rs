@@ -1,4 +1,4 @@
-//! Finds shortest paths to a few objects by a search from both ends, without the heap graph.
+//! Finds shortest paths to at most 64 objects by a search from both ends, without the heap graph.
 //!
 //! One search goes forwards from the objects at which paths begin, level by level. The other goes backwards from the
 //! target. In each step, the search whose next level costs less continues, until the two meet.
@@ -23,10 +23,10 @@ use crate::snapshot::Snapshot;
 const TARGETS: usize = 64;
 /// Maximum cost of a search, in units of about ten nanoseconds: a third of a second.
 const BUDGET: u64 = 30_000_000;
-/// Cost of reading an object's record to find its references. For an array, each element adds to it.
+/// Cost of reading an object's record to find its references. Each element of an array adds [`ELEMENT`].
 const RECORD: u64 = 100;
 const ELEMENT: u64 = 5;
-/// Cost of reading an object's list of referrers. Each entry of the list adds to it.
+/// Cost of reading an object's list of referrers. Each entry of the list adds [`SOURCE`].
 const LIST: u64 = 30;
 const SOURCE: u64 = 5;
 /// Number of objects whose references are read together.
@@ -87,8 +87,8 @@ impl Forward {
 }
 
 impl<'a> Bidirectional<'a> {
-    /// Returns `None` if the snapshot has no lists of referrers, or if the graph follows weak references like strong
-    /// ones.
+    /// Prepares searches. Returns `None` if the snapshot has no lists of referrers, or if the graph follows weak
+    /// references like strong references.
     pub(crate) fn new(snapshot: &'a Snapshot, follow: Refs, except: &'a Bits) -> Option<Self> {
         if snapshot.options.refs == Refs::All {
             return None;
@@ -103,8 +103,8 @@ impl<'a> Bidirectional<'a> {
     }
 
     /// Finds paths of strong references to the targets. Also returns the targets that no path of any kind reaches.
-    /// Returns `None` if there are too many targets, if the search would take long, or if only weaker references reach
-    /// a target.
+    /// Returns `None` if there are more than [`TARGETS`] targets, if the search would cost more than is left of
+    /// [`BUDGET`], or if strong references do not reach one of the other targets.
     pub(crate) fn search(
         &mut self,
         targets: &[ObjectIndex],
@@ -169,8 +169,8 @@ impl<'a> Bidirectional<'a> {
         each.sum()
     }
 
-    /// Returns the targets of each of these objects. If paths begin at static fields, the result for an application
-    /// class contains only the targets of its static fields.
+    /// Returns for each of `objects` the targets of its references. If paths begin at static fields, the result for an
+    /// application class contains only the targets of its static fields.
     fn rows_of(&self, objects: &[u32], statics: Statics<'_>) -> Vec<Vec<u32>> {
         let mut rows = self.rows.of(objects);
         for (&object, row) in objects.iter().zip(&mut rows) {
@@ -188,7 +188,7 @@ impl<'a> Bidirectional<'a> {
         found.map(|o| o.0).collect()
     }
 
-    /// Finds the path to one object. Returns `None` if the search would take long.
+    /// Finds the path to one object. Returns `None` if the search would cost more than is left of [`BUDGET`].
     pub(crate) fn path(
         &mut self,
         forward: &mut Forward,

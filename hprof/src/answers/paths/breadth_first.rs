@@ -23,7 +23,7 @@ pub(super) struct WholeGraph<'a> {
     pub(super) follow: Refs,
 }
 
-/// The referents of reference objects, separate from all other references.
+/// The referents of `java.lang.ref` objects, separate from all other references.
 pub(super) struct Referents {
     list: Vec<(u32, u32, Reference)>,
     sources: Bits,
@@ -159,8 +159,8 @@ impl WholeGraph<'_> {
         });
     }
 
-    /// Calls `visit` with the target of each followed reference of an object, once for each reference. With `statics`,
-    /// application classes have only their static fields.
+    /// Calls `visit` with the target of each followed reference of an object, once for each reference. If `statics` is
+    /// true, only the static fields of application classes are followed, not their other references.
     #[inline(always)]
     pub(super) fn each_target(
         &self,
@@ -170,7 +170,8 @@ impl WholeGraph<'_> {
         mut visit: impl FnMut(u32),
     ) {
         let referent = self.referents.of(object);
-        // The targets of fields that are ignored. Another reference to the same target counts.
+        // The targets of ignored fields. Each ignored field skips its target once, so another reference to the same
+        // target is followed.
         let mut cut: Vec<u32> = self
             .cut
             .references(object)

@@ -14,7 +14,9 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// Cost: nothing without fields. Otherwise reads the objects that have the fields.
+    /// Collects the references of `fields`.
+    ///
+    /// Cost: nothing if `fields` is empty. Otherwise reads all objects that have one of the fields.
     pub(super) fn new(snapshot: &Snapshot, fields: &[Via]) -> Self {
         let mut list = Vec::new();
         for field in fields {

@@ -44,8 +44,8 @@ impl Snapshot {
     /// reference. Also finds a smallest set of references whose removal frees the targets. Among several smallest sets,
     /// one with fields of application classes is preferred, then one near the targets.
     ///
-    /// Class objects are held by their loaders. The search assumes that they stay, unless a target is a class or a
-    /// class loader.
+    /// Class objects are held by their loaders. The search assumes that class objects stay reachable, unless a target
+    /// is a class or a class loader.
     ///
     /// Cost: the heap graph is built again, and searched breadth-first about once for each path.
     ///
@@ -89,7 +89,8 @@ impl Snapshot {
             }
             let mut paths = flow.paths();
             if from_statics && !(options.except.is_empty() && options.without.is_empty()) {
-                // Without the ignored objects, nothing may hold the loader of a class at which a path begins.
+                // If objects or fields are ignored, the class at which a path begins might be unreachable. Then the
+                // search is repeated without paths that begin at this class.
                 let heads = paths.iter().map(|path| ObjectIndex(path[0]));
                 let heads: Vec<_> = heads.filter(|&o| self.represents(o).is_some()).collect();
                 let (_, lost) = whole.search(&heads, None)?;
@@ -125,7 +126,7 @@ impl Snapshot {
         }
     }
 
-    /// Adds the field or array element to each reference.
+    /// Looks up the field or array element of each reference in `arcs`, which are pairs of source and target.
     fn cut_references(&self, arcs: &[(u32, u32)], options: &PathOptions<'_>) -> Vec<CutReference> {
         let pairs: Vec<Vec<u32>> = arcs.iter().map(|&(from, to)| vec![from, to]).collect();
         let mut forest = self::forest(&pairs);

@@ -1,8 +1,8 @@
 //! A flow in the heap graph, from GC roots to objects.
 //!
 //! By the theorem of Menger, the largest number of paths without a common reference equals the smallest number of
-//! references whose removal leaves no path. Both come from a maximum flow. Each step adds a shortest path in the residual
-//! graph, which is the algorithm of Edmonds and Karp (J. ACM 19, 1972).
+//! references whose removal leaves no path. Both come from a maximum flow. Each step adds a shortest path in the
+//! residual graph. This is the algorithm of Edmonds and Karp (J. ACM 19, 1972).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ pub(super) struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// No target may be a seed.
+    /// Creates an empty flow. A target must not be a seed.
     pub(super) fn new(
         graph: &'a WholeGraph<'a>,
         statics: Statics<'a>,
@@ -65,7 +65,8 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// Adds one path, or a part of a path, to the flow. Returns the added units, which are 0 if the flow is a maximum.
+    /// Increases the flow along a shortest path in the residual graph. Returns the number of added units, which is 0 if
+    /// the flow is a maximum.
     pub(super) fn augment(&mut self) -> u32 {
         self.parent.fill(UNSEEN);
         for object in self.graph.except.iter() {
@@ -97,8 +98,8 @@ impl<'a> Flow<'a> {
         added
     }
 
-    /// Gives references of application classes a capacity of 4 and all others 5. A smallest cut of at most three
-    /// references stays smallest, and contains as few references of other classes as possible.
+    /// Gives references of application classes a capacity of 4, and all other references a capacity of 5. A smallest
+    /// cut of at most three references stays smallest, and contains as few references of other classes as possible.
     pub(super) fn prefer_application(&mut self) {
         self.prefers_application = true;
         self.units.values_mut().for_each(|units| *units *= 4);

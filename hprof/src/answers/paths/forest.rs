@@ -13,8 +13,8 @@ pub struct Step {
     pub object: ObjectIndex,
     /// The reference from the previous object. `None` for the first object.
     pub via: Option<Via>,
-    /// The kind of the reference object, if `via` leads from a reference object to its referent. [`Reference::No`] for
-    /// all other references, which are strong.
+    /// The kind of the `java.lang.ref` object, if `via` leads from such an object to its referent. [`Reference::No`]
+    /// for all other references, which are strong.
     pub strength: Reference,
 }
 
@@ -44,7 +44,8 @@ impl PathForest {
         Some(self.targets[at].1 as usize)
     }
 
-    /// Returns for each object the last field on its path that is preferred, or else its last field.
+    /// Returns for each object the last preferred field on its path. If the path has no preferred field, returns the
+    /// last field on the path.
     pub(super) fn last_fields(
         &self,
         is_preferred: impl Fn(ClassIndex) -> bool,
@@ -65,7 +66,7 @@ impl PathForest {
         fields
     }
 
-    /// Returns the path to the object at an index, from its first step on.
+    /// Returns the path to the object at index `place`, the first step first.
     pub(super) fn steps(&self, place: usize) -> Vec<Step> {
         let up = |&at: &usize| Some(self.parents[at] as usize).filter(|&p| p != NONE as usize);
         let mut steps: Vec<Step> = std::iter::successors(Some(place), up)

@@ -47,8 +47,8 @@ pub struct PathNode {
     pub own_targets: u64,
     /// Shallow bytes of the targets that this line leads to.
     pub target_bytes: u64,
-    /// The lines below this one that the limit left out: the number of these lines, and the number of targets that they
-    /// lead to.
+    /// The child lines that the limit left out, with all their descendants: the number of these lines, and the number
+    /// of targets that they lead to.
     pub hidden: (u64, u64),
 }
 
@@ -56,10 +56,10 @@ pub struct PathNode {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PathTree {
-    /// The lines of the tree. Each line is followed by the lines below it. If a line has several lines below it, those
-    /// that lead to the most targets come first.
+    /// The lines of the tree. Each line is followed by its descendants. If a line has several child lines, those that
+    /// lead to the most targets come first.
     pub nodes: Vec<PathNode>,
-    /// The first number counts the lines at depth 0 that the limit left out, together with all lines below them. The
+    /// The first number counts the lines at depth 0 that the limit left out, together with all their descendants. The
     /// second number counts the targets to which these lines lead.
     pub hidden: (u64, u64),
 }
@@ -208,10 +208,10 @@ fn class_number(snapshot: &Snapshot, object: u32) -> u32 {
     class.map_or(NONE, |c| c.0)
 }
 
-/// Returns the line of the previous object if the new object belongs to the same line. This is so if both have the same
-/// class, a field leads to the new object, and this field (or none so far) links the objects of the line. The fields
-/// `left` and `right` count as one field. So the nodes of a list or of a tree form one line. But a map in an element of
-/// another map has its own line.
+/// Returns the parent line if the new object belongs to it. The conditions: the object has the class of the line, an
+/// instance field leads to the object, and no other field links the objects of the line so far. The fields `left` and
+/// `right` count as one field. So the nodes of a list or of a tree form one line. But a map in an element of another
+/// map has its own line.
 fn merge_into_line(
     snapshot: &Snapshot,
     groups: &[Group],
@@ -238,7 +238,7 @@ fn is_branch(snapshot: &Snapshot, via: Via) -> bool {
     matches!(name, Some("left" | "right"))
 }
 
-/// Keeps the lines that lead to the most targets. Sorts them so that each line is followed by the lines below it.
+/// Keeps the lines that lead to the most targets. Sorts these lines so that each line is followed by its descendants.
 fn cut(snapshot: &Snapshot, groups: &[Group], limit: usize) -> PathTree {
     let mut below: Vec<(u32, Reverse<u64>, u32)> = groups
         .iter()

@@ -2,8 +2,9 @@
 //!
 //! An application class is kept alive by its loader. So every path from a GC root to a static field of the class begins
 //! with the class loader, which is not informative. Therefore, one breadth-first search starts at the static fields of
-//! application classes and at the GC roots. It finds a shortest path to every target. A second search finds what keeps
-//! the class alive, and this part comes before the path.
+//! application classes and at the GC roots. It finds a shortest path to every target. If a path begins at a static
+//! field, a second search finds the path from a GC root to the class of this field. This part comes before the rest of
+//! the path.
 
 pub(crate) mod bidirectional;
 mod breadth_first;
@@ -90,8 +91,9 @@ impl Paths {
         &self.missing
     }
 
-    /// Returns for each target the last field on its path, static or not, whose declaring class `is_preferred` accepts. If
-    /// the path has no such field, returns its last field. `None` if the target has no path, or no field on it.
+    /// Returns for each target the last field (static or not) on its path whose declaring class `is_preferred` accepts.
+    /// If the path has no such field, returns the last field on the path. `None` if the target has no path, or no field
+    /// on it.
     ///
     /// Cost: linear in the number of objects on the paths, however long the paths are.
     #[must_use]
@@ -157,13 +159,13 @@ impl Paths {
 }
 
 impl Snapshot {
-    /// Finds a shortest path to each of the objects. If there are several shortest paths, the order of preference is:
+    /// Finds a shortest path to each of `targets`. If there are several shortest paths, the order of preference is:
     /// through a static field of an application class, through other classes, threads, JNI references, other roots.
     /// Strong paths come before weaker paths, whatever their length.
     ///
     /// Cost: the heap graph is built again, and searched breadth-first at most twice, with about eight bytes for each
-    /// object in addition to the graph. If the snapshot comes from an index and there are few objects, a search from
-    /// both ends is tried first. It usually visits a few thousand objects.
+    /// object in addition to the graph. If the snapshot comes from an index and there are at most 64 targets, a search
+    /// from both ends is tried first. This search usually visits a few thousand objects.
     ///
     /// # Errors
     /// If there is not enough memory for the graph.

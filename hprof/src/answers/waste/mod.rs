@@ -1,4 +1,4 @@
-//! Finds wasted memory: content that is stored more than once, and space that nothing uses.
+//! Finds wasted memory: content that is stored more than once, and unused space.
 //!
 //! One pass over the file hashes the content of every array of primitives and reads the fields of every string, box and
 //! collection. Sorting the hashes finds equal content. Every byte is counted once: an array that belongs to a string or
@@ -24,9 +24,9 @@ use crate::progress::Progress;
 use crate::snapshot::Snapshot;
 use scan::{Collection, WasteScan};
 
-/// Minimum number of unused bytes in an array that is reported.
+/// Minimum number of unused bytes for which an array is reported.
 const LEAST_ROOM: u64 = 32;
-/// Maximum number of steps up the dominator tree in the search for a holder.
+/// Maximum number of dominators that the search for a holder visits.
 const CLIMB: usize = 256;
 /// Name prefixes of JDK classes whose objects are not entries or nodes of collections.
 const NO_CONTENT: [&str; 4] = ["java.lang.", "jdk.", "sun.", "com.sun."];
@@ -55,8 +55,8 @@ pub enum WasteKind {
     SparseCollections,
     /// Arrays with at least 32 bytes of elements, all zero or null. Savings: the arrays.
     ZeroArrays,
-    /// Arrays whose second half is zero or null, at least 32 bytes of it. Savings: the size of the array minus the size
-    /// of an array that ends with the last element that is not zero or null.
+    /// Arrays whose second half is zero or null, if at least 32 bytes at the end are zero or null. Savings: the size of
+    /// the array minus the size of an array that ends with the last element that is not zero or null.
     LongArrays,
 }
 
@@ -121,7 +121,7 @@ impl std::fmt::Debug for WasteOptions<'_> {
 pub struct WasteTotal {
     /// Number of objects. For duplicates, all equal objects count, also the one that must stay.
     pub objects: u64,
-    /// Their shallow bytes, including the arrays that belong only to them.
+    /// Shallow bytes of these objects, including the arrays that belong only to them.
     pub shallow_bytes: u64,
     /// Savings in bytes.
     pub bytes_to_win: u64,
@@ -646,7 +646,8 @@ struct HolderLookup<'a> {
     passes: Vec<bool>,
 }
 
-/// The class of the holder, true for a static field, and the code from [`Holders::key`].
+/// The holder's class (for a class object, the class that it represents), true if the holder is a class object, and the
+/// code from [`Holders::key`].
 type HolderKey = (u32, bool, u16);
 
 impl HolderLookup<'_> {
@@ -680,8 +681,8 @@ impl HolderLookup<'_> {
         all.into_iter().map(|(_, holder)| holder).collect()
     }
 
-    /// Returns the nearest holder whose class is not skipped (see `passes`), and the object that it holds. If all
-    /// classes up the tree are skipped, returns the nearest holder of all.
+    /// Returns the nearest dominator whose class is not skipped (see `passes`), and the object that it holds. If the
+    /// classes of all visited dominators are skipped, returns the immediate dominator.
     fn holder(&self, object: u32) -> (HolderKey, u32) {
         let (snapshot, tree) = (self.snapshot, self.snapshot.tree());
         let mut at = ObjectIndex(object);

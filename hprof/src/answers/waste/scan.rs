@@ -211,7 +211,7 @@ impl<'a> PieceContents<'a> {
                     return None;
                 }
                 let used = u64::try_from(bits(size, Kind::Long)?.cast_signed()).ok()?;
-                // The array length limits the number of buckets, so a larger count is damaged.
+                // A count that does not fit in 32 bits is regarded as damaged.
                 let used = Some(used).filter(|&u| u <= u64::from(u32::MAX))?;
                 let (array, need) = (
                     object(array)?,

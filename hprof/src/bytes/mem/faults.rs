@@ -4,8 +4,9 @@ use std::io;
 
 use crate::error::Error;
 
-/// Arranges a call of `end`, once and on a separate thread, when a dump or an index cannot be read any more: because it
-/// was truncated while it was read, or because its disk failed. The error shows which of the two happened.
+/// Arranges a call of `end`, once and on a separate thread, when a dump or an index cannot be read any more. The reason
+/// is that the file was truncated while it was read, or that its disk failed. The error shows which of the two
+/// happened.
 ///
 /// The threads that read the file never continue, because there is no data for them. So `end` should end the process
 /// soon. If it returns, or takes longer than ten seconds, SIGBUS ends the process. Without a call of this function, the

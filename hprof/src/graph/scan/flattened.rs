@@ -1,5 +1,5 @@
-//! Flattened values. HotSpot stores a small value of a value class (JEP 401) inside its container, an object or an array,
-//! and writes the value as a record with a made-up id: 1, 2, 3, ...
+//! Flattened values. HotSpot stores a small value of a value class (JEP 401) inside its container, which is an object
+//! or an array. It writes the value as a record with a made-up id: 1, 2, 3, ...
 
 use super::PieceVisitor;
 use crate::graph::targets::Targets;

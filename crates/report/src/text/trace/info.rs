@@ -94,7 +94,7 @@ pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
     }
 }
 
-/// True if the agent's options, as the user wrote them, leave out some allocations.
+/// True if the agent's options contain a filter that leaves out allocations.
 fn is_filtered(options: &str) -> bool {
     let options = options.replace("\\,", "");
     let mut keys = options.split(',').map(str::trim_start);

@@ -82,12 +82,13 @@ fn rows(lines: &CountedLines, doc: &mut Document) {
     doc.add_unlisted_count(lines.totals.sites.saturating_sub(shown), "more line");
 }
 
-/// Returns the samples of a line of code if they differ from the count of this line by more than random variation.
+/// Returns the samples of a line of code if their estimate differs from the line's count by more than random variation.
+/// Otherwise returns `None`.
 fn differing(row: &CountedLineRow) -> Option<SampledLineRow> {
     row.sampled.filter(|sampled| sampled.beyond_chance)
 }
 
-/// Formats a rate. A rate that is rounded to 0 is shown as `<1`, unless the amount is 0.
+/// Formats a rate per second. If the rate is rounded to 0 but the amount is not 0, returns `<1`.
 fn per_second(rate: u64, amount: u64) -> String {
     match (rate, amount) {
         (0, 1..) => "<1".to_owned(),
