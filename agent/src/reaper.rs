@@ -1,8 +1,8 @@
-//! The agent's thread: finds collected samples, frees slots when the table is full, and copies counters and totals to
-//! the Java heap.
+//! The agent's thread: finds collected samples, frees slots when the table of samples is nearly full, and copies
+//! counters and totals to the Java heap.
 //!
-//! With a small interval the table fills with samples of dead objects long before the next GC. So the agent requests a
-//! GC first. It downsamples only if live samples fill the table.
+//! With a small interval, samples of dead objects fill the table long before the next GC. So the agent first requests a
+//! GC. The agent downsamples only if live samples fill the table.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,7 +25,7 @@ use crate::table::Table;
 use crate::unproven::{Looks, Unproven};
 use crate::wakeup::Wakeup;
 
-/// Interval between searches if the GC does not report its end. Some collectors do not.
+/// Interval between searches for collected samples if no GC reports its end. Some collectors never report it.
 const IDLE: Duration = Duration::from_secs(1);
 /// Maximum number of times that the sampling interval is doubled in one search.
 const MOST_DOUBLINGS: u32 = 16;
@@ -37,11 +37,12 @@ const REST: Duration = Duration::from_millis(20);
 /// A GC is requested only if all samples of a full table represent fewer allocated bytes than this. With a larger
 /// interval, the JVM has run many GCs by itself before the table is full.
 const MOST_BEFORE_A_COLLECTION: u64 = 1 << 30;
-/// Requested GCs may take at most 1 / `PART_FOR_COLLECTING` of the run time, plus `FREE_FOR_COLLECTING`.
+/// Maximum total time of the requested GCs: 1 / `PART_FOR_COLLECTING` of the time since the start of sampling, plus
+/// `FREE_FOR_COLLECTING`. If this time is exceeded, no GC is requested.
 const PART_FOR_COLLECTING: u32 = 4;
 const FREE_FOR_COLLECTING: Duration = Duration::from_secs(1);
-/// No GC is requested if more bytes of the heap than this are in use, because the program is stopped during a requested
-/// GC. After a GC that took longer than `LONGEST_COLLECTION`, no GC is ever requested again.
+/// Maximum number of heap bytes in use for a requested GC, because the program is stopped during such a GC. After a GC
+/// that took longer than `LONGEST_COLLECTION`, no GC is ever requested again.
 const MOST_IN_USE: u64 = 1 << 30;
 const LONGEST_COLLECTION: Duration = Duration::from_millis(500);
 
@@ -91,7 +92,7 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the maximum time to wait for a wakeup. The time is shorter if a search was postponed.
+    /// Returns the maximum time to wait for a wakeup: [`IDLE`], or the time until a postponed search may be made.
     fn longest_wait(&self) -> Duration {
         let owed = self.looks.time_until_search(self.sampler.started.elapsed());
         owed.unwrap_or(IDLE)
@@ -108,7 +109,7 @@ impl Work<'_> {
         let dropped = self.counters.get(Counter::DroppedFull);
         let before = self.dropped.swap(dropped, Relaxed);
         // If the number of tracked samples is limited (`unproven`), samples are dropped because of that limit, not
-        // because the table is too small. The code above has handled that case.
+        // because the table is too small. `search_unproven` has already reacted to that limit.
         let is_small = dropped > before && self.sampler.unproven.is_none();
         let is_short = is_small || self.sampler.samples.is_nearly_full();
         if is_short && (dropped > before || !self.free_by_gc(env)?) && !self.wakeup.is_stopping() {
@@ -118,9 +119,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Searches for collected samples if a search is due. Then halves the number of tracked samples until two limits
-    /// are met: the limit of samples that no GC has proven to be live or dead (see [`Unproven`]), and the limit of
-    /// samples per time window.
+    /// Searches for collected samples if a search is due. Then halves the number of tracked samples until the limits of
+    /// [`Unproven`] are met, but at most [`MOST_DOUBLINGS`] times.
     fn search_unproven(&self, env: &Env<'_>, unproven: &Unproven) -> Result<()> {
         if self.looks.request_if_due(self.sampler.started.elapsed()) {
             let tried = unproven.newest_dead_uid();
@@ -236,8 +236,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Records collected samples for the trace. Also records that the newest of them was found dead. If an older sample
-    /// was not found dead, this shows that the older sample is live (see `unproven`).
+    /// Records collected samples for the trace. Under generational ZGC, also records the newest sample that was found
+    /// dead. This shows that older samples which were not found dead are live (see `unproven`).
     fn record_collected(&self, table: &Table, slots: &[u32]) {
         if let Some(unproven) = &self.sampler.unproven
             && std::ptr::eq(table, &raw const self.sampler.samples)
@@ -343,6 +343,11 @@ impl Work<'_> {
         let now = sampler.strategy.sampling();
         let next = now.doubled();
         show_sampling(env, sampler, next)?;
+        let what = if sampler.unproven.is_some() {
+            "tracks"
+        } else {
+            "takes"
+        };
         if let Some(unproven) = &sampler.unproven {
             sampler.strategy.follow(next);
             unproven.record_halved();
@@ -355,7 +360,9 @@ impl Work<'_> {
         self.counters.count(Counter::Thinnings);
         print_line(
             Level::Debug,
-            "the table of samples is too small: from now on, the agent takes half as many samples",
+            format!(
+                "the table of samples is too small: from now on, the agent {what} half as many samples"
+            ),
         );
         let samples = &sampler.samples;
         let mut dropped = Vec::with_capacity(BATCH);

@@ -31,7 +31,8 @@ const EXTENSIONS: [&str; 2] = [EXTENSION, summary::EXTENSION];
 /// Minimum size of a dump for an index, in bytes. Smaller dumps are read about as fast as an index.
 const SMALLEST: u64 = 16 << 20;
 
-/// Opens the index of a dump from the first place that has a usable one. Prints why an index is not usable.
+/// Opens the index of a dump, from the first place that has a usable index. For each unusable index, prints why it is
+/// not used.
 pub(crate) fn read<T>(
     setup: &Setup,
     dump: &Path,
@@ -45,8 +46,8 @@ pub(crate) fn read<T>(
     read_from(setup, dump, EXTENSION, open)
 }
 
-/// Opens a file that belongs to a dump, such as its index, from the first place that has a usable one. Prints why a
-/// file is not usable.
+/// Opens a file that belongs to a dump, such as its index, from the first place that has a usable file. For each
+/// unusable file, prints why it is not used.
 fn read_from<T>(
     setup: &Setup,
     dump: &Path,
@@ -58,13 +59,19 @@ fn read_from<T>(
     }
     let dump_meta = fs::metadata(dump).ok()?;
     for place in places(dump, setup.analysis.refs, extension) {
-        // Reading a special file, such as a pipe, may never end. A file of another user may have any content.
+        // Skip special files, such as pipes, because reading them may never end. Skip files of other users, because
+        // they may have any content.
         let Ok(meta) = fs::symlink_metadata(&place) else {
             continue;
         };
-        if !meta.is_file() || !is_trusted(&meta, &dump_meta) {
-            let what =
-                "is not used, because it belongs neither to you nor to the owner of the dump";
+        let unusable = if !meta.is_file() {
+            Some("is not used, because it is not a regular file")
+        } else if !is_trusted(&meta, &dump_meta) {
+            Some("is not used, because it belongs neither to you nor to the owner of the dump")
+        } else {
+            None
+        };
+        if let Some(what) = unusable {
             note(setup.progress, true, &place, what);
             continue;
         }
@@ -93,14 +100,15 @@ pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
 /// Prints a message to standard error. If the message is about a usual event, it is printed only with `--verbose`.
 fn note(wanted: Wanted, usual: bool, index: &Path, what: &str) {
     if wanted.verbose || !(usual || wanted.quiet) {
-        // If standard error is closed, there is no other place for the message.
+        // Ignore errors: if standard error is closed, there is no other place for the message.
         let _ = writeln!(io::stderr(), "heapdiff: {} {what}", index.display());
     }
 }
 
-/// Returns the possible paths of an index or summary, the one beside the dump first. Links to a dump share its index.
+/// Returns the possible paths of an index or summary. The path beside the dump comes first. Links are resolved, so all
+/// links to a dump share its index.
 fn places(dump: &Path, refs: Refs, extension: &str) -> Vec<PathBuf> {
-    // On Windows, the standard library's function returns a path that begins with `\\?\`, which few people know.
+    // On Windows, the function of the standard library returns an unusual path, which begins with `\\?\`.
     #[cfg(windows)]
     use dunce::canonicalize;
     #[cfg(not(windows))]
@@ -118,8 +126,8 @@ fn places(dump: &Path, refs: Refs, extension: &str) -> Vec<PathBuf> {
     std::iter::once(beside.into()).chain(cached).collect()
 }
 
-/// Returns the name of an index or summary. The name shows which kinds of references retain objects, because each
-/// choice needs a separate file.
+/// Returns the name of an index or summary. The name depends on `refs`, the references that retain objects, because
+/// each choice of `refs` needs a separate file.
 fn cache_file_name(mut dump: OsString, refs: Refs, extension: &str) -> OsString {
     dump.push(match refs {
         Refs::Soft => ".",
@@ -133,7 +141,7 @@ fn cache_file_name(mut dump: OsString, refs: Refs, extension: &str) -> OsString 
 /// Returns the user's cache folder. It contains files that can be created again: indexes and summaries that cannot be
 /// written beside their dumps, and the agent library.
 pub(crate) fn cache() -> Option<PathBuf> {
-    // The variable and the folder in it that the system has for such files.
+    // The environment variable that contains the user's folder, and the cache folder in that folder.
     let (home, below) = if cfg!(windows) {
         ("LOCALAPPDATA", "")
     } else if cfg!(target_os = "macos") {
@@ -203,7 +211,7 @@ pub(crate) fn write_pending() {
     }
 }
 
-/// Drops the scheduled indexes and summaries. Called when nobody waits for them.
+/// Drops the scheduled indexes and summaries without writing them.
 pub(crate) fn drop_pending() {
     summary::drop_pending();
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
@@ -245,8 +253,8 @@ fn write(
             .prefix(UNFINISHED)
             .suffix(&format!(".{}", extension_of(place)))
             .tempfile_in(folder)?;
-        // Marks the file as being written. On file systems without locks, the recent modification time of the file has
-        // the same effect.
+        // The lock shows that the file is being written. On file systems without locks, the recent modification time of
+        // the file shows this.
         let _ = file.as_file().try_lock();
         Ok((file.path().to_path_buf(), file))
     })?;
@@ -322,7 +330,7 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Like [`places`], but `path` may also be a dump that was deleted, or an index itself.
+/// Like [`places`], but `path` can also be a dump that was deleted, or an index or summary itself.
 fn candidate_paths(path: &Path, refs: Refs) -> Vec<PathBuf> {
     let places: Vec<PathBuf> = EXTENSIONS
         .iter()

@@ -9,16 +9,16 @@ use crate::origin::Apart;
 use crate::sentence::Warning;
 use crate::summary::Summary;
 
-/// A reason why differences between dumps may not be growth.
+/// A reason why differences between dumps might not be growth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt<'a> {
     /// The dump was truncated or damaged, or lacks GC roots.
     Incomplete(&'a SnapshotInfo),
-    /// Both files have the same dump.
+    /// Both files contain the same dump, or one file was given twice.
     Same(&'a str, &'a str),
     /// The second dump was taken before the first.
     Order(&'a str, &'a str),
-    /// The dumps are of two programs or of two JVMs.
+    /// The dumps are of different programs or of different JVMs.
     Apart(&'a str, &'a str, Apart),
 }
 
@@ -57,14 +57,15 @@ impl Summary {
             .any(|d| matches!(d, Doubt::Apart(..)))
     }
 
-    /// True if something shows that two dumps are of one JVM, and nothing shows the opposite.
+    /// True if the JVM's random number, the agent's data or the JVM's version is the same in both dumps, and nothing
+    /// shows that the dumps are of different JVMs.
     #[must_use]
     pub fn is_of_jvm_of(&self, earlier: &Self) -> bool {
         self.origin.is_of_jvm_of(&earlier.origin)
     }
 }
 
-/// Returns the reason why the figures of one dump may be wrong. Returns `None` if there is no such reason.
+/// Returns the reason why the figures of one dump may be wrong. Returns an empty list if there is no such reason.
 pub(crate) fn incomplete(info: &SnapshotInfo) -> Vec<String> {
     let why = info.partial.then(|| Doubt::Incomplete(info).to_string());
     why.into_iter().collect()
@@ -176,8 +177,8 @@ mod tests {
         let [parked] = &rootless(MissingRoots::ParkedThreads)[..] else {
             panic!("one doubt")
         };
-        let no_frames = "sampled-after.hprof.gz has no frames of parked virtual threads";
-        let unsure = "may count as unreachable, and unreachable objects may count as reachable";
+        let no_frames = "sampled-after.hprof.gz has no frames of parked virtual threads (JDK 19 to 21), so reachable objects";
+        let unsure = "may count as unreachable, and unreachable objects as reachable";
         assert!(
             parked.starts_with(no_frames) && parked.ends_with(unsure),
             "{parked}"

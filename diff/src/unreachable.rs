@@ -9,15 +9,15 @@ use hprof::{ClassIndex, Progress, Snapshot};
 /// Number of classes that a summary lists.
 const CLASSES: usize = 3;
 /// A report explains unreachable objects if they are more than this part of the dump, in percent.
-const MUCH: u64 = 30;
+const MUCH: u128 = 30;
 
-/// Returns a summary if unreachable objects are a large part of the dump. `None` for a damaged dump: its objects may be
-/// unreachable because GC roots or references are missing.
+/// Returns a summary if more than 30 % of the dump's bytes are unreachable. Returns `None` for a damaged dump: its
+/// objects may be unreachable because GC roots or references are missing.
 ///
-/// Cost: nothing if few objects are unreachable, otherwise that of [`Snapshot::unreachable_objects`].
+/// Cost: nothing if at most 30 % are unreachable, otherwise that of [`Snapshot::unreachable_objects`].
 ///
 /// # Errors
-/// If there is not enough memory.
+/// Returns an error if memory runs out.
 pub fn explain_unreachable(
     snapshot: &Snapshot,
     progress: &dyn Progress,
@@ -25,7 +25,8 @@ pub fn explain_unreachable(
     if snapshot.is_partial() || snapshot.assumed_roots().is_some() {
         return Ok(None);
     }
-    if percent(snapshot, snapshot.unreachable_bytes()) <= MUCH {
+    let bytes = snapshot.unreachable_bytes();
+    if u128::from(bytes) * 100 <= u128::from(all_bytes(snapshot, bytes)) * MUCH {
         return Ok(None);
     }
     let unreachable = snapshot.unreachable_objects(progress)?;
@@ -64,7 +65,11 @@ pub fn unreachable_summary(
 }
 
 fn percent(snapshot: &Snapshot, unreachable: u64) -> u64 {
+    (u128::from(unreachable) * 100 / u128::from(all_bytes(snapshot, unreachable))) as u64
+}
+
+/// Returns the size of all objects, and 1 for an empty dump.
+fn all_bytes(snapshot: &Snapshot, unreachable: u64) -> u64 {
     let reachable = snapshot.tree().retained_bytes(Node::ROOT);
-    let all = reachable.saturating_add(unreachable).max(1);
-    (u128::from(unreachable) * 100 / u128::from(all)) as u64
+    reachable.saturating_add(unreachable).max(1)
 }

@@ -28,7 +28,8 @@ fn report(dumps: Vec<Vec<u8>>) -> Report {
     common::report(dumps.into_iter().map(Source::from_bytes))
 }
 
-/// Adds a registry's list of byte arrays, and 300 arrays elsewhere.
+/// Adds a registry with a list of `count` byte arrays and a list of 300 byte arrays. Returns the arrays of the first
+/// list.
 fn program(heap: &mut HeapBuilder, count: usize) -> Vec<Obj> {
     let [entries, _] = program_of(heap, count, 300);
     entries
@@ -95,8 +96,8 @@ const LOADED: &str =
 
 #[test]
 fn sample_ids_separate_added_from_freed_objects() {
-    // The first dump has a hundred entries. Before the second dump, ten of these were removed and sixty were added. The
-    // other site allocated twenty of the sixty.
+    // The first dump has a hundred entries. Before the second dump, ten of these were removed and sixty were added.
+    // Twenty of the sixty were allocated at the second site.
     let report = report(vec![sampled(1..=100, 500, 1), sampled(11..=160, 140, 1)]);
     assert_eq!(report.suspects.len(), 1, "{:#?}", report.suspects);
     let suspect = &report.suspects[0];
@@ -141,8 +142,8 @@ fn samples_that_all_survive_show_a_leak() {
         (suspect.verdict, suspect.reasons.join("; "))
     };
     let (verdict, reasons) = told(0);
-    let sentence = "100 of 100 samples of the first dump are still held, and 100.0 % of all samples of the allocating \
-                    stacks are alive";
+    let sentence = "100 of 100 samples of the first dump are still held, and 100.0 % of all sampled objects of the \
+                    allocating stacks are alive";
     assert!(
         verdict == Verdict::Leak && reasons.contains(sentence),
         "{reasons}"
@@ -208,8 +209,8 @@ fn stacks_get_at_most_the_growth_if_the_first_dump_has_no_agent() {
     assert_eq!(frames(&report), [(ADDED.to_owned(), 160, 60 * 1016)]);
 }
 
-/// Returns a dump with entries and with other arrays. All are sampled at this interval. The same two stacks allocated
-/// both kinds.
+/// Returns a dump of the program with an agent that sampled the arrays of both lists at this interval. The same two
+/// stacks allocated the arrays of both lists.
 fn thinly_sampled(entries: usize, steady: usize, interval: i64) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let arrays = program_of(&mut heap, entries, steady);
@@ -583,7 +584,7 @@ fn an_agent_that_is_not_set_up_is_ignored() {
     }
 }
 
-/// Values like those in this test are written by no agent. They must not cause a panic or a wrong report.
+/// No agent writes values like those in this test. They must not cause a panic or a wrong report.
 #[test]
 fn senseless_samples_do_no_harm() {
     let report = tampered(|agent| {

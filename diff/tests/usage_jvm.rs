@@ -72,7 +72,10 @@ fn two_dumps_distinguish_a_leak_from_a_collection_in_use() {
             "{which}: {remembered:#?}"
         );
         assert!(
-            says(remembered, "the agent counted more reads than puts"),
+            says(
+                remembered,
+                "the agent counted at least as many reads as puts"
+            ),
             "{which}"
         );
         let passing = self::of(&report, "passing");
@@ -84,7 +87,7 @@ fn two_dumps_distinguish_a_leak_from_a_collection_in_use() {
         assert!(
             says(
                 passing,
-                "almost as many elements were removed as were added"
+                "at least three quarters as many elements were removed as were added"
             ),
             "{which}"
         );

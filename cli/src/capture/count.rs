@@ -43,7 +43,8 @@ pub(crate) fn count(
     let name = process.to_string();
     let meter = Meter::new(wanted, Path::new(&name));
     let put = Changing::new(&jvm, &meter, "inserting counters into classes");
-    // An agent of an earlier version reports neither its progress nor how many classes it will change.
+    // If the loaded agent has an earlier version, `classes` is `None`: such an agent reports neither how many classes
+    // it will change nor its progress.
     let classes = classes(&jvm, &library, &options)?;
     let interrupt = Wait::start();
     let options = match classes {
@@ -215,8 +216,8 @@ fn options(count: &CountRequest) -> Result<String> {
             options += &format!(",{key}={}", pattern.as_str().replace(',', "\\,"));
         }
     }
-    // The options must be shorter than the JVM's buffer. Later a token with 16 characters is added to them, and one
-    // request has a longer prefix (`COUNT_CLASSES`) than the one used here.
+    // The complete options must be shorter than the JVM's buffer. They are longer than `options`: a token with 16
+    // characters is added later, and one request has a longer prefix (`COUNT_CLASSES`).
     let more = token.len() + 18 + attach::COUNT_CLASSES.len();
     if options.len() + more < LONGEST_ARGUMENT {
         Ok(options)
@@ -301,8 +302,8 @@ fn reason(code: i32) -> Option<(String, &'static str)> {
             "run the command again in a few seconds",
         ),
         attach::ALREADY_LOADED => (
-            "the version of the loaded agent cannot count",
-            "restart the JVM",
+            "the loaded agent is of an earlier version, which cannot count",
+            "restart the JVM with the agent of this heapdiff",
         ),
         attach::BAD_OPTIONS | attach::FAILED => ("the agent cannot count", SAYS),
         code => {
@@ -385,7 +386,7 @@ mod tests {
             (attach::NOT_UP, "so nothing is counted", "in a few seconds"),
             (
                 attach::ALREADY_LOADED,
-                "of the loaded agent cannot count",
+                "the loaded agent is of an earlier version",
                 "restart",
             ),
             (attach::FAILED, "the agent cannot count", "standard error"),

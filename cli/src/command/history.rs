@@ -43,7 +43,9 @@ pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<S
                 "{path}: the dumps have no stacks; add --recording FILE with the imported recording"
             )));
         }
-        note = Some(format!("{path}: matched by time and JVM version"));
+        note = Some(format!(
+            "{path}: this run was matched to the dumps by time and JVM version"
+        ));
     }
     let timeline = Timeline::of(trace, run, Window::ALL).map_err(failure)?;
     let points = Points::of(&timeline);
@@ -97,13 +99,14 @@ pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<S
     Ok(note)
 }
 
-/// Minimum number of samples that growth at the earlier rate would have added during the level end of a history (its
-/// last points, which no longer rise). With fewer expected samples, a level end is no evidence that growth has ended:
-/// random variation alone leaves it without a sample in more than 5 % of all cases (Poisson: e^-3 = 5 %).
+/// Growth counts as ended only if it would have added at least this many samples, at its earlier rate, during the level
+/// end of a history. The level end consists of the last points, which no longer rise. With fewer expected samples, a
+/// level end is no evidence: random variation alone leaves it without a sample in more than 5 % of all cases (Poisson:
+/// e^-3 = 5 %).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
-/// True if the growth has ended. If there are few samples, the result is false, because a level end may then be random
-/// variation.
+/// True if the growth has ended. False if the level end is so short that growth would have added fewer than
+/// [`EXPECTED_SAMPLES`] samples during it, because the level end may then be random variation.
 #[allow(
     clippy::cast_precision_loss,
     reason = "the numbers of samples and of data points are small"
@@ -196,8 +199,8 @@ fn sites_of(suspect: &Suspect, sites: &HashMap<String, Vec<i64>>) -> (u64, BTree
     )
 }
 
-/// Returns the class and stack in a form that is equal for dump and trace. The form does not show if a method is native
-/// or if a stack is truncated, because only one of dump and trace records each of these facts.
+/// Returns the class and stack in a form that is equal for dump and trace. The form leaves out whether a method is
+/// native and whether a stack is truncated, because each of these facts is recorded only in dumps or only in traces.
 pub(super) fn key(class: &str, frames: &[String]) -> String {
     let mut key = class.to_owned();
     for frame in frames {

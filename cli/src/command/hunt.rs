@@ -103,7 +103,7 @@ pub(crate) struct HuntArgs {
     report: ReportArgs,
 }
 
-/// Parses the value of `--recording`. The empty value, which only a missing FILE gives, means that the hunt records.
+/// Parses the value of `--recording`. Without FILE, the value is empty, and the hunt itself makes the recording.
 fn recording() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|file| recording_file(PathBuf::from(file)))
 }
@@ -114,7 +114,7 @@ fn recording_file(file: PathBuf) -> Result<PathBuf, String> {
     let is_word = !text.is_empty() && !text.contains(['.', '/']);
     if is_word && !file.exists() {
         return Err(format!(
-            "there is no such file; if this is the JVM, write it first: `heapdiff hunt {text} --recording`"
+            "there is no such file; if {text} is the JVM, put it before the option: `heapdiff hunt {text} --recording`"
         ));
     }
     Ok(file)
@@ -223,7 +223,8 @@ impl Task for Hunt {
         let given = &question.recordings;
         let compare = |files: &[PathBuf]| diff::run(setup, &hunted.dumps, (trace, files), question);
         let all: Vec<PathBuf> = given.iter().chain(&hunted.recording).cloned().collect();
-        // A recording that cannot be used must not cost the report: try our own alone, then none.
+        // If a recording cannot be used, the report is written nevertheless: first only with the hunt's own recording,
+        // and if this fails, without any recording.
         let reports = compare(&all).or_else(|failure| {
             let reports = match &hunted.recording {
                 None if given.is_empty() => return Err(failure),
@@ -279,7 +280,7 @@ impl Task for Hunt {
     }
 }
 
-/// Returns the sentence that names the files of a hunt. The first file is named with its folder.
+/// Returns the sentence that names the files of a hunt. Only the first file is named with its folder.
 fn written(dumps: &[PathBuf], setup: &Setup) -> String {
     let folder = dumps.first().and_then(|dump| dump.parent());
     let report = format!("report.{}", setup.output.format.extension());
@@ -321,7 +322,7 @@ fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
 
 /// The default sampling interval of the agent.
 const DEFAULT: Size = Size(512 << 10);
-/// This many samples of a suspect are enough to name the stacks that allocated it.
+/// Minimum number of samples of a suspect that is enough to name the stacks that allocated it.
 const ENOUGH: u64 = 10;
 /// The suggested interval is chosen so that the suspect gets about this many samples.
 const WANTED: u64 = 32;

@@ -64,6 +64,10 @@ impl Ui {
         interrupt::handle();
         let server =
             Server::start(self.subject(mapping.as_ref())?, self.port).map_err(|e| match e {
+                UiError::Trace(error) if error.not_a_database().is_some() => {
+                    Failure::bad_input(error.to_string())
+                        .with_hint("`ui` shows heap dumps, traces, and JSON reports of two dumps")
+                }
                 UiError::Trace(error) => Failure::trace(&error),
                 UiError::Listen { .. } => {
                     Failure::usage(e.to_string()).with_hint("leave out --port to use any free port")

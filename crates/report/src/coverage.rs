@@ -8,10 +8,10 @@ use heapdiff_units::{Probability, Size, counted, grouped, percent};
 
 use crate::text::is_worth_mentioning;
 
-/// Maximum number of labels in a sentence, if no label is that of most bytes.
+/// Maximum number of labels in a sentence, if no label belongs to at least half of the surviving bytes.
 const LABELS: usize = 3;
 
-/// Returns one sentence that says how many bytes the samples represent, and what limits the samples have.
+/// Returns one sentence with the number of bytes that the samples represent, and with the limits of the samples.
 fn sentence(suspect: &Suspect) -> String {
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let covered = Samples::Covered {
@@ -25,8 +25,8 @@ fn sentence(suspect: &Suspect) -> String {
     parts.join("; ")
 }
 
-/// Returns the sentences about the code that allocated the content, each with its label. There are none if the report
-/// has no stacks and no recording.
+/// Returns the sentences about the code that allocated the suspect's objects, each with its label. Returns no sentence
+/// if the report has neither stacks nor a recording.
 pub(crate) fn evidence(suspect: &Suspect) -> Vec<(&'static str, String)> {
     let code = suspect.joined.clone().map(|joined| ("code", joined));
     let samples = if !suspect.stacks.is_empty() {
@@ -41,8 +41,8 @@ pub(crate) fn evidence(suspect: &Suspect) -> Vec<(&'static str, String)> {
     labels.into_iter().chain(code).chain(samples).collect()
 }
 
-/// Returns a sentence about the labels of the surviving bytes: those that most bytes have in common, or else the labels
-/// with the most bytes.
+/// Returns a sentence about the labels of the surviving bytes. It names the labels that at least half of these bytes
+/// share. If there are no such labels, it names the [`LABELS`] labels with the most bytes.
 pub(crate) fn labels(labels: &Labels) -> String {
     let percent = |permille| percent(permille, 1000);
     let text = |share: &LabelShare| {
@@ -80,14 +80,14 @@ pub(crate) fn labels(labels: &Labels) -> String {
     )
 }
 
-/// Returns the figures of a stack that allocated objects, dead or alive.
+/// Returns the bytes and samples of a stack. They include objects that are dead.
 pub(crate) fn allocated_at(at: &AllocatedAt) -> String {
     let samples = counted(at.samples, "sample");
     format!("{} allocated, {samples}", Size(at.estimated_bytes))
 }
 
-/// Returns the figure with which the bytes of the samples are compared: the growth, or the retained size in the report
-/// of one dump.
+/// Returns which figure the bytes of the samples are compared with: in a comparison the growth, in the report of one
+/// dump the retained size.
 const fn whole(suspect: &Suspect) -> Whole {
     if suspect.is_from_single_dump() {
         Whole::Retained
@@ -96,8 +96,8 @@ const fn whole(suspect: &Suspect) -> Whole {
     }
 }
 
-/// Describes the limits of the samples: lost samples, samples that represent more bytes than were measured, and bytes
-/// without samples.
+/// Returns the reasons to doubt the samples: lost samples, bytes without samples, or samples that represent more bytes
+/// than the growth or the retained size.
 pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
     if suspect.joined.is_some() {
         return Vec::new();
@@ -131,7 +131,7 @@ pub(crate) fn probability(stack: &Stack) -> Option<String> {
     })
 }
 
-/// Returns the number of objects and samples of a stack, and the share of objects that are alive.
+/// Returns the number of objects and samples of a stack, and the share of its objects that are alive.
 pub(crate) const fn stack(stack: &Stack) -> Samples {
     Samples::Stack {
         objects: stack.estimated_objects,
@@ -212,7 +212,7 @@ mod tests {
         );
         assert_eq!(
             sentence(8192, synthetic::heap(1).suspects.remove(0)),
-            "8.0 KiB of 4.0 KiB retained, in 9 samples; the samples represent more bytes than the retained size, because they are estimates"
+            "8.0 KiB of 4.0 KiB retained, in 9 samples; the estimate from the samples is more than the retained size, because it has a sampling error"
         );
     }
 }

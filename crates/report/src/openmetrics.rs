@@ -1,10 +1,10 @@
-//! Gauges of a heap and its suspects, in the text format of OpenMetrics, which the Prometheus parser accepts, too.
+//! Writes gauges of a heap and its suspects in the text format of OpenMetrics. Prometheus can parse this format, too.
 //!
 //! Metrics have no timestamp, because programs that collect such files reject timestamps. The time of the dump is a
 //! gauge.
 //!
-//! The labels of a suspect include its rank, because no two metrics may have the same labels, but several suspects may
-//! have the same holder and class.
+//! Several suspects may have the same holder and class, but no two metrics may have the same labels. So the labels of a
+//! suspect include its rank.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ pub(crate) fn growth(report: &Report, labels: &Labels, out: &mut dyn Write) -> i
         let span = last.taken_ms.saturating_sub(first.taken_ms);
         families.one("span_seconds", help, seconds(span));
     }
-    let help = "1 if the dumps can be compared, so that differences are growth, else 0.";
+    let help = "1 if the dumps can be compared, else 0. If it is 0, differences are not growth.";
     families.one("comparable", help, u8::from(report.comparable));
     let delta = &report.delta;
     let help = "Growth of the number of reachable objects from the first dump to the last.";
@@ -59,20 +59,20 @@ pub(crate) fn heap(report: &HeapReport, labels: &Labels, out: &mut dyn Write) ->
     families.end(out)
 }
 
-/// Figures of a run in a trace.
+/// Figures of a run of a JVM, from a trace.
 #[derive(Debug, Default)]
 pub struct TraceMetrics {
     /// Labels of the run.
     pub labels: Vec<(&'static str, String)>,
     /// Time of the last tick, in milliseconds since 1970.
     pub last_tick_ms: u64,
-    /// Used heap at the last tick.
+    /// Used heap at the last tick, in bytes.
     pub heap_used: Option<u64>,
-    /// Size at which the heap is full.
+    /// Maximum size of the heap, in bytes.
     pub heap_limit: Option<u64>,
     /// Number of full GCs.
     pub full_gcs: u64,
-    /// Growth of the heap after full GCs.
+    /// Growth of the used heap after full GCs, in bytes per hour.
     pub bytes_per_hour: Option<i64>,
     /// Time until the heap is full, and its 95 % interval, in milliseconds.
     pub oom_ms: Option<[u64; 3]>,
@@ -93,7 +93,7 @@ pub struct TraceSite {
     pub place: Option<String>,
     /// Estimated live bytes, if known.
     pub live_bytes: Option<u64>,
-    /// Growth per hour.
+    /// Growth of the live bytes, per hour.
     pub bytes_per_hour: i64,
 }
 
@@ -113,7 +113,7 @@ impl TraceMetrics {
     }
 }
 
-/// Returns the metrics of runs. Each family has a metric of each run for which its figure is known.
+/// Returns the metrics of runs. A run has no metric in a family if the figure of the run is not known.
 #[must_use]
 pub fn trace_metrics(runs: &[TraceMetrics], labels: &Labels) -> String {
     let mut families = Families::new(labels);
@@ -397,9 +397,8 @@ mod tests {
     /// Name, labels and value of a metric.
     type Metric = (String, Vec<(String, String)>, String);
 
-    /// Parses metrics and checks the rules of OpenMetrics that apply to them. A family is described once, before its
-    /// metrics. Families are not interleaved. Units are at the end of names. No two metrics have the same labels. The
-    /// last line is EOF.
+    /// Parses metrics, and asserts these rules of OpenMetrics: A family is described once, before its metrics. Families
+    /// are not interleaved. Names end with the unit. No two metrics have the same labels. The last line is EOF.
     fn parsed(text: &str) -> Vec<Metric> {
         let body = text.strip_suffix("# EOF\n").expect("EOF");
         let (mut families, mut metrics): (Vec<String>, Vec<_>) = (Vec::new(), Vec::new());
@@ -443,7 +442,7 @@ mod tests {
             .collect()
     }
 
-    /// Splits a metric into its labels, which end at the brace, and the text after them.
+    /// Splits a metric at the closing brace into its labels and the text after the brace.
     fn labels(mut rest: &str) -> (Vec<(String, String)>, &str) {
         let mut labels = Vec::new();
         loop {
@@ -517,7 +516,7 @@ mod tests {
         parsed(&one);
         for help in [
             "Time from the first dump to the last.",
-            "1 if the dumps can be compared, so that differences are growth, else 0.",
+            "1 if the dumps can be compared, else 0. If it is 0, differences are not growth.",
             "Growth of the number of reachable objects from the first dump to the last.",
             "Growth of the reachable shallow bytes from the first dump to the last.",
             "Bytes of the growth that the suspects explain.",

@@ -66,15 +66,15 @@ impl Survival {
             && self.quarters.iter().all(|&q| q > 0)
     }
 
-    /// True if the objects of the first dump were replaced: at most 2 % of its samples are alive. If none of them is
-    /// alive, fewer samples are enough to decide.
+    /// True if the objects of the first dump were replaced: at most 2 % of its samples are alive. [`ENOUGH`] samples
+    /// are needed to decide, or [`NEW`] samples if none of them is alive.
     pub(crate) fn is_replaced(&self) -> bool {
         self.held >= ENOUGH && self.alive * 1000 <= self.held * NONE
             || self.held >= NEW && self.alive == 0
     }
 
     /// Returns the part of the first dump's samples that is no longer alive, in thousandths. Returns `None` if there
-    /// are too few samples.
+    /// are fewer than [`ENOUGH`] samples.
     pub(crate) fn replaced_permille(&self) -> Option<u64> {
         let gone = self.held.saturating_sub(self.alive) * 1000;
         (self.held >= ENOUGH).then(|| gone / self.held)
@@ -88,7 +88,7 @@ impl Survival {
             <= u128::from(held) * u128::from(self.gone_permille)
     }
 
-    /// Returns the sentence for a report; `None` if there are too few samples.
+    /// Returns the sentence for a report. Returns `None` if there are fewer than [`ENOUGH`] samples.
     pub(crate) fn sentence(&self) -> Option<Evidence> {
         (self.held >= ENOUGH).then(|| Evidence::Samples {
             held: self.held,
@@ -277,7 +277,7 @@ mod tests {
     fn the_sentence_mentions_stacks_whose_samples_all_survive() {
         let told = ALL_STAY.sentence().unwrap().to_string();
         assert!(told.ends_with(
-            "are still held, and 100.0 % of all samples of the allocating stacks are alive"
+            "are still held, and 100.0 % of all sampled objects of the allocating stacks are alive"
         ));
         let some = Survival {
             kept: 60,

@@ -30,7 +30,8 @@ use heapdiff_model::diff::Verdict;
 use heapdiff_trend::{Course, LEAST_POINTS, Trend};
 use heapdiff_units::Span;
 
-/// If fewer than [`LEAST_POINTS`] dumps show growth, and it is at most 1/20 of the size, it can be random variation.
+/// With more than two but fewer than [`LEAST_POINTS`] dumps, growth can be random variation if each step adds at most
+/// 1/20 of the size.
 const SLIGHT_PART: u64 = 20;
 
 /// Growth is random variation if it is less than 1/10 of the bytes of the objects that were replaced in the same time.
@@ -131,8 +132,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// True if all objects of the first dump are gone in the last. Such objects are replaced all the time, so their
-    /// number at the moment of a dump is random.
+    /// True if at most 2 % of the first dump's samples are alive in the last dump. Such objects are replaced all the
+    /// time, so their number at the moment of a dump is random.
     fn is_replaced(&self) -> bool {
         self.survival.is_some_and(|s| s.is_replaced())
     }
@@ -167,7 +168,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// True if all content was replaced, and one of these holds:
+    /// True if almost all content was replaced, and one of these conditions is true:
     ///
     /// - The size grew by at most one and a half times the size in the first dump.
     /// - The size fell as well as rose, and the growth is small compared with the content that was replaced. Objects
@@ -210,8 +211,8 @@ impl Evidence<'_> {
     }
 
     /// Returns the largest growth between two dumps, in thousandths of the size in the earlier one, if the growth may
-    /// be random variation. Returns `None` if the growth is more than 1/20 of that size, or if there are enough dumps
-    /// to rule out random variation. Also returns `None` if there are only two dumps.
+    /// be random variation. Returns `None` if the growth is more than 1/20 of that size, if there are only two dumps,
+    /// or if there are at least [`LEAST_POINTS`] dumps (enough to rule out random variation).
     fn max_growth_permille(&self) -> Option<u64> {
         let part = |w: &[u64]| {
             let grown = u128::from(w[1].saturating_sub(w[0]));
@@ -409,7 +410,7 @@ mod tests {
     #[test]
     fn a_collection_that_only_fills_makes_two_dumps_enough() {
         const UNSURE: &str = "two dumps cannot distinguish a leak from a cache";
-        const ASKED: &str = "the agent counted more reads than puts";
+        const ASKED: &str = "the agent counted at least as many reads as puts";
         let with = |put, removed, read| Evidence {
             usage: Some(usage(put, removed, read)),
             ..evidence(&[100, 200])

@@ -26,7 +26,7 @@ pub(crate) enum Evidence {
         mean: u64,
         before: Option<u64>,
     },
-    /// Several paths lead to each object, and no field on these paths has a name.
+    /// Several paths lead to each object, and the report names none of the fields on these paths.
     SeveralPaths,
     /// Several fields lead to the same objects. If only some of the fields lead to objects that grew, `grew` names
     /// these.
@@ -40,21 +40,21 @@ pub(crate) enum Evidence {
     /// No single holder has these objects in this dump. So the dump's figures are computed: the totals of the objects'
     /// class minus the figures of other places.
     FiguresOfClass { dump: usize },
-    /// The dump's figures are interpolated.
+    /// The figures of the dump are interpolated from the dumps before and after it.
     FiguresInterpolated { dump: usize },
-    /// The last dump is a summary that has no facts about this suspect, so that it may be a cache.
+    /// The last dump is a summary that has no facts about this suspect. So it is unknown whether its size has a limit.
     NotInSummary,
     /// One object is itself so large that its shallow size is most of the retained size.
     OneLargeObject { class: String, size: Size },
     /// One object dominates many small ones.
     OneObject { class: String },
-    /// The suspect's content is many objects, none of which retains a large part of it.
+    /// Several objects whose content consists of small parts only.
     SmallParts {
         objects: u64,
         class: String,
         mean: Size,
     },
-    /// Many objects that are not nested.
+    /// Several objects, none of which holds all the others.
     Objects {
         objects: u64,
         class: String,
@@ -156,7 +156,7 @@ pub(crate) enum Evidence {
     Listeners { field: String, listeners: Change },
     /// Tasks in the queue of a thread pool.
     PoolTasks(Change),
-    /// Elements of another queue.
+    /// Elements of a queue that is not the queue of a thread pool.
     Queue(Change),
     /// Values of a weak map that refer to their keys.
     WeakMapValues { referring: u64, checked: u64 },
@@ -621,8 +621,8 @@ impl fmt::Display for Evidence {
                 permille: Some(permille),
             } => write!(
                 f,
-                "{} of {} samples of the first dump are still held, and {}.{} % of all samples of the allocating stacks \
-                 are alive",
+                "{} of {} samples of the first dump are still held, and {}.{} % of all sampled objects \
+                 of the allocating stacks are alive",
                 grouped(*kept),
                 grouped(*held),
                 permille / 10,

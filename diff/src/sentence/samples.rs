@@ -27,7 +27,7 @@ pub enum Samples {
     },
     /// The dump has the allocation stack of each object.
     Exact,
-    /// The text that replaces a stack. Used for an object without a stack, or for a row with all such objects.
+    /// The text that replaces a stack. Used for objects for which no stack was recorded.
     NoStack,
 
     /// The total of all live samples. `from` is the number of stacks or classes, `focus` the pattern of `--focus`.
@@ -367,10 +367,10 @@ impl fmt::Display for Samples {
                 write!(f, "{size} of {reachable} reachable is not covered by samples")
             }
             Self::MoreThan(Whole::Growth) => f.write_str(
-                "the samples represent more bytes than the growth, because they are estimates and include objects that replaced freed objects",
+                "the estimate from the samples is more than the growth: it has a sampling error, and includes objects that replaced freed objects",
             ),
             Self::MoreThan(Whole::Retained) => f.write_str(
-                "the samples represent more bytes than the retained size, because they are estimates",
+                "the estimate from the samples is more than the retained size, because it has a sampling error",
             ),
             Self::OtherStacks { size } => {
                 write!(f, "about {size} of this was allocated by stacks that have no sample")

@@ -6,7 +6,7 @@ use std::fmt;
 use heapdiff_trend::{LEAST_POINTS, Trend, last_step_percent};
 use heapdiff_units::{Size, Span, counted};
 
-/// The reason why two dumps are not enough. It asks users to take a third dump.
+/// The reason why two dumps are not enough for the verdict `leak`. It asks users to take a third dump.
 pub const TWO_DUMPS: &str =
     "two dumps cannot distinguish a leak from a cache that still fills: take a third dump";
 
@@ -53,9 +53,9 @@ pub enum Verdict {
     Replaced,
     /// More objects were replaced than added.
     WithinTurnover,
-    /// The agent counted about as many removals of elements as puts.
+    /// The agent counted at least 3/4 as many removals of elements as puts.
     CountedRemovals,
-    /// The agent counted more reads of elements than puts.
+    /// The agent counted at least as many reads of elements as puts.
     CountedReads,
 
     /// The suspects explain most of the growth.
@@ -166,7 +166,7 @@ impl fmt::Display for Verdict {
                 counted(*objects, "object")
             ),
             Self::MayHaveMoved => f.write_str(
-                "between two of the dumps, the total of this class did not grow: its objects may have moved here from other holders",
+                "between two of the dumps, the number of all objects of this class grew less than half as much: they may have moved here from other holders",
             ),
             Self::Replaced => f.write_str(
                 "no object of the first dump is still alive: objects are replaced, and their number may fall again",
@@ -175,10 +175,10 @@ impl fmt::Display for Verdict {
                 "the growth is less than half of the bytes that were replaced, so it can be random variation",
             ),
             Self::CountedRemovals => f.write_str(
-                "almost as many elements were removed as were added, as in a cache or a queue",
+                "at least three quarters as many elements were removed as were added, as in a cache or a queue",
             ),
             Self::CountedReads => f.write_str(
-                "the agent counted more reads than puts: it may be a cache that is not full yet, or a leak",
+                "the agent counted at least as many reads as puts: it may be a cache that is not full yet, or a leak",
             ),
             Self::Explained { explained, grown } => {
                 write!(f, "the suspects explain {explained} of the growth of {grown}")

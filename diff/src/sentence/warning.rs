@@ -46,13 +46,13 @@ impl fmt::Display for Warning {
             ),
             Self::NoParkedFrames { path } => write!(
                 f,
-                "{path} has no frames of parked virtual threads (JDK 19 to 21): what their local variables hold \
-                 may count as unreachable, and unreachable objects may count as reachable"
+                "{path} has no frames of parked virtual threads (JDK 19 to 21), so reachable objects may \
+                 count as unreachable, and unreachable objects as reachable"
             ),
             Self::NoRoots { path } => write!(
                 f,
-                "{path} has no Java frames, no JNI globals and no system classes (jhsdb): what they hold may \
-                 count as unreachable, and unreachable objects may count as reachable"
+                "{path} has no Java frames, no JNI globals and no system classes among its GC roots (jhsdb), so \
+                 reachable objects may count as unreachable, and unreachable objects as reachable"
             ),
             Self::NamedTwice { path } => {
                 write!(

@@ -3,12 +3,12 @@
 //! HotSpot of JDK 22 and later writes a dump in two phases. First, each thread that dumps writes heap records to a
 //! segment file of its own: `x.hprof.p0`, `x.hprof.p1` and so on. Names, classes and stack traces go to the base,
 //! `x.hprof`, whose last part is written when all segments are complete. Then the merger (`DumpMerger::do_merge` in
-//! heapDumper.cpp) appends the segments to the base in order, deletes each one after it was appended, and writes the
-//! end record.
+//! heapDumper.cpp) appends the segments to the base in order, and deletes each segment after appending it. Finally it
+//! writes the end record.
 //!
-//! So a base without an end record may end with a part of the first segment that is left. The merge point is the record
-//! boundary from which the rest of the base equals the first bytes of the segments. The base up to that point, the
-//! segments and an end record are the whole dump.
+//! So a base without an end record may end with a part of the first segment that was not deleted yet. The merge point
+//! is the record boundary from which the rest of the base equals the first bytes of the segments. The base up to that
+//! point, the segments and an end record are the whole dump.
 //!
 //! With `-gz` the base and the segments are gzip files, and the merger appends the compressed bytes.
 
@@ -34,7 +34,8 @@ const NAMED: usize = 8;
 /// Until all segments are complete, HotSpot writes the base (the dump's main file) in multiples of this number of
 /// bytes. Then it writes the rest.
 const FLUSHED: usize = 64 << 10;
-/// The comparison of this number of bytes at each record boundary is free. Only further bytes count against the budget.
+/// Number of bytes at the start of each segment whose comparison is free. Only the comparison of further bytes counts
+/// against the budget.
 const SHORT: usize = 64;
 /// Number of first bytes that two heap records can have in common: a header, the tag of an object, and an id of 8
 /// bytes. Headers and tags are often equal, but no two records begin with the same object.
@@ -61,8 +62,8 @@ fn parse_number(text: &str) -> Option<u32> {
 
 /// Returns the dump for a path: the base if the path is that of a segment, otherwise the path itself.
 ///
-/// A file is a segment if its name ends in `.p` and a number, the file without that ending exists, and its content does
-/// not begin like a dump.
+/// A file is a segment if its name ends in `.p` and a number, and if the file without that ending exists. In addition,
+/// its content must not begin like a dump.
 #[must_use]
 pub fn dump_of(path: &Path) -> PathBuf {
     let base = base_path(path).filter(|base| {
@@ -323,7 +324,7 @@ impl std::ops::Deref for Content {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MergePoint {
     pub(crate) at: usize,
-    /// Number of bytes in the base file after the merge point. They come from segments.
+    /// Number of bytes in the base file after the merge point. The JVM copied these bytes from segments.
     pub(crate) merged: usize,
     /// True if the base file has heap records before the merge point.
     pub(crate) has_heap: bool,
@@ -345,7 +346,7 @@ impl NoPoint {
                 "heapdiff did not find where in the dump file the content of the first segment begins"
             }
             Self::Several => {
-                "the dump has more than one place where the JVM may have begun to merge the segments"
+                "the content of the first segment may begin at several places in the dump file"
             }
         }
     }

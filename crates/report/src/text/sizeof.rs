@@ -42,7 +42,7 @@ pub(crate) fn build(report: &Viewed<SizeofReport, SizeofView>, doc: &mut Documen
             grouped(flyweights.cached_boxes),
             grouped(flyweights.interned_strings)
         ));
-        doc.line("other interned strings are counted, because a dump does not show which strings are interned");
+        doc.line("strings that the program interned are counted, because a dump does not show which strings are interned");
     }
     if let Some(finals) = &report.finals {
         doc.gap();
@@ -75,7 +75,7 @@ fn skipped_fields(options: &SizeofOptions) -> &'static str {
     }
 }
 
-/// Returns the sentence on classes whose skipped fields are not known. It names the first class.
+/// Returns the sentence on classes for which it is not known which fields to skip. It names the first class.
 fn except(fields: &str, count: u64, names: &[String]) -> [Span; 3] {
     let classes = counted(count, "class");
     let sentence = format!("{fields} are skipped, except the {fields} of {classes} (");
@@ -124,7 +124,7 @@ fn sizes(set: &SizeofSet, unheld: &str, doc: &mut Document) {
     }
 }
 
-/// Explains why the class tables of other reports show fewer retained bytes for these objects than this report.
+/// Explains why class tables of other reports show another number of retained bytes for these objects.
 fn class_table(set: &SizeofSet, doc: &mut Document) {
     let bytes = set.class_table_bytes;
     if let Some(bytes) = bytes.filter(|&b| set.retained_bytes.is_some_and(|r| r != b)) {
@@ -204,11 +204,11 @@ fn objects(report: &SizeofReport, doc: &mut Document) {
     doc.add_unlisted_count(more, "more object");
 }
 
-/// Adds the deep size by field, as a tree. The size of a line includes the objects of deeper levels that have no line.
+/// Adds the deep size by field, as a tree. The size of a line includes descendants that have no line.
 fn tree(lines: &[SizeofLine], all: u64, doc: &mut Document) {
     let mut rows = Vec::new();
-    // The lines whose subtree is not finished. The number of hidden lines of an object comes after its listed lines, so
-    // it is written when the subtree ends. If several subtrees end at once, the deepest comes first.
+    // The lines whose descendants are not all written yet. After the last descendant, the number of hidden lines is
+    // written. If several lines are finished at once, the deepest is handled first.
     let mut hidden: Vec<&SizeofLine> = Vec::new();
     for at in 0..=lines.len() {
         let depth = lines.get(at).map_or(0, |line| line.depth);
@@ -420,7 +420,7 @@ mod tests {
         });
         let shared = rendered(shared);
         let left = "not counted, because they are shared: 3 enum constants, 4 cached boxes, 5 string constants\n\
-                    other interned strings are counted, because a dump does not show which strings are interned\n";
+                    strings that the program interned are counted, because a dump does not show which strings are interned\n";
         assert!(shared.contains(left), "{shared}");
         assert!(!plain.contains("not counted") && !plain.contains("interned strings"));
         let of = |unknown: &[&str]| {

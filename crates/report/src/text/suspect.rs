@@ -13,8 +13,8 @@ use crate::{coverage, document, kept, series, size};
 
 /// The report that a suspect belongs to.
 pub(super) enum About<'a> {
-    /// A comparison of dumps. If all suspects have a reason in common, `common` is this reason. It is printed once for
-    /// all suspects, so it is left out of the text of each suspect.
+    /// A comparison of dumps. `common` is the reason that all suspects share, if there is one. The report prints it
+    /// once, so the text of each suspect omits it.
     Growth { common: Option<&'a str> },
     /// The report of one dump.
     Heap(&'a HeapReport),
@@ -37,7 +37,7 @@ const STACKS: usize = 2;
 const STACKS_OF_OTHERS: usize = 1;
 
 pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Document) {
-    // In a comparison, other suspects get fewer stacks and commands than the first one, which serves as an example.
+    // In a comparison, the first suspect is shown with more stacks and commands than the other suspects.
     let is_first = suspect.rank == 1 || matches!(about, About::Heap(_));
     match about {
         About::Growth { .. } => grown(suspect, verbose, doc),
@@ -105,7 +105,7 @@ pub(crate) fn known_leak(known: &KnownLeak) -> String {
     format!("{id} ({library}, {version}): {cause}; {fixed}")
 }
 
-/// Returns the growth of a suspect in the heap, and outside of it if that part grew.
+/// Returns the growth of a suspect in the heap. If its off-heap memory grew, also returns that growth.
 pub(crate) fn grown_bytes(suspect: &Suspect) -> String {
     let grown = signed_size(suspect.growth.retained_bytes);
     match difference(&suspect.off_heap_bytes) {
@@ -142,8 +142,8 @@ fn reasons(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Docume
         About::Growth { common } => ("why", *common),
         About::Heap(_) => ("about", None),
     };
-    // If a known leak pattern matches, its figures already show that the holder has more content. So this reason is not
-    // printed again.
+    // If a known leak pattern matches, its figures already show that the holders hold more objects. So the reason that
+    // says the same is not printed.
     let more_held = holders_unchanged_sentence();
     let is_obvious = |reason: &str| !verbose && suspect.detector.is_some() && reason == more_held;
     for reason in &suspect.reasons {
@@ -181,8 +181,9 @@ pub(crate) fn began(history: &History) -> Option<String> {
     Some(since(ms, uptime, history.began_within?))
 }
 
-/// Returns the first `limit` stacks. If none of these allocated objects of the suspect's class itself, the last one is
-/// replaced by the first other stack that did, if any. Stacks of a recording stay in the order of their probability.
+/// Returns the first `limit` stacks. If none of them allocated objects of the suspect's class, replaces the last of
+/// them by the first later stack that did, if any. Stacks of a recording are never replaced: they are sorted by
+/// probability.
 fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a Stack> {
     let mut first: Vec<&Stack> = stacks.iter().take(limit).collect();
     let direct = stacks.iter().find(|stack| stack.class == class);
@@ -195,7 +196,7 @@ fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a S
     first
 }
 
-/// Adds at most `limit` stacks, and the number of bytes that the samples represent.
+/// Adds at most `limit` stacks, and the sentence about the bytes that the samples represent.
 fn sampled(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     let stacks = &suspect.stacks;
     if let Some(through) = &suspect.allocated_through {
@@ -386,10 +387,10 @@ mod tests {
         let mut more = plain();
         more.coverage.sampled_bytes = 500_000;
         assert!(rendered(&more, false).contains(
-            "488.3 KiB of 97.7 KiB growth, in 10 samples; the samples represent more bytes than the growth,"
+            "488.3 KiB of 97.7 KiB growth, in 10 samples; the estimate from the samples is more than the growth:"
         ));
         more.coverage.sampled_bytes = 100_900;
-        assert!(!rendered(&more, false).contains("more bytes than the growth"));
+        assert!(!rendered(&more, false).contains("more than the growth"));
         let mut lost = plain();
         lost.coverage.unseen_bytes = 5000;
         assert!(rendered(&lost, false).ends_with(&format!("{sampled}; {}", all[1])));
