@@ -61,8 +61,8 @@ impl Clock {
     }
 
     /// Removes and returns the pauses that belong to a GC. If the GC is the cycle of a concurrent collector (`cycle`),
-    /// these are all pauses during the cycle. Otherwise this is the pause that fits the times of the GC best. If the
-    /// bean reports no times, this is the first pause.
+    /// these are all pauses during the cycle. Otherwise this is the pause that fits the times of the GC best, if any
+    /// pause is near the GC. If the bean reports no times, this is the first pause.
     pub(crate) fn take_pauses(
         &mut self,
         gc: &LastGc,

@@ -37,7 +37,8 @@ impl GivingUp {
         self.asked.load(Acquire)
     }
 
-    /// True if the caller must disable the events. Returns true only once, to the first caller.
+    /// True if the caller must disable the events. Returns true only once: to the first caller after the agent has
+    /// given up.
     pub(crate) fn take_events(&self) -> bool {
         self.events_on.swap(false, AcqRel)
     }

@@ -1,5 +1,5 @@
-//! Arrays in the Java heap. Some arrays consist of chunks, and each chunk is created shortly before it is needed. Other
-//! arrays contain the bytes of the site table.
+//! Arrays in the Java heap. Some arrays consist of chunks, and each chunk is created when it is needed, or shortly
+//! before. Other arrays contain the bytes of the site table.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -83,7 +83,7 @@ impl Fields {
     }
 }
 
-/// An array of arrays in the heap. An inner array (chunk) is created when it is needed.
+/// An array of arrays in the heap. An inner array (chunk) is created when it is needed, or shortly before.
 pub(crate) struct Chunks<K> {
     outer: Arc<Global<Objects>>,
     chunks: Box<[OnceLock<Global<K>>]>,

@@ -268,7 +268,7 @@ impl JvmStats {
                 let Some((missed, gc)) = beans.take_last_gc(env, at)? else {
                     continue;
                 };
-                // Take the pauses again: the GC may have ended after they were taken before.
+                // Take the pauses again: the GC may have ended after the pauses were taken for the first time.
                 let (new, dropped) = pauses.take();
                 self.pauses.extend(new);
                 self.unseen += dropped;

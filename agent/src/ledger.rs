@@ -159,10 +159,9 @@ impl Ledger {
         })
     }
 
-    /// Records a sample of an object of `size` bytes. A generation is the number of times that the sampling interval
-    /// was doubled, and determines the weight of a sample. With `taken`, the generation when the sample was taken, the
-    /// sample is added to the allocated objects and bytes. With `followed`, the generation with which the sample is
-    /// tracked, it is added to the live objects and bytes. `followed` is `None` if the sample is not tracked.
+    /// Records a sample of an object of `size` bytes. The weight of a sample depends on the number of times that the
+    /// sampling interval was doubled before. `taken` is this number for the allocated objects and bytes, and `followed`
+    /// is this number for the live objects and bytes. `followed` is `None` if the sample is not tracked.
     pub(crate) fn allocated(
         &self,
         (class, stack): (u32, u32),
@@ -298,7 +297,7 @@ impl Ledger {
     }
 
     /// Adds the data of closed accounts that could not be written to the trace to the open accounts again. The next
-    /// [`Self::close`] returns them again.
+    /// [`Self::close`] returns this data again.
     pub(crate) fn reopen(
         &self,
         sites: &[Activity],

@@ -3,7 +3,7 @@
 //!
 //! The cost depends on the number of tracked samples per second, not on the bytes between samples. So if a program
 //! allocates slowly, all its samples can be tracked. This module counts tracked samples in time windows. If a window
-//! has too many, it requests that fewer samples are tracked.
+//! has too many tracked samples, the module requests that fewer samples are tracked.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

@@ -101,7 +101,7 @@ impl ActiveStrategy {
         self.reaches_next(&next[place], position, rate, false)
     }
 
-    /// Returns true if `position` has reached `next`. If so, increases `next` by a random distance, whose mean is
+    /// Returns true if `position` has reached `next`. If so, sets a new `next` at a random distance, whose mean is
     /// `rate`.
     ///
     /// If `from_here` is false, the new `next` is the old `next` plus the distance. Then the mean distance between

@@ -4,10 +4,10 @@
 //! major GC finds it dead in the old generation. The GC frees a page (2 MB) without live objects at once, but it must
 //! evacuate a page that contains a sampled object. With an interval of 512 KiB, nearly every page contains a sample.
 //!
-//! **The solution.** All samples are counted with their stacks, but only some of them are tracked: at most eight per
-//! second ([`Pace`]), or as many as the option `follow` requests ([`initial_tracking`]). The interval between tracked
-//! samples is doubled when too many samples are tracked, or when the unproven samples take more than half of their
-//! limit ([`PART`]).
+//! **The solution.** All samples are counted with their stacks, but only some of them are tracked: at most about eight
+//! per second ([`Pace`]), or as many as the option `follow` requests ([`initial_tracking`]). The interval between
+//! tracked samples is doubled when too many samples are tracked, or when the unproven samples take more than half of
+//! their limit ([`PART`]).
 //!
 //! A sample is *unproven* until a GC finds that it, or a younger sample, is dead. If a GC has found a younger sample
 //! dead but not this sample, then this sample is live: it has survived at least as many GCs as the younger sample, so

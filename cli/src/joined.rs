@@ -58,7 +58,7 @@ pub(crate) fn join(
         0
     };
     let mut matched = matched(recordings, &summaries[skipped..], last)?;
-    // Several summaries can contain the same recording. Only the last of these summaries is used.
+    // Several summaries can contain the same recording. Only the copy in the last of these summaries is used.
     for (at, summary) in summaries.iter().enumerate().rev() {
         for saved in &summary.recordings {
             if summaries[at + 1..]

@@ -49,7 +49,7 @@ pub(crate) struct Rule {
 pub(crate) enum Replaces {
     #[default]
     Never,
-    /// The command has the option `--force`, but the user has not given it. So no such file is replaced.
+    /// The command has the option `--force`, but the user has not given it. So no dump, recording or trace is replaced.
     WithForce,
     Always,
 }
@@ -244,7 +244,7 @@ fn owning_file(path: &Path) -> Option<PathBuf> {
     (!name.is_empty() && whole.is_file()).then_some(whole)
 }
 
-/// True if a file is in a folder of classes, and its name is one of those that heapdiff reads in such a folder.
+/// True if a file is in a folder of classes, and heapdiff reads files with its name or extension in such a folder.
 fn is_class_in(folder: &Path, file: &Path) -> bool {
     let is_class = CLASSES.iter().any(|e| file.extension() == Some(e.as_ref()));
     let is_image = file.ends_with("lib/modules");

@@ -46,7 +46,7 @@ pub(crate) struct Meter {
     quiet: bool,
     done: AtomicU64,
     phase: Mutex<Option<Phase>>,
-    /// The time at which the last line of a repeated message was printed. Used only if there is no bar.
+    /// The time at which [`Self::classes`] last printed a line. Used only if there is no bar.
     printed: Mutex<Option<Instant>>,
     /// The part of the program that requested the progress, if there is one, and the name of the dump in its progress
     /// messages.

@@ -140,12 +140,12 @@ pub(crate) fn replace(
 /// The kind of a file that heapdiff writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A file that can be made again. It has the permissions that any new file gets, or those of the file that it
-    /// replaces.
+    /// A file that can be made again. It has the permissions that any new file gets. If it replaces a file, it has the
+    /// permissions of that file.
     Report,
-    /// A heap dump with all contents. Like a dump of a JVM, it can be read only by its owner, unless it replaces a
-    /// file: then it has the permissions of that file. Its content is on the disk before it gets its name, because
-    /// users may delete the original dump.
+    /// A heap dump with all contents. Like a dump of a JVM, it can be read only by its owner. If it replaces a file, it
+    /// has the permissions of that file. Its content is on the disk before it gets its name, because users may delete
+    /// the original dump.
     Dump,
 }
 

@@ -33,7 +33,8 @@ pub fn is_agent_class(class: &hprof::records::Class) -> bool {
     class.loader.is_null() && [CLASS, LABELS_CLASS].contains(&&*class.name)
 }
 
-/// The agent's objects in a dump: its classes, the samples and arrays that its static fields lead to, and its thread.
+/// The agent's objects in a dump: its classes, the samples, its thread, and the arrays and other parts of the table to
+/// which its static fields lead.
 #[derive(Clone, Debug, Default)]
 pub struct AgentObjects {
     objects: Vec<ObjectIndex>,

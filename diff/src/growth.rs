@@ -303,7 +303,8 @@ impl<'a> Aligned<'a> {
             !by_class.contains(&i) && all.iter().all(|s| self.same[s.0 as usize][i].is_none())
         };
         // True if a dump has at least half as many instances as the nearest known dump before or after it, whichever
-        // has fewer. Then only the paths to the instances changed. `None` if there is no known dump before or after it.
+        // has fewer. Then only the paths to the instances changed. `None` if no dump before it, or none after it, is
+        // known.
         let are_there = |i: usize| {
             let known = |&j: &usize| !is_missing(j);
             let before = (0..i).rev().find(known)?;

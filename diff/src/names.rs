@@ -174,8 +174,8 @@ pub(crate) fn is_passive_container(snapshot: &Snapshot, class: ClassIndex) -> bo
     is_runtime(snapshot, class) || is_collection_library(&snapshot.classes()[class].name)
 }
 
-/// True if a field is internal to a container. Exception: the JDK's list of cleaners counts as the holder of the
-/// cleaners. So the field with which a cleaner refers to this list is not internal.
+/// True if a field is internal to a container. Exception: fields of the JDK's list of cleaners are not internal, so that
+/// a report names them as the holder of the cleaners.
 pub(crate) fn is_inside(field: &str) -> bool {
     is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")
 }

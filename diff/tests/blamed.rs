@@ -33,7 +33,7 @@ fn holders(suspect: &Suspect) -> Vec<&str> {
     all
 }
 
-/// Returns a heap with a table in a static field. The dump is taken at the time `seconds`.
+/// Returns a heap with a table in a static field. The dump is taken `seconds` seconds after a fixed time.
 fn table(seconds: u64, rows: usize, body: usize) -> HeapBuilder {
     let mut app = App::at(1_700_000_000_000 + seconds * 1000);
     let table = app.class("com.acme.Table", &[], &["rows"]);

@@ -137,7 +137,7 @@ fn cleaning_actions_that_pile_up() {
 }
 
 /// Returns a heap with buffers, each with a cleaner. If `is_list_of_jdk_alone` is true, only the JDK's list of cleaners
-/// holds the buffers. Otherwise, an application field also holds them.
+/// holds the buffers. Otherwise, only an application field holds the buffers, and the JDK's list holds the cleaners.
 fn buffers_with_cleaners(count: usize, is_list_of_jdk_alone: bool) -> App {
     let mut app = App::new();
     let buffer = app.class("java.nio.DirectByteBuffer", &["cleaner", "att"], &[]);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Default)]
 struct Class {
     superclass: u64,
-    /// The class's record after its id, unchanged from the dump.
+    /// The class's sub-record with its tag, unchanged from the dump.
     record: Vec<u8>,
     /// Static fields with a reference. Each has the ID of its name, and the offset of the reference from the start of
     /// `record`.

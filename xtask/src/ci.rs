@@ -86,7 +86,7 @@ impl Step {
 }
 
 /// The step with the tests of the Java libraries. These tests wait most of the time, so the step runs in parallel with
-/// the steps before [`FIRST_MEASURED`].
+/// the following steps, up to the step before [`FIRST_MEASURED`].
 const BESIDE: Step = Step::Junit;
 /// The first step that measures time. No other step runs in parallel with it or with later steps.
 const FIRST_MEASURED: Step = Step::Bench;

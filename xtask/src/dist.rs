@@ -286,7 +286,7 @@ fn check(targets: &[Target], folder: &Path) -> Result<()> {
     ]))?;
     for name in listed.split_terminator('\0') {
         let (from, to) = (run::root().join(name), source.join(name));
-        // git still lists a file that was deleted but not committed. Skip it.
+        // If a file was deleted from the folder, git may still list it. Skip such a file.
         if from.is_file() {
             fs::create_dir_all(to.parent().context("a folder")?)?;
             fs::copy(&from, &to).with_context(|| from.display().to_string())?;

@@ -27,7 +27,7 @@ pub(crate) fn compare(program: &Path) -> Result<()> {
 }
 
 /// Attaches to a JVM with the agent in the program, and starts another JVM with the same agent. Both dumps must contain
-/// data of the agent.
+/// data of the agent, and the second dump must contain samples.
 pub(crate) fn attach(program: &Path) -> Result<()> {
     let home = tempfile::tempdir()?;
     let jdk = java::ensure_jdk()?;

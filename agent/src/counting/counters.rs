@@ -1,5 +1,5 @@
-//! Reads the counters of all sites. Objects that calls return are counted by pairs of call site and class. Each such
-//! pair becomes an allocation site of its own.
+//! Reads the counters of all sites. Objects that calls return are counted by pairs of call site and class. A pair is
+//! counted at the allocation site with the call site and the name of the class.
 
 use heapdiff_sites::types::of_class;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -24,7 +24,8 @@ pub(super) struct Pressure {
 
 impl Pressure {
     /// True if the memory is short: the limit was reached since the last call, or tasks wait for memory ([`STALLED`]).
-    /// `share` is the guard's limit in percent; if less memory is in use ([`BELOW`]), returns false.
+    /// `share` is the guard's limit in percent. If the share of memory in use is more than [`BELOW`] points below this
+    /// limit, returns false.
     pub(super) fn is_short(&mut self, memory: &Memory, share: u64) -> bool {
         let before = self.limit_hits.replace(memory.limit_hits);
         let is_near = super::is_reached(memory.used, memory.limit, share.saturating_sub(BELOW));

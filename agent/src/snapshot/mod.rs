@@ -81,7 +81,7 @@ pub(crate) enum Place<'a> {
     Pipe(&'a File),
 }
 
-/// A dump that outlives the JVM.
+/// A dump that the forked child continues to write if the JVM ends.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept<'a> {
     pub(crate) place: Place<'a>,

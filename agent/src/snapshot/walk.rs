@@ -328,7 +328,8 @@ impl Walk {
             if !outlives {
                 libc::setpriority(libc::PRIO_PROCESS, 0, 19);
             }
-            // If memory gets short, the kernel shall end this child first, unless its dump outlives the JVM.
+            // If memory runs out, the kernel should end this child first, unless the child must finish its dump after
+            // the end of the JVM.
             let adjust = match outlives {
                 true => -1,
                 false => libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY),

@@ -1,8 +1,7 @@
 //! The JDK collections whose use is counted.
 //!
-//! If a listed method of a class would call another one, only one of the two is listed, so that each use is counted
-//! once. The calls between the methods were found in the sources of JDK 17 and 25. Tests check each method with each
-//! JDK.
+//! If one method of a class calls another one, only one of the two is listed, so that each use is counted once. The
+//! calls between the methods were found in the sources of JDK 17 and 25. Tests check each method with each JDK.
 
 use heapdiff_sites::usage::Kind;
 

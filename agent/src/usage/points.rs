@@ -25,7 +25,8 @@ pub(super) enum Collection {
 }
 
 /// A quick test that shows whether a collection may be large. The test uses a number that never decreases, so a watched
-/// collection always passes the test.
+/// collection always passes the test. The only exception is `CopyOnWriteArrayList`: the length of its array decreases
+/// when elements are removed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gate {
     /// Tests the collection's modification count, which is in this field.

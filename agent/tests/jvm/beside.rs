@@ -145,8 +145,8 @@ fn debugger(jdk: &Jdk, port: &str, line: u32) -> Target {
     debugger
 }
 
-/// Debuggers are attached during and after a count. They stop at each call and step to the next source line. The agent
-/// changes no class while a debugger is attached, because the debugger library would keep the old line table.
+/// Debuggers are attached before, during and after a count. They stop at each call and step to the next source line.
+/// The agent changes no class while a debugger is attached, because the debugger library would keep the old line table.
 #[test]
 fn a_debugger() {
     for jdk in jdks() {

@@ -94,7 +94,8 @@ fn fast_allocation_tracks_few_samples() {
         assert!(dumped.counter(Counter::Thinnings) > 0);
         assert!(dumped.sampling.interval > dumped.first.interval);
         assert_eq!(dumped.first.interval, 16 << 10);
-        // The agent discards a random half of the tracked samples, so somewhat more than the limit may be left.
+        // The agent discards each tracked sample with a probability of 1/2, so slightly more samples than the limit may
+        // be left.
         let most = 80 * windows + 40;
         assert!(dumped.samples.len() <= most, "{}", dumped.samples.len());
         assert_all_are_taken(&dumped);

@@ -98,7 +98,7 @@ fn a_dump_is_sent_through_a_named_pipe() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     let (done, dump) = mpsc::channel();
     let read = pipe.clone();
-    // This thread waits until the child opens the pipe. If the child never opens it, the test fails after [`WRITTEN`],
+    // This thread waits until the agent opens the pipe. If the agent never opens it, the test fails after [`WRITTEN`],
     // while this thread still waits.
     thread::spawn(move || {
         let snapshot = Snapshot::open(&read, &Options::default(), &Silent);

@@ -14,8 +14,8 @@ use crate::{jdks, launch};
 
 const KILLS: usize = 50;
 const TICK: i64 = 500;
-/// Limits for the delay of a tick on a busy machine, in milliseconds. No tick may be later than `LATE`. At least three
-/// quarters of the ticks must not be later than `MOSTLY_LATE`.
+/// Limits for the delay of a tick on a busy machine, in milliseconds. No tick may be later than `LATE`. In at least
+/// three quarters of the runs, the tick must not be later than `MOSTLY_LATE`.
 const LATE: i64 = 3000;
 const MOSTLY_LATE: i64 = 400;
 
@@ -181,8 +181,8 @@ fn may_mount() -> bool {
     is_root
 }
 
-/// Returns true if this process has a private mount namespace, which ends with the process. Otherwise runs the test
-/// again in a process with such a namespace, and returns false.
+/// Returns true if this process has a private mount namespace, which ends with the process. Otherwise returns false. If
+/// the user is root, first runs the test again in a process with such a namespace.
 fn has_own_mounts(test: &str) -> bool {
     const OWN: &str = "HEAPDIFF_TEST_HAS_OWN_MOUNTS";
     if std::env::var_os(OWN).is_some() {

@@ -338,8 +338,8 @@ fn take_dumps(
     Ok(after.clone())
 }
 
-/// Called after the end of the JVM. Waits until no dump of the guard grows. Returns the last complete dump and all
-/// incomplete dumps.
+/// Called after the end of the JVM. Waits until the guard has no incomplete dump that still grows, or until the user
+/// ends the wait. Returns the last complete dump and all incomplete dumps.
 fn last_dump(mut files: GuardFiles) -> (Option<PathBuf>, Vec<PathBuf>) {
     let wait = Wait::start();
     while !files.are_final() && wait.pause(Duration::from_millis(200)) {}

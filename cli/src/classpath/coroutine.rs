@@ -14,7 +14,7 @@ pub(crate) struct SuspendFunction {
     class: String,
     method: String,
     file: String,
-    /// The source line of each suspension point, in the order of their labels. The first label is 1.
+    /// The source lines of the suspension points, in the order of the labels. The first label is 1.
     lines: Vec<i32>,
 }
 

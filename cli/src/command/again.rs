@@ -20,8 +20,8 @@ pub(crate) struct Again {
 }
 
 impl Task for Again {
-    /// Returns all formats of a comparison except flame graphs and similar formats. They need all stacks, and a saved
-    /// report contains only the stacks of suspects.
+    /// Returns all formats of a comparison except flame graphs and similar formats. Flame graphs need all stacks, and a
+    /// saved report contains only the stacks of suspects.
     fn formats() -> Formats {
         |format| formats(format) && !format.has_only_stacks()
     }

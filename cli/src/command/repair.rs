@@ -91,7 +91,7 @@ fn message(dump: &Path, to: &DumpFile<'_>, repair: &Repair<'_>, bytes: u64) -> S
     let dump = dump.display().to_string();
     let dump = printable(&dump);
     if !repair.is_needed() {
-        // A dump that was repaired earlier contains a mark of that repair, which causes a partial warning.
+        // A dump that was repaired earlier contains a mark of that repair. The mark causes a warning with `partial`.
         return if repair.warnings().iter().any(|warning| warning.partial) {
             format!("{dump} was repaired before: nothing more to repair\n")
         } else {

@@ -1,4 +1,5 @@
-//! The destination and the format of a report. [`Output::new`] checks both.
+//! The destination and the format of a report. [`Output::new`] checks the destination, and chooses the format if the
+//! user gave none.
 
 use std::path::{Path, PathBuf};
 

@@ -48,7 +48,7 @@ pub enum Push<'p> {
     Own(&'p str, &'p str, &'p str),
     /// Replaces the array on top of the stack by its length.
     Length,
-    /// Replaces the two topmost numbers by their difference, the lower one minus the topmost one.
+    /// Replaces the two topmost numbers by their difference: the number below the top minus the number on top.
     Less,
     /// Replaces the two topmost `int`s by the result of a static method with these arguments. The strings are the
     /// method's class and name.

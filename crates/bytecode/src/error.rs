@@ -76,7 +76,7 @@ pub enum Reason {
     /// The code would be longer than a class file allows.
     #[error("with the inserted code, the method would be longer than 65,535 bytes")]
     TooLong,
-    /// The target of the jump is more than 32 KiB away: the distance does not fit into 16 bits.
+    /// The distance of the jump does not fit into a signed number of 16 bits.
     #[error("with the inserted code, the jump at byte {0} would be too long")]
     JumpTooFar(u16),
     /// The stack depth does not fit into 16 bits.

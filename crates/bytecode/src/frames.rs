@@ -1,4 +1,5 @@
-//! Moves the attribute `StackMapTable`, which contains the types that the verifier expects at branch targets.
+//! Adapts the attribute `StackMapTable` to the new offsets. The attribute contains the types that the verifier expects
+//! at branch targets.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};

@@ -96,7 +96,8 @@ pub use rewrite::{Counted, Dropped, Hooks, LeftAlone, Rewritten, Sites, rewrite}
 pub use site::{ClassName, Kind, Name, Site};
 pub use within::{Does, Step, within};
 
-/// Fuzz entry point: rewrites a class file. The result must be a class file with the same number of sites.
+/// Fuzz entry point: rewrites a class file. The result must be a class file that can be rewritten again, and the first
+/// rewrite must not damage a method.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {

@@ -1,4 +1,5 @@
-//! Moves the tables that refer to offsets in the code: exceptions, lines, variables, type annotations.
+//! Adapts the tables that refer to offsets in the code to the new offsets: exceptions, lines, variables, type
+//! annotations.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};

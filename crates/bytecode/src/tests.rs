@@ -465,7 +465,7 @@ fn stack_map_frames_of_each_kind_are_moved() {
     assert_eq!(code(&[&[60]]), [0, 1, 251, 0, 64]);
     assert_eq!(code(&[&[251, 0, 4]]), [0, 1, 8]);
     assert_eq!(code(&[&[251, 0, 250]]), [0, 1, 251, 1, 2]);
-    // The long form of a frame with one value on the stack.
+    // Frames with one value on the stack also have a short form and a long form.
     assert_eq!(code(&[&[64 + 59, 1]]), [0, 1, 64 + 63, 1]);
     assert_eq!(code(&[&[64 + 60, 7, 0, 5]]), [0, 1, 247, 0, 64, 7, 0, 5]);
     assert_eq!(

@@ -162,7 +162,7 @@ impl<'a> Chunk<'a> {
         }
         chunk.end = at;
         let Some((_, metadata)) = metadata else {
-            // If the metadata is missing because the chunk ends early, return the damage that was found at this end.
+            // If the metadata is missing because the chunk ends early, return the damage that was found where it ends.
             let unfinished = Fault::Unfinished.at(base);
             return Err(chunk.damage.pop().unwrap_or(unfinished));
         };

@@ -87,8 +87,8 @@ impl Chunks {
         read.err()
     }
 
-    /// Returns the next chunk and its offset in the file, or `None` at the end of the file. Adds damage that it finds
-    /// to `damage`.
+    /// Returns the next chunk and its offset in the file. Returns `None` at the end of the file, or if no further chunk
+    /// can be read. Adds damage that it finds to `damage`.
     pub(crate) fn next(&mut self, damage: &mut Vec<Damage>) -> Option<(&[u8], u64)> {
         if self.ended {
             return None;

@@ -114,7 +114,7 @@ impl<'a> Cursor<'a> {
     /// Reads a compressed integer: seven bits in each byte, the lowest first. The ninth byte has eight bits.
     #[inline]
     pub(crate) fn varint(&mut self, what: &'static str) -> Result<u64, Damage> {
-        // This loop handles integers of at most three bytes, which most integers are.
+        // Most integers have at most three bytes. This loop reads them.
         let mut value = 0;
         if let Some(bytes) = self.bytes.get(self.at..self.at + 3) {
             for (place, &byte) in bytes.iter().enumerate() {

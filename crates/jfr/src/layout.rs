@@ -179,7 +179,7 @@ impl Layouts {
         Ok(())
     }
 
-    /// Skips `count` items of an array.
+    /// Skips `count` items.
     pub(crate) fn pass(
         &self,
         item: Item,

@@ -273,8 +273,8 @@ impl Recording {
     /// all names.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened, is not a recording, or has no chunk that can be read. Damage
-    /// after the first readable chunk is stored in [`Recording::damage`].
+    /// Returns an error if the file cannot be opened, is not a recording, or has no chunk that can be read. If a chunk
+    /// can be read, damage is no error, but is stored in [`Recording::damage`].
     pub fn open(path: &Path) -> Result<Self, JfrError> {
         let mut recording = Self::default();
         recording.add(path)?;

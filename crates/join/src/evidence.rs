@@ -147,7 +147,8 @@ impl Evidence {
         evidence
     }
 
-    /// Returns the number of samples of live objects, and the number of samples of allocations.
+    /// Returns the number of samples of live objects, and the number of samples of allocations. Samples of a recording
+    /// without a stack are not counted.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let survivors = self.seen.iter().filter(|seen| seen.survived).count();
@@ -162,7 +163,7 @@ impl Evidence {
 }
 
 /// Returns sentences about data that the recording lacks. `old` is the number of old objects in the last list. `bare`
-/// is the number of old objects without a stack.
+/// is the number of objects without a stack in this list.
 fn notes(recording: &Recording, old: u64, bare: u64) -> Vec<String> {
     let mut notes = Vec::new();
     let live = recording.of(Event::Live).count() as u64;

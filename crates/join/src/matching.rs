@@ -135,8 +135,8 @@ pub fn fit(evidence: &Evidence, dumps: &[Dump]) -> Result<Fit, Refusal> {
     }
     if !evidence.heap_dumps.is_empty() {
         for dump in dumps.iter().rev() {
-            // A dump that was taken outside of the recording's time has no event in the recording. This is not an
-            // error.
+            // If a dump was taken outside of the recording's time, the recording may lack the event of the dump. This
+            // is not an error.
             let is_outside = from / NS_PER_MS > taken(dump) || to / NS_PER_MS < taken(dump);
             match by_event(&evidence.heap_dumps, dump) {
                 Ok(fit) => return Ok(fit),

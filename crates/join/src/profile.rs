@@ -80,8 +80,8 @@ pub(crate) fn read(mut input: impl BufRead) -> Result<Evidence, ProfileError> {
         return Err(ProfileError::TooLarge);
     }
     let mut profile = Profile::default();
-    // A pprof profile begins with a message: the tag byte of field 1 and a length. A collapsed line begins with a
-    // printable character.
+    // A pprof profile begins with a message: the tag byte of field 1, 2 or 3, and a length. A collapsed line begins
+    // with a printable character.
     match bytes.first() {
         Some(0x0a | 0x12 | 0x1a) => profile.pprof(&bytes)?,
         Some(b' '..=0x7e | 0x80..) => profile.collapsed(&bytes)?,

@@ -53,7 +53,7 @@ const THROUGH: (f64, f64, f64) = (4.0, 3.0, 0.2);
 const UNSEEN: f64 = 1.0;
 /// Number of samples at which the factor for the number of samples is one half. A surviving sample counts twice.
 const HALF: f64 = 1.5;
-/// Maximum probability of a site without times of samples. From 0.75 on, reports state a stack as a fact.
+/// Maximum probability of a site whose samples have no times. From 0.75 on, reports state a stack as a fact.
 const MOST_UNTIMED: f64 = 0.749;
 
 /// Classes that most code allocates. An allocation of such a class is weak evidence.
@@ -525,8 +525,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Finds the samples of the collections on the path. Adds a stack to `puts` if only JDK frames are between its leaf
-    /// and a frame of the holder's class.
+    /// Finds the samples of the collections on the path. If only JDK frames precede the first frame for which
+    /// [`Self::is_outer`] is true, adds this frame and its callers to `puts`.
     fn collections(&mut self, suspect: &Suspect) {
         let texts = &self.join.stacks.texts;
         let classes = suspect

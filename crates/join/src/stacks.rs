@@ -173,7 +173,7 @@ impl Stacks {
         self.chains.id(links)
     }
 
-    /// Adds the frames, stacks and reference chains of `other`, and returns their new ids.
+    /// Adds the frames, stacks and reference chains of `other`. Returns the new ids of strings, stacks and chains.
     pub(crate) fn absorb(&mut self, other: &Self) -> NewIds {
         let texts = other.texts.texts.iter();
         let texts: Vec<TextId> = texts.map(|text| self.texts.id(text)).collect();

@@ -257,8 +257,8 @@ fn goals(totals: &Totals) -> Result<()> {
     Ok(())
 }
 
-/// Runs `J` for each JDK and subject, and returns the judgements: all subjects on the first JDK, then all subjects on
-/// the next one, and so on.
+/// Runs `judge` for each JDK and subject, and returns the judgements: all subjects on the first JDK, then all subjects
+/// on the next JDK, and so on.
 fn run_all<J: Display + Send>(
     jdks: &[Jdk],
     subjects: &[Subject],

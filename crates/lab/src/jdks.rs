@@ -72,8 +72,8 @@ impl Options {
         self.rounds.unwrap_or(if self.short { 3 } else { 50 })
     }
 
-    /// Returns the number of classes to unload, unless the user gave one: 100,000 for JDK 26 and later, which free
-    /// method ids, and 5,000 for older JDKs. With `--short` it is 2,000.
+    /// Returns the number of classes to unload. If the user gave no number, it is 100,000 for JDK 26 and later, which
+    /// free method ids, and 5,000 for older JDKs. With `--short`, the default is 2,000.
     fn classes(&self, major: u32) -> u32 {
         let usual = match major {
             26.. if !self.short => 100_000,

@@ -73,7 +73,7 @@ pub(crate) fn rewrite(options: &Options) -> Result<()> {
             }
             Part::Image => tests("real", &[("HEAPDIFF_ALL_CLASSES", "1".into())])?,
             Part::Generated => {
-                // ASM is one of the fetched jars.
+                // The fetched jars include the jars of ASM.
                 let jars = std::path::absolute(jars::fetched()?)?;
                 for batch in 0..options.methods.div_ceil(BATCH) {
                     let methods = BATCH.min(options.methods - batch * BATCH);

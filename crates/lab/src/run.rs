@@ -142,8 +142,8 @@ pub const AGENT: &str = "libheapdiff_agent.so";
 /// The build profile of the installed, packed and measured programs.
 pub const DIST: &str = "dist";
 
-/// Builds only the cdylib of the agent. If cargo also built the Rust library that tests link to, it could not optimise
-/// across crates. Then the program could not share compiled dependencies.
+/// Builds only the cdylib of the agent, not the Rust library that tests link to. With this library, cargo could not
+/// optimise across crates, and the program could not share compiled dependencies.
 pub fn agent_alone<'c>(cargo: &'c mut Command, profile: &str) -> &'c mut Command {
     cargo
         .args(["rustc", "--profile", profile, "--locked"])

@@ -186,7 +186,7 @@ fn totals(report: &Value) -> Result<Totals> {
     Ok(totals)
 }
 
-/// Fails if the totals of a class do not grow in proportion to the number of copies.
+/// Fails if the totals of a class do not grow linearly with the number of copies.
 fn check_linear_totals(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> {
     let [(one, _), (some, count)] = *parts;
     let mut wrong = Vec::new();

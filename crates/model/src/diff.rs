@@ -464,7 +464,7 @@ pub mod left_out {
     pub const PATHS: &str = "references on other paths";
     /// Limits and known leak patterns of suspects that are too small for the summary.
     pub const EVIDENCE: &str = "limits and known leak patterns of small suspects";
-    /// Names and states of the threads on paths.
+    /// Names and states of threads: on paths, or in the evidence for a suspect.
     pub const THREADS: &str = "names and states of threads";
     /// Stacks from a recording, for suspects that are too small for the summary.
     pub const CONTENT: &str = "stacks of the recording for small suspects";
@@ -552,7 +552,7 @@ pub struct Through {
 pub struct History {
     /// Number of stacks of the suspect that are in the trace. The figures include only these stacks.
     pub stacks: u64,
-    /// How the live figures changed over time. The words are those of `trend` of a suspect.
+    /// How the live figures changed over time. The values are the same as for `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: Cow<'static, str>,
     /// Kind of the live figures that are compared. major means the live objects after each full GC. collections means
@@ -677,8 +677,8 @@ pub struct Stack {
     /// Names of the threads that allocated, the most samples first, at most 8.
     #[schemars(extend("maxItems" = 8))]
     pub threads: Vec<String>,
-    /// agent: the agent's samples in the dumps. recording: a recording of the same JVM (--recording). Only with
-    /// --recording. Figures of a recording's stack are the growth of the suspect times its probability.
+    /// Source of the stack. agent: the agent's samples in the dumps. recording: a recording of the same JVM. Missing
+    /// without --recording. Figures of a recording's stack are the growth of the suspect times the stack's probability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Cow<'static, str>", extend("enum" = ["agent", "recording"]))]
     pub source: Option<Cow<'static, str>>,

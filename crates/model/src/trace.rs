@@ -288,7 +288,7 @@ pub struct CandidateRow {
     /// evidence is weaker, or there were no two full GCs; unclear: there were too few GCs.
     #[schemars(extend("enum" = ["leak", "growth", "unclear", "plateau", "warmup", "level"]))]
     pub verdict: &'static str,
-    /// How live bytes changed over time. The words are those of `trend` of a suspect.
+    /// How live bytes changed over time. The values are the same as for `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: &'static str,
     /// The allocated class.
@@ -358,7 +358,7 @@ pub struct CandidateRow {
 /// Growth in relation to the bytes that all sites together allocated.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PerWorkRow {
-    /// How live bytes changed in relation to the bytes allocated. The words are those of `trend` of a suspect.
+    /// How live bytes changed in relation to the bytes allocated. The values are the same as for `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: &'static str,
     /// Growth in live bytes per GiB allocated, a Theil-Sen estimate.

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// The URL is invalid.
+    /// The URL is invalid, or it contains credentials.
     #[error("{url}: {why}")]
     Address {
         /// The URL without credentials.

@@ -35,7 +35,7 @@ impl std::fmt::Debug for Upload {
 
 impl Upload {
     /// Creates an upload to a URL. If the path of the URL ends in `/`, the name of each file is added to the path.
-    /// Otherwise the URL is that of the uploaded file. The query of the URL may contain a signature. `authorities` is a
+    /// Otherwise the URL is the place of one file. The query of the URL may contain a signature. `authorities` is a
     /// PEM file with trusted CA certificates, which replace those of this machine.
     ///
     /// # Errors

@@ -18,8 +18,8 @@ pub struct Export {
     pub rows: u64,
 }
 
-/// Writes all rows of a table. Only the ids of all objects are kept in memory, eight bytes for each object. They count
-/// towards the dump's memory limit.
+/// Writes all rows of a table. The ids of all objects are kept in memory, eight bytes for each object. They count
+/// towards the dump's memory limit. The rows themselves are not kept in memory.
 ///
 /// # Errors
 /// Returns an error if there is too little memory for the ids, or if a row cannot be written.

@@ -3,8 +3,8 @@
 //! The engine is SQLite with virtual tables: rows are created from the analyzed dump on demand. Conditions on classes,
 //! ids and sizes are checked before rows are created. `docs/query.md` describes tables and columns, with examples.
 //!
-//! A query can neither write, nor attach a database, nor load an extension. SQLite sorts in temporary files of at most
-//! 1 GiB in total.
+//! A query can neither write, nor attach a database, nor load an extension. Memory is bounded. SQLite sorts in
+//! temporary files of at most 1 GiB in total.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod bounds;

@@ -36,8 +36,8 @@ pub(crate) fn read(text: &str) -> Option<Oql> {
     })
 }
 
-/// Reads the part after FROM, which names the objects to select from. Returns `None` if the part may be SQL. Only OQL
-/// allows a name with two dots, a string or a number after FROM.
+/// Reads the part after FROM, which names the objects to select from. Returns `None` if the part may be SQL. A name
+/// with two dots, an array class, `instanceof`, an address or a text in double quotes counts as OQL.
 fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> {
     let (is_below, tokens) = match tokens {
         [first, rest @ ..] if first.is("instanceof") => (true, rest),

@@ -105,7 +105,8 @@ pub(crate) fn from_sums(sql: &str) -> Option<String> {
     Some(faster.text)
 }
 
-/// Returns true if `objects` has a column with this name. SQLite then ignores an alias with the same name.
+/// Returns true if `objects` or `object_sums` has a column with this name. SQLite prefers the column to an alias with
+/// the same name, except for a whole term of `order by`.
 fn is_column(word: &str) -> bool {
     let columns = Table::Objects.column_names();
     columns

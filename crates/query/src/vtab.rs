@@ -28,7 +28,7 @@ use crate::value::{Scalar, Value};
 /// column with this index.
 const BY_CLASS: c_int = 1 << 30;
 
-/// Creates the tables of a dump in a schema of a connection. `others` are further tables, which are not listed.
+/// Creates the tables of a dump in a schema of a connection. `others` are tables that lists of tables do not show.
 pub(crate) fn create(
     connection: &Connection,
     schema: &str,

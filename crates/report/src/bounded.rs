@@ -52,10 +52,10 @@ const CUTS: [Cut; 7] = {
 /// Cuts a report so that it has at most `room` bytes, as JSON without spaces. Returns `None` if the report is too long
 /// even with the strictest limits.
 ///
-/// Lists that contain only numbers, such as a figure for each dump, are not cut. The key `left_out` of the result has
-/// the number of removed elements of each list, under the keys that lead to the list, joined by dots. For example, it
-/// has `"suspects.stacks": 4` if four stacks were removed from all suspects together. `more` has the numbers of
-/// elements that the report already lacked before this call, by list.
+/// Lists that have one figure for each dump are not cut. The key `left_out` of the result has the number of removed
+/// elements of each list, under the keys that lead to the list, joined by dots. For example, it has
+/// `"suspects.stacks": 4` if four stacks were removed from all suspects together. `more` has the numbers of elements
+/// that the report already lacked before this call, by list.
 #[must_use]
 pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> {
     CUTS.iter().find_map(|cut| {

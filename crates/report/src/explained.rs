@@ -4,7 +4,8 @@ use heapdiff_diff::Report;
 use heapdiff_diff::sentence::Verdict;
 use heapdiff_units::Size;
 
-/// Returns the sentence that says how much of the growth belongs to the suspects; `None` if the heap did not grow.
+/// Returns the sentence that says how much of the growth belongs to the suspects. Returns `None` if the heap did not
+/// grow. Also returns `None` if the heap grew by less than the noise limit and no growth belongs to suspects.
 pub(crate) fn sentence(report: &Report) -> Option<String> {
     let (grown, explained) = (report.grown_bytes(), report.explained_bytes);
     let rest = report.unexplained_bytes();

@@ -215,7 +215,7 @@ impl Place {
         .filter(|part| !part.is_empty())
         .collect();
         // Kotlin and Scala separate names of nested classes by dots, and functions may have no class. So in these
-        // languages the package ends before the first part with a capital letter.
+        // languages the package ends before the first part that begins with a capital letter.
         let is_package = |part: &&&str| !part.starts_with(char::is_uppercase);
         let packages = if file.ends_with(".java") {
             folders.len()

@@ -423,7 +423,7 @@ fn html(name: &str) -> String {
     text
 }
 
-/// Escapes a sentence that may contain names. The result contains no markup and mentions no GitHub user.
+/// Escapes a sentence that may contain names. No name in the result acts as markup or mentions a GitHub user.
 fn prose(sentence: &str) -> String {
     let mut text = String::new();
     for c in printable(sentence).chars() {

@@ -76,7 +76,7 @@ pub enum Report {
     TraceSamples(Viewed<TraceSamplesReport>),
 }
 
-/// The damage of an input file, which the user has to know.
+/// The state of an input, which the user has to know: whether the input is damaged or incomplete.
 #[derive(Debug)]
 pub struct Condition<'a> {
     /// Path of the input as the user gave it.

@@ -147,8 +147,8 @@ impl<'a> Run<'a> {
         json!({ "message": { "text": text }, "frames": frames })
     }
 
-    /// Returns the application frames of a stack as a SARIF code flow, the outermost first. Returns `None` if fewer
-    /// than two of these frames have a line in the source.
+    /// Returns the application frames of a stack as a SARIF code flow, the outermost first. Only frames with a line in
+    /// the source are included. Returns `None` if there are fewer than two such frames.
     fn flow(&self, stack: &Stack) -> Option<Value> {
         let own = stack.frames.iter().take(FRAMES).rev();
         let own = own.filter(|frame| is_application_frame(frame));

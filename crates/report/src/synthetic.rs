@@ -349,8 +349,8 @@ fn deep_frames(method: &str) -> String {
     frames.collect::<Vec<_>>().join(" ")
 }
 
-/// Gives a suspect long names and deep stacks. The second suspect has only stacks without live samples
-/// (`allocated_at`). The third suspect has no stacks, only the sentence of a recording.
+/// Gives a suspect long names and deep stacks. The second suspect has only stacks that allocated its class, dead or
+/// alive (`allocated_at`). The third suspect has no stacks, only the sentence of a recording.
 fn deepen(suspect: &mut Suspect) {
     let field = format!("{}.CURRENT", long_class(70));
     suspect.holder.clone_from(&field);

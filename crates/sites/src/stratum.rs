@@ -279,8 +279,8 @@ impl<K: Ord + Copy> Stratum<K> {
         probability.unwrap_or(0.0) * float(born)
     }
 
-    /// Returns true if totals must not be divided by shares of samples: either every object was sampled, or the
-    /// sampling probability is unknown.
+    /// Returns true if totals must not be divided in proportion to the samples: either every object was sampled, or
+    /// the sampling probability is unknown.
     fn is_all(&self, sampling: &Sampling) -> bool {
         let probability = sampling.probability(self.mean_size());
         probability.is_none_or(|p| p >= ALL)
@@ -444,7 +444,7 @@ impl Flow {
     }
 
     /// Returns the growth of one key, such as a stack: its part of the allocated objects or bytes minus its part of the
-    /// freed ones. `born` is the key's share of the allocated, and `gone` its share of the freed objects or bytes.
+    /// freed ones. `born` is the key's share of the allocated objects or bytes. `gone` is its share of the freed ones.
     fn net(&self, born: Interval, gone: Interval) -> Interval {
         let around = |i: Interval| Interval {
             value: 0.0,

@@ -288,7 +288,7 @@ mod tests {
         // The size divided by the interval is 3.05, so the factor is 0.953 / 0.808 (see `shortfall`).
         assert!((s.shortfall(200_000) - 1.179).abs() < 1e-3);
         assert!(s.shortfall(1 << 20) < 1.00001 && s.shortfall(u64::MAX) == 1.0);
-        // If every allocation is sampled, the JVM misses no sample.
+        // If the JVM reports every allocation to the agent, it misses no sample.
         assert_eq!(bytes(0).shortfall(200_000), 1.0);
         assert_eq!(every(7).shortfall(200_000), 1.0);
     }

@@ -116,9 +116,9 @@ impl Trace {
             let expected = expected(line, run.interval_bytes);
             sampled.beyond_chance = expected.is_some_and(|expected| {
                 let own = sampled.allocated.samples;
-                // The number of samples agrees with the count in two cases: it differs from the expected number only by
-                // random variation, or the expected number lies between the samples at the line alone (`own`) and those
-                // including called JDK methods (`called`).
+                // The number of samples agrees with the count in two cases. It differs from the expected number only by
+                // random variation. Or, apart from random variation, the expected number lies between the samples at
+                // the line alone (`own`) and the samples that include called JDK methods (`called`).
                 is_beyond_chance(own, expected)
                     && (exceeds_expected(own, expected)
                         || is_beyond_chance(called.max(own), expected)

@@ -342,7 +342,7 @@ mod tests {
         assert!(frames[1].ends_with(" inner Own.java 3"), "{frames:?}");
         let outer = frames.last().unwrap();
         assert!(outer.ends_with(" outer Own.java 7"), "{frames:?}");
-        // A program that reads the exported stack gets both original frames of each inlined frame.
+        // A program that reads the exported stack gets all original frames of the stack.
         let stacks = rows(&path, true, "stack");
         let of = |stack: &str| -> Vec<String> {
             let mut named = Vec::new();

@@ -63,9 +63,9 @@ impl Major {
     }
 }
 
-/// Objects that were allocated before the GC that is this many GCs earlier are certainly in the old generation. The
-/// largest tenuring threshold of ZGC is 15. The number is larger, because a GC may have begun before the object was
-/// allocated.
+/// A full GC of generational ZGC certainly examines an object if the object was allocated before the end of the GC that
+/// is this many GCs earlier. Such an object is in the old generation, because the largest tenuring threshold of ZGC is
+/// 15. The number is larger, because a GC may have begun before the object was allocated.
 const CERTAINLY_OLD: usize = 17;
 
 /// Returns true if generational ZGC made the GC. The name of the collector identifies generational ZGC.
@@ -93,8 +93,8 @@ pub enum AliveAt {
         /// amounts are an upper bound.
         tried_ms: Option<u64>,
     },
-    /// The time is unknown: the window has no full GC that is known to have found dead samples. The live amounts
-    /// include objects that are dead.
+    /// The time is unknown: the window has no full GC, or dead samples were found for the first time after its last
+    /// full GC. The live amounts include objects that are dead.
     Unknown,
 }
 
@@ -262,7 +262,7 @@ pub enum Basis {
     /// The minimum of the live amounts between GCs of any kind. It may include garbage in the old generation.
     Collections,
     /// The minimum of the live amounts in each of several parts of the time with about the same number of ticks. Used
-    /// if there was no GC.
+    /// if there was no GC that could find dead samples.
     Ticks,
     /// The minimum of the live amounts in each of several parts of the time with about the same number of ticks. Used
     /// for recordings. If the recorder's last search found an object alive, the object counts as live since its
@@ -606,7 +606,7 @@ impl Steps {
 
     /// Returns, in thousandths, the share of the bytes allocated in the window that were not collected in the window.
     /// If only full GCs find dead samples, as in generational ZGC, objects allocated since the last full GC are left
-    /// out. Returns `None` if there was no such GC.
+    /// out. In this case, returns `None` if there was no full GC.
     #[must_use]
     pub fn survival_permille(&self, timeline: &Timeline) -> Option<u64> {
         let allocated = match timeline.majors.as_ref().map(BTreeMap::last_key_value) {
@@ -662,8 +662,8 @@ impl Steps {
                 Some(Some(_)) => {
                     least = least.min(self.live_at_point(timeline, (i, i)).amount.bytes)
                 }
-                // Only a full GC can remove dead samples. So the live amounts of the ticks after the last full GC are
-                // not used.
+                // With generational ZGC, only a full GC can remove dead samples. So the live amounts of the ticks after
+                // the last full GC are not used.
                 Some(None) if least == u64::MAX => continue,
                 Some(None) => {}
             }

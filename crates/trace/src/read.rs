@@ -87,9 +87,9 @@ pub struct Tick {
     pub metaspace_committed: u64,
     /// Number of classes loaded at the end of the tick.
     pub loaded_classes: u64,
-    /// Number of samples taken in the tick, including lost ones.
+    /// Number of samples recorded in the tick, without the samples that the agent dropped.
     pub samples: u64,
-    /// Number of these samples that were lost.
+    /// Number of lost samples: samples that the agent dropped, and samples without room for their site in the trace.
     pub lost_samples: u64,
     /// Estimated bytes that the lost samples represent.
     pub lost_bytes: u64,

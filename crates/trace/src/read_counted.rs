@@ -16,8 +16,8 @@ use crate::window::Window;
 /// The tables for counts. If a run counts, its trace has all of these tables.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
-/// [`TopLines`] collects the lines with the most bytes in a list. The list may have this many more lines than were
-/// requested. Then it is sorted and cut to the requested length.
+/// [`Trace::top_lines`] collects the lines with the most bytes in a list. The list may have this many more lines than
+/// were requested. If it becomes longer, it is sorted and cut to the requested length.
 const SPARE: usize = 4096;
 
 /// Facts about the counting of allocations in a run.

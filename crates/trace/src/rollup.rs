@@ -36,16 +36,16 @@ const VACUUM_PAGES: i64 = 2000;
 /// SQL columns that select the live amounts from the newest row of a group. In a query with `max`, SQLite takes the
 /// other columns from the row that has the maximum.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
-/// Minimum number of ticks for which deleting ticks is useful. If a file is too large with at most this many ticks, it
-/// is full of the names of sites, so deleting ticks would not help.
+/// If a file is too large with at most this many ticks, it is full of the names of sites or of samples. So deleting
+/// ticks would not help.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
 /// If the file is too large, the oldest ticks are deleted: the number of all ticks divided by this number.
 const PART: i64 = 8;
 
 impl Writer {
-    /// Merges and deletes old data. If the last pass ended less than [`PERIOD`] before this uptime, does nothing,
-    /// unless the file is too large.
+    /// Merges and deletes old data. If the last pass began less than [`PERIOD`] before this uptime, does nothing. There
+    /// is one exception: the file is too large, and the last pass did not find it full of names.
     pub(crate) fn merge_and_prune(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
         if uptime_ms - self.tended_ms < PERIOD && (self.full || !self.is_large()?) {
             return Ok(());
@@ -97,8 +97,8 @@ impl Writer {
             }
         }
         if large {
-            // Delete the oldest ticks of all runs. If the file is still too large, it is full of the names of sites.
-            // Then new names are not stored.
+            // Delete the oldest ticks of all runs. If few ticks are left and the file is still too large, unused names
+            // and samples are deleted. If this does not help, new names are not stored.
             let sql = "SELECT count(*) / ?1 FROM tick";
             let some: i64 = transaction.query_row(sql, [PART], |row| row.get(0))?;
             let sql = "SELECT time_ms FROM tick ORDER BY time_ms LIMIT 1 OFFSET ?1";

@@ -97,7 +97,7 @@ pub struct NewCollection {
     pub after_bytes: u64,
 }
 
-/// Classes with the same name that were loaded and unloaded since the last tick, as numbers of classes.
+/// For the classes with one name: how many of them were loaded and unloaded since the last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     missing_docs,

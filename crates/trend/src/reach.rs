@@ -29,7 +29,7 @@ const NOISE_PART: f64 = 4.0;
 /// The last quarter of a rising series must be higher than each earlier quarter, by more than the growth divided by
 /// this number.
 const HIGH_PART: f64 = 32.0;
-/// Number of parts of equal length whose lowest and highest figures are compared.
+/// Number of parts whose lowest and highest figures are compared. The parts have about the same number of points.
 const QUARTERS: usize = 4;
 /// To classify a series, its points are divided into this number of groups, as in the ranking of a trace. The median of
 /// each group is used.

@@ -269,8 +269,8 @@ impl Course {
 
 /// Classifies a series that grows from each dump to the next.
 fn classify_rising(steps: &[Step], noise: u64) -> Trend {
-    // Growth slows down from one step to the next if the bytes and the rate of the later step are both at most 3/4 of
-    // those of the earlier step. Both are compared, because steps may differ in length.
+    // Growth slows down from one step to the next if the growth and the rate of the later step are both at most 3/4 of
+    // the growth and the rate of the earlier step. Both are compared, because steps may differ in length.
     let shrinks = |w: &[Step]| {
         let [before, after] = [w[0], w[1]];
         let (own, other) = (u128::from(after.growth), u128::from(before.growth));
@@ -470,8 +470,8 @@ mod tests {
             timed(&[(0, 0), (75, 1000), (150, 1090)]),
             (Trend::WarmUp, 3, None)
         );
-        // Growth does not slow down if the second interval is longer and has the same growth, or if it is shorter and
-        // has less.
+        // The rate of growth in the second interval is 0.7 times the rate in the first interval, which is not slow
+        // enough to count. In the next case, both rates are equal.
         assert_eq!(timed(&[(0, 0), (26, 1000), (62, 2000)]).0, Trend::Steady);
         assert_eq!(timed(&[(0, 0), (60, 600), (90, 900)]).0, Trend::Steady);
     }

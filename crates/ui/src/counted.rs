@@ -55,7 +55,7 @@ struct Row {
     objects_per_second: i64,
     bytes_per_second: Option<i64>,
     /// Objects per second, estimated from samples. `null` if the estimate agrees with the count, except for random
-    /// variation.
+    /// variation, or if samples and counts cannot be compared.
     sampled_per_second: Option<i64>,
 }
 

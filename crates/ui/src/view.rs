@@ -63,7 +63,7 @@ pub(crate) struct View {
     told: Vec<VerdictBasis>,
     lost_samples: i64,
     lost_bytes: i64,
-    /// The number of implausible figures in the trace.
+    /// The number of implausible figures in the traces.
     odd: u64,
     /// True if some marks for GCs were left out because there were too many.
     cut: bool,

@@ -495,8 +495,8 @@ impl Held {
         }
     }
 
-    /// Returns the limit that a field with this name and value states. Returns `None` if the number of elements exceeds
-    /// the value, or if the field is a high-water mark.
+    /// Returns the limit that a field with this name and value states. Returns `None` if the field is a high-water
+    /// mark, or if the number of elements exceeds the value and rose by more than [`noise`].
     fn bound(&self, (field, bound): (String, u64)) -> Option<Bound> {
         let Self { now, late, is_one } = *self;
         let room = bound.saturating_sub(now);

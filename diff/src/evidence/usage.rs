@@ -504,7 +504,8 @@ pub(crate) mod tests {
         assert_eq!(with(None), (50, 20));
         // One call added a hundred elements.
         assert_eq!(with(Some(430)), (150, 20));
-        // Tolerates an excess of at most [`UNDER_WAY`] elements: some calls had not finished when the dump was taken.
+        // An excess of at most [`UNDER_WAY`] elements is tolerated: some calls may not have finished when the dump was
+        // taken.
         assert_eq!(with(Some(320)), (50, 20));
         assert_eq!(with(Some(0)), (50, 350));
         let unknown = Counted {

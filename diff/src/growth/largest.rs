@@ -3,9 +3,9 @@
 //!
 //! A trie node represents all objects of one class that one reference holds. The bytes that it retains can belong to
 //! one object or to many. The number of parts of a trie node is its retained size divided by the retained size of its
-//! largest object. The search follows a chain of trie nodes, from parent to child. Each child retains most of the
-//! bytes. The place of the accumulation is the trie node at which the number of parts is multiplied by the largest
-//! factor. Its holder is the parent of this trie node:
+//! largest object. The search follows a chain of trie nodes, from parent to child. Each child retains most of the bytes
+//! of its parent. The place of the accumulation is the trie node at which the number of parts is multiplied by the
+//! largest factor. Its holder is the parent of this trie node:
 //!
 //! ```text
 //! node     map    table    entries     values
@@ -194,8 +194,9 @@ impl Aligned<'_> {
         below.all(|s| own.is_at_least(self.fan_out(parts, s)))
     }
 
-    /// Returns the number of parts of a trie node divided by that of its parent (for parts, see the top of this file).
-    /// A pool of threads is not an accumulation, so the content of each pool thread is counted separately.
+    /// Returns the number of parts of a trie node divided by the number of parts of its parent (for parts, see the top
+    /// of this file). A pool of threads is not an accumulation, so the content of each pool thread is counted
+    /// separately.
     fn fan_out(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {

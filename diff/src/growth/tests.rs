@@ -13,8 +13,8 @@ const DATA: (&str, LabelKind) = ("java.util.ArrayList.elementData", LabelKind::R
 const ELEMENT: (&str, LabelKind) = ("java.lang.Object[*]", LabelKind::Element);
 const SHARED: (&str, LabelKind) = ("(several paths)", LabelKind::Shared);
 
-/// Returns a dump of 1 MB. `steps` are the nodes of its trie. `instances` has the number of reachable instances of some
-/// classes.
+/// Returns the summary of a dump of 1 MB. `steps` are the nodes of its trie. `instances` has pairs of a class and the
+/// number of its reachable instances.
 fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
     let classes = instances.iter().map(|&(class, objects)| {
         let reachable = Total { objects, bytes: 0 };

@@ -128,12 +128,12 @@ impl Builder {
     }
 }
 
-/// Class loaders for modules and extensions of the JDK. The first is that of JDK 9 and later, the second that of JDK 8.
+/// Class loaders for modules and extensions of the JDK. JDK 9 and later have the first class, JDK 8 has the second.
 const PLATFORM: [&str; 2] = [
     "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
     "sun.misc.Launcher$ExtClassLoader",
 ];
-/// The JDK's class loader of the class path. The first is that of JDK 9 and later, the second that of JDK 8.
+/// The JDK's class loader of the class path. JDK 9 and later have the first class, JDK 8 has the second.
 const SYSTEM: [&str; 2] = [
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "sun.misc.Launcher$AppClassLoader",

@@ -196,7 +196,7 @@ fn primitive_values_are_owners() {
     );
 }
 
-/// If a string value equals the name of another owner, its owner gets a different name.
+/// If a string value is empty or equals the name of another owner, its owner gets a different name.
 #[test]
 fn texts_are_not_mistaken() {
     let mut heap = HeapBuilder::new(Written::default());

@@ -20,8 +20,8 @@ const QUEUES: [&str; 2] = ["ThreadPoolExecutor.workQueue", "ForkJoinPool.queues"
 /// Maximum number of lines of a shape in a sentence.
 const LINES: usize = 4;
 
-/// Adds to each suspect the group of pending work with the most members, if its members or their tasks have the
-/// suspect's class.
+/// Adds to each suspect the largest group of pending work whose members have the suspect's class, or wrap tasks of this
+/// class. The largest group is the group with the most members.
 ///
 /// Cost: nothing if no suspect consists of such objects, otherwise that of [`pending_work`].
 pub(crate) fn add_work(snapshot: &Snapshot, suspects: &mut [Suspect]) {

@@ -393,7 +393,8 @@ fn grown(suspect: &Suspect) -> Size {
     Size(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
 }
 
-/// True if a suspect is only a collection around the objects of the suspect `of`, which must be at least as large.
+/// True if a suspect is only the collection that contains the objects of the suspect `of`. The suspect `of` must be at
+/// least as large.
 fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let (own, all) = (suspect.growth.objects, of.growth.objects);
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
@@ -448,8 +449,8 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// True if at least half of the new classes are generated application classes with one common name. The program then
-/// creates classes all the time, not only during start-up.
+/// True if the dump has at least half as many generated application classes with one common name as new classes. The
+/// program then creates classes all the time, not only during start-up.
 fn are_generated_alike(context: &SuspectContext<'_>, came: u64) -> bool {
     let most = match context.last {
         Last::Dump(snapshot) => generated_alike(snapshot),

@@ -107,8 +107,8 @@ impl ResolvedPaths {
         self.found.contains_key(&0)
     }
 
-    /// Finds the shared trie node, deepest in the trie, whose path of references begins at a static field. Returns the
-    /// index of the trie node, and the class that declares the field.
+    /// Finds the deepest shared trie node whose path of references begins at a static field. Returns the index of the
+    /// trie node, and the class that declares the field.
     pub(crate) fn static_field_step(&self) -> Option<(usize, &str)> {
         self.found
             .iter()

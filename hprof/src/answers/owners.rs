@@ -35,8 +35,8 @@ pub struct Anchors {
     pub owners: u32,
     /// For each class, the owner of its instances.
     pub instances: Vec<Option<Owner>>,
-    /// For each class, the owner of its class object. Paths through the class's static fields begin at the class
-    /// object.
+    /// For each class, the owner of its class object. Objects that only the class's static fields reach belong to the
+    /// same owner, unless another anchor is in between.
     pub class_objects: Vec<Option<Owner>>,
     /// Owners of single objects. They take precedence over `instances` and `class_objects`.
     pub objects: FxHashMap<ObjectIndex, Owner>,
@@ -139,7 +139,8 @@ impl Owned {
 
 /// Label of an object that was not reached yet.
 const UNREACHED: u32 = 0;
-/// Label of objects that belong to the JVM. The next labels are those of single owners, then those of pairs of owners.
+/// Label of objects that belong to the JVM. Single owners have the next labels. Pairs of owners have the labels after
+/// them.
 const JVM: u32 = 1;
 /// Label of objects that three or more owners share.
 const SEVERAL: u32 = FIXED - 1;

@@ -369,8 +369,8 @@ pub(crate) struct Column<T: Pod>(Array<T>);
 
 impl<T: Pod> Column<T> {
     /// Returns a column whose elements are a part of a mapped file. Returns `None` if the range is not within the file.
-    /// Also returns `None` if its length is not a multiple of the element size, or if the elements would not be
-    /// aligned.
+    /// Also returns `None` if the length of the range is not a multiple of the element size, or if the elements would
+    /// not be aligned.
     pub(crate) fn part(map: &Arc<MappedFile>, range: Range<usize>, store: &Store) -> Option<Self> {
         let elements: &[T] = bytemuck::try_cast_slice(map.get(range.clone())?).ok()?;
         Some(Self(Array {

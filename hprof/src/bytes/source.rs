@@ -306,7 +306,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Replaces the bytes that were received through a pipe by the bytes of the dump in them.
+    /// Replaces the bytes that were received through a pipe by the dump that they contain.
     fn put_together(&mut self) -> Result<()> {
         let (pieces, is_complete) = piped::pieces(&self[piped::MARK.len()..]);
         let mut sink = Sink::new(&self.path, |first| first == MAGIC);

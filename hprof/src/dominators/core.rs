@@ -214,9 +214,9 @@ impl Core {
 }
 
 /// Returns the terminal merge nodes. `reaching` has three sets: the core members that are members for other reasons,
-/// the objects that refer to merge nodes, and the objects that refer to class objects. A merge node is terminal if it
-/// is in none of these sets. In addition, no chain of only referrers must lead from an object in these sets to the
-/// merge node.
+/// the objects that refer to merge nodes, and the objects that refer to class objects. A merge node is terminal if two
+/// conditions are true: it is in none of these sets, and no chain of only referrers leads from an object in these sets
+/// to the merge node.
 fn find_sinks(
     cells: Cells<'_>,
     joins: &MappedBits,

@@ -39,9 +39,8 @@ pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 /// weaker references reach, each as its number among the leaves. If referrers of a leaf have different reachability
 /// levels, only those with the strongest level count.
 ///
-/// Cost: one pass over the adjacency lists. A second pass, if there are too many references to leaves with several
-/// referrers to record them all (see [`MOST_NOTED`]). Memory: four bytes for each leaf, and eight for each leaf with
-/// several referrers.
+/// Cost: one pass over the adjacency lists, and a second pass if leaves with several referrers have too many references
+/// to record (see [`MOST_NOTED`]). Memory: four bytes for each leaf, and eight for each leaf with several referrers.
 pub(super) fn dominators(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,

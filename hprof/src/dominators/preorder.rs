@@ -350,7 +350,7 @@ fn clear_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
         });
 }
 
-/// Returns the objects at the given positions, ascending.
+/// Returns the objects at the given positions, sorted by their numbers.
 fn objects_at(
     graph: &AnnotatedGraph,
     places: impl Iterator<Item = Range<u32>>,

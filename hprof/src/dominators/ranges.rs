@@ -136,7 +136,8 @@ impl Sums {
         })
     }
 
-    /// Creates the sums from arrays that an index stores; `None` if the sums do not ascend or an array is too short.
+    /// Creates the sums from arrays that an index stores; `None` if the sums do not ascend or the lengths of the arrays
+    /// do not match.
     pub(crate) fn from_parts(
         bases: Column<u64>,
         rest: Column<u16>,

@@ -271,8 +271,8 @@ impl Walk<'_> {
         target >= self.classes && target < self.inner && placed(target) == 0
     }
 
-    /// Assigns positions to the objects in the subtree of `object` that are reached from `row`, a part of its adjacency
-    /// list. `above` is the position of `object`.
+    /// Assigns positions to the objects that belong to `object` (see `preorder.rs`) and are reached from `row`, a part
+    /// of its adjacency list. `above` is the position of `object`.
     fn follow(
         &self,
         q: u32,
@@ -344,7 +344,8 @@ impl Walk<'_> {
                 }
                 let place = part.add(target, above)?;
                 let below = self.cells.begin(target)..self.cells.begin(target + 1);
-                // An adjacency list may be empty. An example is that of a boxed value, which refers only to its class.
+                // An adjacency list may be empty. An example is the list of a boxed value, because the value refers
+                // only to its class.
                 if !below.is_empty() {
                     fetch_first(&mut queue, &below);
                     // The rest of a linked-list node's adjacency list usually consists of leaves (objects without

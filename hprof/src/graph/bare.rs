@@ -10,8 +10,8 @@
 //! - If an object close to a GC root refers to a bare leaf, the graph gets a reference from the object to the leaf's
 //!   class.
 //!
-//! `dominators/bare.rs` then checks that the references left out change no dominator. If one could, the dump is read
-//! again. This time, a bare object is a leaf only if its class is certainly a GC root.
+//! `dominators/bare.rs` then checks that the references left out change no dominator. If a reference could change one,
+//! the dump is read again. This time, a bare object is a leaf only if its class is certainly a GC root.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +33,8 @@ pub(crate) struct Kept {
     /// Of the bare objects of each class in a piece of the file (about a megabyte), this number is treated as objects
     /// with references. These are the first ones in the piece.
     first: u32,
-    /// Of the following bare objects of the class in the piece, every `every`-th is treated as an object with
-    /// references.
+    /// Every `every`-th bare object of each class in the piece is treated as an object with references, too. All bare
+    /// objects of the class in the piece are counted.
     every: u32,
 }
 

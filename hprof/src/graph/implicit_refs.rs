@@ -83,8 +83,8 @@ pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warni
     Some(Warning::new(&flaw))
 }
 
-/// Sets the kind of the GC roots that a repair added to [`RootKind::LoadedClass`]. The format of dumps has no such
-/// kind, so the repair writes these roots as roots of unknown kind.
+/// Gives the GC roots of classes that a repair added the kind [`RootKind::LoadedClass`]. The format of dumps has no
+/// such kind, so the repair writes these roots as roots of unknown kind.
 pub(crate) fn name_added_roots(classes: &Classes, roots: &mut [Root]) {
     let of_classes = roots
         .iter_mut()

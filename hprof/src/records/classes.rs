@@ -297,7 +297,7 @@ impl Classes {
         for (_, (name, mut same)) in class_names {
             this.by_name.entry(name.text).or_default().append(&mut same);
         }
-        // Also add the array classes that were added without a record to the names.
+        // The table of names also has the array classes without a record.
         for (class, i) in this.list.iter().zip(0..).skip(this.dumped) {
             let same = this.by_name.entry(class.name.clone()).or_default();
             same.push(ClassIndex(i));

@@ -56,8 +56,8 @@ impl Repaired {
         (repaired.to_string() == text).then_some(repaired)
     }
 
-    /// Combines this record with `earlier`, which is that of another dump in the same file, or that of an earlier
-    /// repair of the same dump.
+    /// Combines these numbers with `earlier`: the numbers of another dump in the same file, or of an earlier repair of
+    /// the same dump.
     #[must_use]
     pub(crate) const fn with(self, earlier: Self) -> Self {
         Self {

@@ -338,8 +338,8 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-/// The parts of a dump in the order of the file. Each item has parts of at least [`BATCH`] bytes in total, except the
-/// last one.
+/// The parts of a dump in the order of the file. The parts of an item have at least [`BATCH`] bytes in total, if each
+/// part counts as at least 64 bytes. The last item can be smaller.
 struct Batches<'a> {
     records: TopLevel<'a>,
     blocks: std::iter::Peekable<std::slice::Iter<'a, Block>>,

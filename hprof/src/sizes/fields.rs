@@ -17,7 +17,7 @@ pub(crate) enum Order {
     Classic,
 }
 
-/// The place of references in a class object: before or after the other static fields.
+/// The place of static references in a class object: before or after the other static fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum References {
     First,
@@ -514,7 +514,7 @@ pub(crate) fn variants(class: &Class) -> impl Iterator<Item = &'static Variant> 
         .chain([&PLAIN])
 }
 
-/// True if [`VARIANTS`] has a variant of this class. Such a class might also have variants that are not in the table.
+/// True if [`VARIANTS`] has a field layout of this class. Some JVMs may have layouts of it that are not in the table.
 pub(crate) fn is_special(class: &Class) -> bool {
     let known = |v: &Variant| v.class.cmp(&*class.name);
     class.loader.is_null() && VARIANTS.binary_search_by(known).is_ok()

@@ -330,7 +330,8 @@ impl Sizes {
     }
 }
 
-/// Returns the object alignment: the largest power of two (8 to 256) that divides all addresses.
+/// Returns the object alignment: the largest power of two (8 to 256) that divides all addresses. Returns 8 if there are
+/// only a few addresses.
 fn alignment(classes: &Classes, stats: &Stats) -> u32 {
     /// Minimum number of addresses from which the alignment is derived. A few addresses could by chance all be
     /// multiples of a number that is larger than the alignment.
@@ -345,7 +346,7 @@ fn alignment(classes: &Classes, stats: &Stats) -> u32 {
 }
 
 /// Returns the object alignment of a forked dump: the recorded alignment if there is one, otherwise the largest power
-/// of two (8 to 256) that divides all sizes.
+/// of two (8 to 256) that divides all sizes. Returns 8 if no size is known.
 fn forked_alignment(forked: &Forked, gaps: &[Gap]) -> u32 {
     if let Some(recorded) = forked.recorded {
         return recorded.align;

@@ -56,9 +56,9 @@ pub(super) fn statics(class: &Class, model: &Model, place: References) -> u64 {
     model.statics(fields.map(|s| s.kind), place)
 }
 
-/// Returns where the JVM places static references. JDK 28 places them last, since it has the code for value classes
-/// (JEP 401). A dump of JDK 28 is recognized by the class `IdentityException`, which is new in JDK 28 and in each of
-/// its dumps.
+/// Returns where the JVM places static references. JDK 28 and later place them last. This change came with the code for
+/// value classes (JEP 401). These JDKs are recognised by the class `IdentityException`. It is new in JDK 28, and each
+/// dump of these JDKs contains it.
 pub(super) fn static_references(classes: &Classes) -> References {
     match classes.by_name("java.lang.IdentityException") {
         [] => References::First,

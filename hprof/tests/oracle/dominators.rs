@@ -213,8 +213,8 @@ fn dominators_equal_petgraphs_with_sharing_and_back_edges() {
         let both = both_by(world::dump(&plan), refs, thresholds(seed, Some(tally)));
         both.check_dominators(&BruteForce::new(&both.heap, refs), &(plan, refs));
     }
-    // Check that this test covers the code paths that the algorithm takes for large heaps. Each of these code paths
-    // must be taken more than `heaps / 10` times.
+    // Check that this test covers the code paths that the algorithm takes for large heaps. A dump must be read again
+    // more than `heaps / 30` times. Each of the other code paths must be taken more than `heaps / 10` times.
     let read_again = tally.read_again.load(Ordering::Relaxed) as u64;
     assert!(read_again > heaps / 30, "{read_again}");
     let came_by = came_by(tally);

@@ -140,7 +140,7 @@ impl Jdk {
         self.compiled(&[source], self.major.min(PROGRAMS_RELEASE), Some(jars))
     }
 
-    /// Compiles as [`Jdk::compile`] does, but several sources.
+    /// Compiles several sources, as [`Jdk::compile`] compiles one source.
     pub fn compile_all(&self, sources: &[impl AsRef<Path>]) -> Result<PathBuf, JvmError> {
         let sources: Vec<&Path> = sources.iter().map(AsRef::as_ref).collect();
         self.compiled(&sources, self.major.min(PROGRAMS_RELEASE), None)

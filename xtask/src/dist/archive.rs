@@ -318,7 +318,7 @@ fn gzip_file(file: &Path) -> Result<()> {
 }
 
 fn gzipped(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    // Set the header fields explicitly. The defaults of `GzEncoder` depend on the system.
+    // Set the operating system in the header, because the default of `GzEncoder` depends on the system.
     let mut encoder = GzBuilder::new()
         .operating_system(255)
         .write(Vec::new(), Compression::best());

@@ -1,5 +1,5 @@
-//! Fuzzes all targets in turn, until they have processed a given number of inputs in total. Such a run takes about a
-//! night.
+//! Fuzzes all targets in turn, until they have processed a given number of inputs in total. Also ends after a time
+//! limit, which is a night (eight hours) by default.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

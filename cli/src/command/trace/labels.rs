@@ -54,7 +54,7 @@ impl LiveLabels {
         within
     }
 
-    /// Returns the report on the labels of the live samples of `sites`; `None` if no sample has labels.
+    /// Returns the report on the labels of the live samples of `sites`; `None` if none of these samples has labels.
     pub(super) fn of_sites(&self, sites: &[i64]) -> Option<Labels> {
         self.within(sites.iter().copied()).report(&self.all)
     }

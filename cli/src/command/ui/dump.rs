@@ -38,7 +38,7 @@ const GENERAL: [&str; 6] = ["/", "/classes", "/largest", "/owners", "/threads", 
 pub(super) struct DumpPages {
     dumps: Vec<PathBuf>,
     setup: Setup,
-    /// The general pages that were requested, by path and number of the dump.
+    /// The requested pages that are not about single objects, by path of the URL and number of the dump.
     made: Mutex<HashMap<(String, usize), MadePage>>,
 }
 

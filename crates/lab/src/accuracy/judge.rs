@@ -277,7 +277,7 @@ impl Found {
 }
 
 impl Quiet {
-    /// Adds the suspects in the reports of one run. Verdicts in `allowed` are not faults.
+    /// Adds the suspects in the reports of one run. Verdicts in `allowed` are neither alarms nor faults.
     fn add(&mut self, reports: &[Report], allowed: &[&str]) {
         let before = self.alarms.len();
         for report in reports {

@@ -60,7 +60,7 @@ const COLLECTORS: [Collector; 5] = [
     },
 ];
 
-/// Layouts to test. Each has the JVM flags that select it, the first JDK and the last JDK with these flags.
+/// Layouts to test: the JVM flags that select the layout, and the first and the last JDK on which it is tested.
 const LAYOUTS: [(&[&str], u32, u32); 6] = [
     (&[], 8, u32::MAX),
     (&["-XX:-UseCompressedOops"], 8, u32::MAX),
@@ -333,7 +333,7 @@ impl Tools {
             .map(drop)
     }
 
-    /// Lets a forked child write a dump, and fails if the dump has fewer than `entries` entries.
+    /// Lets a forked child write a dump. Fails if the dump has fewer than `entries` entries, or at least twice as many.
     fn fork(&self, pid: &str, file: &Path, entries: u64) -> Result<()> {
         let (agent, name) = (self.agent.to_string_lossy(), file.to_string_lossy());
         let args = [

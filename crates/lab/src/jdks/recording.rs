@@ -22,7 +22,7 @@ pub(super) fn join(jdk: &Jdk, tools: &Tools) -> Outcome {
 
 fn joined(jdk: &Jdk, tools: &Tools) -> Result<()> {
     let settings = match jdk.major() {
-        // Before JDK 17, Flight Recorder's default settings record no allocations.
+        // In JDK 8 and JDK 11, Flight Recorder's default settings record no allocations.
         ..17 => "profile",
         _ => "default,memory-leaks=stack-traces",
     };

@@ -195,7 +195,8 @@ impl Model {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Writes a copy of `bytes`. References at the given offsets refer to the copies of their targets.
+    /// Writes a copy of `bytes`. References at the given offsets refer to the copies of their targets, if the targets
+    /// are copied.
     fn patch(
         &self,
         patched: &mut Vec<u8>,

@@ -51,8 +51,8 @@ impl Ask {
         self.used >> column & 1 != 0
     }
 
-    /// Returns the ids that a condition (`=` or `IN`) allows in the column. Returns `None` if there is no such
-    /// condition.
+    /// Returns the ids that a condition (`=` or `IN`) allows in the column. Returns `None` if no condition limits the
+    /// column to a list of ids.
     pub(crate) fn ids(&self, column: usize) -> Option<Vec<ObjectId>> {
         let of_column = self.constraints.iter().filter(|c| c.column == column);
         let mut lists = of_column.filter_map(|c| match (c.op, &c.value) {
@@ -77,8 +77,8 @@ impl Ask {
     }
 }
 
-/// Returns the ids in a list. Returns `None` if the list contains a value that may equal an integer without being one,
-/// such as a fraction.
+/// Returns the ids in a list. Returns `None` if the list contains a value that is not an integer but may equal an
+/// integer, such as `1.0`.
 fn ids(list: &[Scalar]) -> Option<Vec<ObjectId>> {
     let mut ids = Vec::with_capacity(list.len());
     for value in list {

@@ -66,7 +66,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
         };
         rows = rows.min(left);
     }
-    // Comparing the class or size of an object is 20 times cheaper than creating its row.
+    // Assume that comparing the class or size of an object is 20 times cheaper than creating its row.
     (all as f64 / 20.0 + rows as f64, rows)
 }
 

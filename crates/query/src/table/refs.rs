@@ -95,8 +95,8 @@ pub(super) struct Refs {
     wanted: WantedRefs,
     /// Objects whose references the cursor has not looked up yet.
     sources: VecDeque<ObjectIndex>,
-    /// File parts that are not read completely. The second number is the position in the part at which reading
-    /// continues.
+    /// File parts that are not read completely. The second number is the number of references that were read before and
+    /// will be skipped.
     todo: VecDeque<(u32, u64)>,
     step: usize,
     batch: Vec<Link>,
@@ -132,7 +132,7 @@ impl Refs {
         }
         let (mut todo, mut batch, mut sources) = (VecDeque::new(), Vec::new(), VecDeque::new());
         if ask.matches_nothing() {
-            // Source and target of a reference are never null, so no reference equals null.
+            // Source and target of a reference are never null, so no reference matches a comparison with null.
         } else if let Some(ids) = ask.ids(SOURCE) {
             let mut found: Vec<_> = ids
                 .into_iter()

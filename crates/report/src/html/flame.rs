@@ -51,7 +51,8 @@ impl Figures {
 pub(super) struct Rest {
     /// Number of nodes.
     pub(super) frames: u64,
-    /// Growth in bytes of the removed nodes. The growth of their parents now includes it.
+    /// Growth in bytes of the removed nodes. It is now part of the growth of the nearest kept ancestors, or only of the
+    /// total.
     pub(super) grown: u64,
 }
 

@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(holder, Some(1));
     }
 
-    /// Returns the text report. Each sequence of spaces in it is replaced by one space.
+    /// Returns the text report. Each sequence of spaces and line ends in it is replaced by one space.
     fn in_text(report: &Report) -> String {
         let report = crate::Report::Diff(Box::new(diff_report(report.clone())));
         let mut out = Vec::new();

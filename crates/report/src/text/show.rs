@@ -176,7 +176,7 @@ fn more(rest: u64, what: &str, doc: &mut Document) {
     }
 }
 
-/// Adds the content of a collection, such as its keys and elements, instead of its internal fields.
+/// Adds the content of a collection as its users see it, such as its keys and elements.
 fn contents(object: &ShownObject, doc: &mut Document) {
     let Some(contents) = &object.contents else {
         return;

@@ -18,7 +18,7 @@ impl Random {
 }
 
 /// A simulated place in the code: the number of executed allocations, the part of them that the compiler removes, the
-/// part of the objects that survive, and whether the allocations are counted.
+/// part of the objects that survives, and whether the allocations are counted.
 #[derive(Clone, Copy)]
 struct Place {
     executed: u64,

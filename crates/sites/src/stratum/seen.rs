@@ -6,7 +6,7 @@
 //! A single sample is the only sample of its stack. The share of single samples is an estimate for the share of the
 //! stacks without a sample (Good, Biometrika 40, 1953). This share is subtracted from the stacks with few samples. If a
 //! stratum has only one sample, this estimate would always be 1. Then the estimate is the probability that two samples
-//! are of different stacks, which is estimated from all strata.
+//! are of different stacks, which is estimated from all strata with at least two samples.
 //!
 //! The lower end of an interval follows a zero-truncated Poisson distribution.
 
@@ -26,7 +26,7 @@ const TAIL: f64 = 0.025;
 const HALVINGS: u32 = 40;
 
 /// Returns the estimated probability that two samples of a stratum are of the same stack. Returns 0.5 if no stratum has
-/// two samples.
+/// at least two samples.
 pub(super) fn same_stack_probability<'a, K: 'a>(
     strata: impl Iterator<Item = &'a Stratum<K>>,
 ) -> f64 {

@@ -141,8 +141,8 @@ fn leak(random: &mut Random, rate: impl Fn(f64) -> f64, [varies, noise]: [f64; 2
     }
 }
 
-/// Returns three numbers: of the intervals that contain the true end, of all predictions, and the median width of the
-/// intervals as a part of the true time that is left.
+/// Returns the number of intervals that contain the true end, the number of all predictions, and the median width of
+/// the intervals. The width is a part of the true time that is left.
 fn coverage(cut: f64, make: impl Fn(&mut Random) -> Leak) -> (usize, usize, f64) {
     let mut random = Random(11);
     let (mut covered, mut widths) = (0, Vec::new());

@@ -273,8 +273,8 @@ impl<'a> Numbering<'a> {
         self.snapshot.object_count()
     }
 
-    /// Returns the number of an object if numbers are found by counting records, because then every record must be
-    /// counted. Otherwise returns `None`: the caller uses [`Self::of`] later, if it needs the number.
+    /// If the records of the file must be counted to find the numbers of objects, returns the number of this object.
+    /// Then this function must be called for each record. Otherwise returns `None`, and [`Self::of`] returns the number.
     #[inline(always)]
     pub(crate) fn counted(&mut self, id: u64, body: Body<'_>) -> Option<u32> {
         self.sorted.then(|| self.of(id, body))

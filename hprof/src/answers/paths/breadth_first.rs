@@ -46,8 +46,8 @@ impl Referents {
     }
 }
 
-/// Returns the weakness of a reference. The search follows all references of one weakness before it follows weaker
-/// ones.
+/// Returns the strength of a reference as a number: 0 for a strong reference, and more for weaker ones. The search
+/// follows all references of one strength before it follows weaker ones.
 const fn weakness(kind: Reference) -> u8 {
     match kind {
         Reference::No => 0,
@@ -160,7 +160,7 @@ impl WholeGraph<'_> {
     }
 
     /// Calls `visit` with the target of each followed reference of an object, once for each reference. If `statics` is
-    /// true, only the static fields of application classes are followed, not their other references.
+    /// true and the object is an application class, only its static fields are followed.
     #[inline(always)]
     pub(super) fn each_target(
         &self,

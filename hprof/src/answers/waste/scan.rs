@@ -260,7 +260,7 @@ fn trimmed_len(bytes: &[u8], size: usize) -> usize {
     end.div_ceil(size)
 }
 
-/// Returns the number of elements in use. Returns `None` if it is more than half of the array, or if the unused
+/// Returns the number of elements in use. Returns `None` if more than half of the elements are in use, or if the unused
 /// elements at the end have too few bytes to be reported. An element has `size` bytes in the file and `width` bytes in
 /// the heap.
 fn room(bytes: &[u8], size: usize, width: usize) -> Option<u32> {
