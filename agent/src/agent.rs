@@ -20,7 +20,7 @@ use crate::counters::Counters;
 use crate::counting;
 use crate::giving_up::GivingUp;
 use crate::ground::{Ground, Threads};
-use crate::guard::{Guard, Guarding};
+use crate::guard::{Guard, Guarding, TickResult};
 use crate::jvmti::calls::{Class, Env, Local, Ref};
 use crate::jvmti::{Jvmti, Monitor, Thread};
 use crate::ledger::Ledger;
@@ -74,8 +74,10 @@ struct Trace {
     /// True once the trace's thread was started.
     begun: AtomicBool,
     done: AtomicBool,
-    /// True from a request to write a tick at once until the tick is written.
+    /// True from a request to write a tick at once until the trace's thread has tried to write the tick.
     tick: AtomicBool,
+    /// True if the last attempt to write a requested tick succeeded.
+    has_written: AtomicBool,
 }
 
 struct Running {
@@ -301,7 +303,7 @@ pub(crate) fn guard(env: &Env<'_>, place: usize) {
             agent
                 .trace
                 .as_ref()
-                .is_none_or(|trace| trace.write_tick(most))
+                .map_or(TickResult::Failed, |trace| trace.write_tick(most))
         };
         let guarding = Guarding {
             guard,
@@ -329,17 +331,24 @@ impl Trace {
             begun: AtomicBool::new(false),
             done: AtomicBool::new(false),
             tick: AtomicBool::new(false),
+            has_written: AtomicBool::new(false),
         }
     }
 
-    /// Makes the trace's thread write a tick at once, and waits until the tick is written. Returns false if this takes
-    /// longer than `most`.
-    fn write_tick(&self, most: Duration) -> bool {
+    /// Makes the trace's thread try to write a tick at once, and waits at most `most` for this attempt.
+    fn write_tick(&self, most: Duration) -> TickResult {
+        self.has_written.store(false, Release);
         self.tick.store(true, Release);
         self.wakeup.wake();
-        let is_written = || !self.tick.load(Acquire) || self.done.load(Acquire);
-        self.wakeup.wait_until(is_written, most);
-        is_written()
+        let is_over = || !self.tick.load(Acquire) || self.done.load(Acquire);
+        self.wakeup.wait_until(is_over, most);
+        if self.has_written.load(Acquire) {
+            TickResult::Written
+        } else if is_over() {
+            TickResult::Failed
+        } else {
+            TickResult::Late
+        }
     }
 }
 
@@ -421,6 +430,7 @@ impl Agent {
             at_startup: running.at_startup,
             done: &trace.done,
             tick_now: &trace.tick,
+            has_written: &trace.has_written,
             guard: self.guard.as_ref(),
         })
     }

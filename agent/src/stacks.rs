@@ -1,5 +1,6 @@
 //! Maps the current thread's stack to the id of a site, and signatures to ids of types.
 
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heapdiff_sites::labels::{self, SEPARATOR};
@@ -65,9 +66,10 @@ impl Lines {
 
 /// The site of a cached stack. It is valid until one of the classes in `versions`, whose line numbers the site
 /// contains, is redefined.
+#[derive(Clone)]
 struct Known {
     site: u32,
-    versions: Box<[Arc<Version>]>,
+    versions: Arc<[Arc<Version>]>,
 }
 
 /// The type of an object, and the filter's result for its class.
@@ -104,6 +106,20 @@ pub(crate) struct Stacks {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Stores an entry in a cache. If the cache has `most` entries, it is emptied before. Removed entries are dropped after
+/// the lock is released, because dropping a [`Version`] calls the JVM.
+fn store<K: Eq + Hash, V>(cache: &Mutex<FxHashMap<K, V>>, most: usize, key: K, value: V) {
+    let mut entries = lock(cache);
+    let removed = if entries.len() >= most {
+        std::mem::take(&mut *entries)
+    } else {
+        FxHashMap::default()
+    };
+    let replaced = entries.insert(key, value);
+    drop(entries);
+    drop((removed, replaced));
 }
 
 impl Stacks {
@@ -154,11 +170,10 @@ impl Stacks {
         let stack = stack.top(self.depth);
         let key = hash(stack.raw(), cut);
         let shard = &self.stacks[usize::from(key.to_le_bytes()[0]) % SHARDS];
-        let known = lock(shard).get(&key).and_then(|known| {
-            let is_valid = known.versions.iter().all(|v| v.is_current(env));
-            is_valid.then_some(known.site)
-        });
-        if let Some(site) = known {
+        let known = lock(shard).get(&key).cloned();
+        if let Some(Known { site, versions }) = known
+            && versions.iter().all(|version| version.is_current(env))
+        {
             if site == 0 {
                 counters.count(Counter::SitesFull);
             }
@@ -177,12 +192,8 @@ impl Stacks {
         };
         let is_same = now == stack.raw();
         if is_same {
-            let mut stacks = lock(shard);
-            if stacks.len() >= MOST_STACKS {
-                stacks.clear();
-            }
             let versions = versions_of(&methods);
-            stacks.insert(key, Known { site, versions });
+            store(shard, MOST_STACKS, key, Known { site, versions });
         }
         site
     }
@@ -273,14 +284,10 @@ impl Stacks {
         class: Ref<'_, Class>,
         signature: &str,
     ) -> Option<Arc<Version>> {
-        let mut all = lock(&self.versions);
-        if all.len() >= MOST_SIGNATURES {
-            all.clear();
-        }
-        let of_name = all.entry(signature.to_owned()).or_default();
-        if of_name.len() >= MOST_VERSIONS {
-            of_name.clear();
-        }
+        let mut of_name = lock(&self.versions)
+            .get(signature)
+            .cloned()
+            .unwrap_or_default();
         let known = of_name.iter().position(|version| version.is_of(env, class));
         if let Some(at) = known {
             if of_name[at].is_current(env) {
@@ -288,8 +295,18 @@ impl Stacks {
             }
             of_name.swap_remove(at);
         }
+        if of_name.len() >= MOST_VERSIONS {
+            of_name.clear();
+        }
         let version = Arc::new(Version::new(env, class, self.redefinitions).ok()?);
         of_name.push(Arc::clone(&version));
+        // Another thread may have stored a version meanwhile. It is lost, and is created again when it is needed.
+        store(
+            &self.versions,
+            MOST_SIGNATURES,
+            signature.to_owned(),
+            of_name,
+        );
         Some(version)
     }
 
@@ -320,11 +337,7 @@ impl Stacks {
         if !method.version.is_current(env) {
             return Some(method);
         }
-        let mut methods = lock(&self.methods);
-        if methods.len() >= MOST_METHODS {
-            methods.clear();
-        }
-        methods.insert(key, Arc::clone(&method));
+        store(&self.methods, MOST_METHODS, key, Arc::clone(&method));
         Some(method)
     }
 
@@ -351,11 +364,7 @@ impl Stacks {
             named: self.filter.match_name(Some(&name)),
             hidden: types::is_hidden(&signature),
         };
-        let mut types = lock(&self.types);
-        if types.len() >= MOST_SIGNATURES {
-            types.clear();
-        }
-        types.insert(signature, found);
+        store(&self.types, MOST_SIGNATURES, signature, found);
         found
     }
 
@@ -411,8 +420,8 @@ impl Stacks {
         lock(&self.interner).text_of(id).cloned()
     }
 
-    /// Returns the id of a thread's name, after the name was written to the heap. Returns 0 if the thread has no name,
-    /// or if there is no room for another name.
+    /// Returns the id of a thread's name, after the name was written to the heap. Returns 0 if a platform
+    /// thread has no name, or if there is no room for another name.
     pub(crate) fn thread(
         &self,
         env: &Env<'_>,
@@ -460,7 +469,7 @@ impl Stacks {
     }
 
     /// Returns the id of a name, after the name was written to the heap. Returns 0 if the heap is full. A new name adds
-    /// `size` to `sum`. If `sum` would exceed `most`, returns `None`.
+    /// `size` to `sum`. Returns `None` for a new name if `sum` would exceed `most`, or if the table of names is full.
     fn name(
         &self,
         env: &Env<'_>,
@@ -506,7 +515,7 @@ impl heapdiff_trace::Names for Stacks {
 }
 
 /// Returns the versions of all classes with lines in a stack, without duplicates.
-fn versions_of(methods: &[Option<Arc<Method>>]) -> Box<[Arc<Version>]> {
+fn versions_of(methods: &[Option<Arc<Method>>]) -> Arc<[Arc<Version>]> {
     let methods = methods.iter().flatten();
     let with_lines = methods.filter(|method| !method.lines.0.is_empty());
     let mut versions: Vec<_> = with_lines.map(|m| Arc::clone(&m.version)).collect();

@@ -56,8 +56,10 @@ pub(crate) struct Tracing<'a> {
     pub(crate) at_startup: bool,
     /// Set when the trace has ended.
     pub(crate) done: &'a AtomicBool,
-    /// Set by a request to write a tick at once. Cleared when this tick is written.
+    /// Set by a request to write a tick at once. Cleared after the attempt to write this tick.
     pub(crate) tick_now: &'a AtomicBool,
+    /// Set if the requested tick was written.
+    pub(crate) has_written: &'a AtomicBool,
     /// The guard, which gets the heap size in use after each major GC.
     pub(crate) guard: Option<&'a Guard>,
 }
@@ -201,8 +203,10 @@ impl Tracing<'_> {
                         self.write(none.insert(opened), state, &mut waiting, &mut before)
                     }),
                 };
+                let is_written = matches!(written, Ok(Written::Done));
                 next = next.max(self.now() + self.handle_written(&mut tries, written, &path)?);
                 if is_asked {
+                    self.has_written.store(is_written, Release);
                     self.tick_now.store(false, Release);
                     self.wakeup.notify();
                 }
@@ -230,7 +234,7 @@ impl Tracing<'_> {
         }
     }
 
-    /// Handles the result of an attempt to write a tick. Prints a message if the user must know about the result.
+    /// Handles the result of an attempt to write to the trace. Prints a message if the user must know about the result.
     /// Returns how long to wait before the next attempt.
     fn handle_written(
         &self,

@@ -32,7 +32,7 @@ const CHECK: Duration = Duration::from_millis(100);
 /// count as one cause.
 const PAUSE: Duration = Duration::from_secs(3600);
 /// The guard takes no dump if the container's memory will be full in less than this time at its current growth. The
-/// dump would not be complete by then.
+/// dump might not be complete by then.
 const LEAST_LEFT: Duration = Duration::from_secs(10);
 /// Maximum time to wait until the trace has written a tick.
 const TICK: Duration = Duration::from_secs(2);
@@ -53,6 +53,25 @@ pub(crate) struct Guard {
     armed: AtomicBool,
     /// True from the decision to take a dump until the child is forked.
     acting: AtomicBool,
+}
+
+/// The result of an attempt to write a tick to the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TickResult {
+    Written,
+    Failed,
+    /// The attempt took longer than [`TICK`].
+    Late,
+}
+
+impl std::fmt::Display for TickResult {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Written => f.write_str("the trace is written"),
+            Self::Failed => f.write_str("the trace could not be written"),
+            Self::Late => write!(f, "the trace was not written within {}", Span(TICK)),
+        }
+    }
 }
 
 /// The reason why the guard takes a dump.
@@ -138,9 +157,8 @@ pub(crate) struct Guarding<'a> {
     pub(crate) guard: &'a Guard,
     pub(crate) options: &'a GuardOptions,
     pub(crate) runtime: &'a Global,
-    /// Makes the trace write a tick and waits until the tick is written, but at most the given time. Returns false if
-    /// the tick was not written in this time.
-    pub(crate) write_tick: &'a dyn Fn(Duration) -> bool,
+    /// Makes the trace try to write a tick, and waits for this attempt, but at most the given time.
+    pub(crate) write_tick: &'a dyn Fn(Duration) -> TickResult,
     /// Called before each fork.
     pub(crate) before_fork: &'a dyn Fn(),
 }
@@ -291,7 +309,7 @@ impl Guarding<'_> {
         (is_reached(memory.used, memory.limit, share) || is_short).then_some(cause)
     }
 
-    /// Makes the trace write a tick, and then takes a dump.
+    /// Makes the trace write a tick. Then takes a dump, unless the memory would be full too soon ([`LEAST_LEFT`]).
     fn act(
         &self,
         env: &Env<'_>,
@@ -301,19 +319,14 @@ impl Guarding<'_> {
         left: Option<Duration>,
     ) {
         let started = Instant::now();
-        if !(self.write_tick)(TICK) {
-            print_line(
-                Level::Warn,
-                format_args!("guard: the trace was not written within {}", Span(TICK)),
-            );
-        }
+        let trace = (self.write_tick)(TICK);
         let Some(prepared) = prepared else {
-            print_line(
-                Level::Warn,
-                format_args!("guard: {cause}; the trace is written"),
-            );
+            print_line(Level::Warn, format_args!("guard: {cause}; {trace}"));
             return;
         };
+        if trace != TickResult::Written {
+            print_line(Level::Warn, format_args!("guard: {trace}"));
+        }
         if let Some(left) = left
             && left < LEAST_LEFT
         {
@@ -321,7 +334,7 @@ impl Guarding<'_> {
             print_line(
                 Level::Error,
                 format_args!(
-                    "guard: {cause}; the trace is written, but no dump: at the current rate the memory is full in {left}, and a dump needs up to {}",
+                    "guard: {cause}; {trace}; no dump: at the current rate the memory is full in {left}, and a dump needs up to {}",
                     Span(LEAST_LEFT)
                 ),
             );
