@@ -29,7 +29,7 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
     (attach::FAILED, "the agent could not start", Some(SAYS)),
     (
         attach::HEAP_FULL,
-        "the heap is full, so the agent was not loaded, or keeps its old options",
+        "the heap is full, so the agent was not loaded; a loaded agent keeps its old options",
         Some(
             "a heap dump shows what fills the heap; run this command again when the heap has free space",
         ),
@@ -91,8 +91,8 @@ pub(super) enum Loaded {
 #[derive(Debug)]
 pub(super) struct NotLoaded {
     pub(super) failure: Failure,
-    /// True if the JVM cannot load the library, for example because an option forbids it, or because there is no library
-    /// for the JVM's C library.
+    /// True if the JVM cannot load the library, for example because an option forbids it, or because there is no
+    /// library for the JVM's C library.
     pub(super) is_impossible: bool,
 }
 

@@ -80,7 +80,7 @@ fn grown(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     }
     let at = match (report.alive_at, report.alive_at_uptime_ms) {
         ("major", Some(ms)) if let Some(of) = report.alive_of_uptime_ms => Some(format!(
-            "alive: objects of the first {} that survived the full GC at {} (newer objects: unknown)",
+            "alive: objects allocated in the first {} that survived the full GC at {}; unknown for newer objects",
             span(of),
             span(ms)
         )),
@@ -492,7 +492,7 @@ pub(super) mod tests {
                 ("major", Some(10_000), Some(9000));
         };
         assert_adds_sentence(
-            "alive: objects of the first 9s that survived the full GC at 10s (newer objects: unknown)",
+            "alive: objects allocated in the first 9s that survived the full GC at 10s; unknown for newer objects",
             tried,
         );
         // The live bytes are only an upper bound if it is not known which objects the full GC examined.
