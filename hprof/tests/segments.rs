@@ -387,14 +387,13 @@ fn segments_are_not_read_with_more_than_one_merge_point() {
     let base = [&parts.base[..], record, record, &record[..100]].concat();
     let folder = parts.left(base, &[1, 2]);
     folder.write(0, &segment);
-    folder.is_apart(
-        "the dump has more than one place where the JVM may have begun to merge the segments",
-    );
+    folder
+        .is_apart("the content of the first segment may begin at several places in the dump file");
     // The search for the merge point gives up if comparing the dump with the segments would take too long.
     let zeros = [0x1c, 0, 0, 0, 0, 0, 0, 0, 0].repeat(20_000);
     let folder = Folder::new(&[&parts.base[..], &zeros, b"\x1c\0\0\x01"].concat());
     folder.write(0, &[&zeros[..], &zeros].concat());
-    folder.is_apart("the dump has more than one place");
+    folder.is_apart("may begin at several places");
 }
 
 #[test]

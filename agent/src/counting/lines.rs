@@ -18,8 +18,8 @@ use crate::jvmti::calls::Env;
 
 /// Approximate maximum number of lines reported per second. If more lines change, reports are less frequent.
 const LINES_A_SECOND: u32 = 5000;
-/// Minimum time between two searches for object sizes in the list of loaded classes. A search for the size of a new
-/// class may be made earlier.
+/// Minimum time between two searches for object sizes in the list of loaded classes. A search is made earlier for a new
+/// class, and if a size is unknown and further classes were loaded.
 const LOOKS: Duration = Duration::from_secs(10);
 
 /// Names of class, method and allocated class, and the line number.
@@ -35,6 +35,9 @@ struct Line {
     read: [u64; 2],
     /// The two numbers of `read`, as they were at the last report.
     told: [u64; 2],
+    /// True if the last report lacked the size of an object. A class that is loaded just after its first object was
+    /// counted has no size at first.
+    lacks_size: bool,
 }
 
 /// Remembers which counts of lines of code were already reported to one trace.
@@ -144,6 +147,7 @@ impl Lines {
                 object,
                 read: [0; 2],
                 told: [0; 2],
+                lacks_size: false,
             });
             self.lines.len() - 1
         })
@@ -157,9 +161,9 @@ impl Lines {
 
     /// Reads sizes of objects from the JVM, if some are not known or the set of loaded classes has changed.
     fn size(&mut self, engine: &Engine, env: &Env<'_>, (is_last, classes): (bool, u64)) {
-        let changed = self
-            .changed_lines()
-            .filter_map(|(_, line)| line.object.as_ref());
+        let changed = self.lines.iter();
+        let changed = changed.filter(|line| line.read != line.told || line.lacks_size);
+        let changed = changed.filter_map(|line| line.object.as_ref());
         let (mut new, mut unknown) = (false, false);
         for object in changed {
             match self.sizes.get(object) {
@@ -170,7 +174,11 @@ impl Lines {
         }
         let is_due = match self.looked {
             None => true,
-            Some((at, had)) => (is_last || at.elapsed() >= LOOKS) && (unknown || had != classes),
+            Some((at, had)) => {
+                let is_changed = had != classes;
+                unknown && is_changed
+                    || (unknown || is_changed) && (is_last || at.elapsed() >= LOOKS)
+            }
         };
         if !new && !is_due {
             return;
@@ -185,10 +193,17 @@ impl Lines {
         self.looked = Some((Instant::now(), classes));
     }
 
-    /// Iterates over lines whose counts have changed since the last report.
+    /// Iterates over lines whose counts have changed since the last report, and lines whose size was found since then.
     fn changed_lines(&self) -> impl Iterator<Item = (usize, &Line)> {
         let lines = self.lines.iter().enumerate();
-        lines.filter(|(_, line)| line.read != line.told)
+        lines.filter(|(_, line)| {
+            line.read != line.told || line.lacks_size && self.size_of(line).is_some()
+        })
+    }
+
+    /// Returns the size of an object that a line allocates; `None` for arrays, and if it is unknown.
+    fn size_of(&self, line: &Line) -> Option<u64> {
+        *self.sizes.get(line.object.as_ref()?)?
     }
 
     /// Returns the changes of all counts between the last report and the last reading of the counters.
@@ -202,7 +217,7 @@ impl Lines {
                 method,
                 line: at.map(u32::from),
                 allocated,
-                object_bytes: line.object.as_ref().and_then(|o| *self.sizes.get(o)?),
+                object_bytes: self.size_of(line),
                 objects,
                 array_bytes,
             })
@@ -221,7 +236,37 @@ impl Lines {
     /// Records that the last reading was reported.
     pub(crate) fn mark_reported(&mut self) {
         for line in &mut self.lines {
+            let is_known = |object| matches!(self.sizes.get(object), Some(Some(_)));
+            let object = line.object.as_ref().filter(|_| line.read[0] > 0);
+            line.lacks_size = object.is_some_and(|object| !is_known(object));
             line.told = line.read;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_that_is_found_later_is_reported() {
+        let mut lines = Lines::default();
+        let names = ["a/Main", "run", "java/util/LinkedList"].map(Arc::from);
+        let list = Arc::clone(&names[2]);
+        let line = lines.line(names, Some(7), true);
+        let reported = |lines: &mut Lines| {
+            let counts = lines.counting().lines;
+            lines.mark_reported();
+            let counts = counts.iter().map(|line| (line.objects, line.object_bytes));
+            counts.collect::<Vec<_>>()
+        };
+        assert_eq!(reported(&mut lines), []);
+        lines.lines[line].read[0] = 1;
+        lines.sizes.insert(Arc::clone(&list), None);
+        assert_eq!(reported(&mut lines), [(1, None)]);
+        assert_eq!(reported(&mut lines), []);
+        lines.sizes.insert(list, Some(32));
+        assert_eq!(reported(&mut lines), [(0, Some(32))]);
+        assert_eq!(reported(&mut lines), []);
     }
 }
