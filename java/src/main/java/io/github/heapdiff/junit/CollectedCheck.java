@@ -14,25 +14,27 @@ final class CollectedCheck {
 
     private static final long FIRST_PAUSE_MILLIS = 50;
 
-    /** Selects the object of the check for {@code heapdiff paths}. */
+    /** The argument with which {@code heapdiff paths} finds the object of the check: the referent of {@link #probe}. */
     private static final String SELECTOR = Probe.class.getName() + ".referent";
 
     /** Maximum number of objects on a path in a message. */
     private static final int MOST_LINES = 100;
 
-    /** Refers to the object of the check, so that the object can be found in the dump. Only one check runs at a time. */
+    /**
+     * Refers to the object of the check, so that heapdiff finds the object in the dump. Only one check runs at a time.
+     */
     private static volatile Probe probe;
 
     private CollectedCheck() {}
 
-    /** A reference that only this class creates. */
+    /** A separate class of weak references, so that {@link #SELECTOR} selects no object of the program. */
     private static final class Probe extends WeakReference<Object> {
         Probe(Object referent) {
             super(referent);
         }
     }
 
-    /** Throws an {@link AssertionError} if the object stays reachable. No variable of this method may hold the object. */
+    /** Throws an {@link AssertionError} if the object stays reachable. This method must not store it in a variable. */
     static void run(GrowthOptions options, WeakReference<?> reference) {
         int collections = collect(reference);
         if (reference.get() == null) {
@@ -96,7 +98,10 @@ final class CollectedCheck {
         });
     }
 
-    /** Returns the stack that allocated the object, or the most frequent stack of its class, from the agent's samples in the dump. */
+    /**
+     * Returns the stack that allocated the object, if the agent sampled the object. Otherwise returns the stack with
+     * the most samples of the object's class, if there is one. The dump contains the samples.
+     */
     private static Optional<Allocation> sampled(HeapdiffProgram program, Path dump, ObjectPath path, String type) {
         String isIt = path.object().map(id -> "coalesce(max(id = " + id + "), 0)").orElse("0");
         String sql = "select stack, count(*) as samples, " + isIt + " as is_it from samples where class = '"
@@ -111,7 +116,10 @@ final class CollectedCheck {
         return rows.stream().findFirst().map(ObjectPath::list).filter(row -> !row.isEmpty());
     }
 
-    /** If Flight Recorder runs in this JVM, returns the stack that allocated most of the recorded objects of the class. */
+    /**
+     * If Flight Recorder runs in this JVM, returns the first stack that {@code heapdiff sites} lists for the class. If
+     * there is none, returns the first stack that {@code heapdiff sites --allocated} lists for the class.
+     */
     private static Optional<Allocation> recorded(HeapdiffProgram program, Path folder, String type) {
         Path recording = folder.resolve("recording.jfr");
         if (!HotSpot.saveRecording(recording) || !Files.exists(recording)) {

@@ -8,8 +8,12 @@ final class CollectedMessage {
     private CollectedMessage() {}
 
     /**
-     * {@code collections} is 0 if the JVM ignores requests for a GC, so that only the dump ran one. {@code frame} is the
-     * method whose local variable holds the object. {@code allocation} may be null.
+     * Returns the message.
+     *
+     * @param collections number of GCs before the dump, or 0 if the JVM ignores {@code System.gc()}; in this case, only
+     *     the dump ran a GC
+     * @param frame the method whose local variable holds the object, if the path begins with a local variable
+     * @param allocation the stack that allocated the object or other objects of its class, or null if no stack is known
      */
     static String of(
             String type, int collections, ObjectPath path, Optional<String> frame, Allocation allocation, Optional<Path> keptIn) {

@@ -13,10 +13,12 @@ import java.util.stream.Stream;
 
 /** One measurement of an object's deep size, in a heap dump of this JVM. */
 final class DeepSize {
-    /** The measured object, so that it can be found in the dump. Only one measurement runs at a time. */
+    /**
+     * The object to measure. heapdiff finds the object in the dump by this field. Only one measurement runs at a time.
+     */
     private static volatile Object measured;
 
-    /** Selects the object for {@code heapdiff sizeof}. */
+    /** The argument with which {@code heapdiff sizeof} finds the object: the field {@link #measured}. */
     private static final String SELECTOR = DeepSize.class.getName() + ".measured";
 
     private DeepSize() {}
@@ -46,7 +48,7 @@ final class DeepSize {
         return arguments.toArray(new String[0]);
     }
 
-    /** Returns the existing files and folders of the class path, and the folder of the JDK. */
+    /** Returns the files and folders of the class path that exist, and the folder of the JDK. */
     private static String classPath() {
         Stream<String> given = Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
                 .filter(path -> !path.isEmpty() && Files.exists(Path.of(path)));

@@ -3,8 +3,8 @@ package io.github.heapdiff.junit;
 /** The process that writes the snapshots of the heap. */
 public enum Forking {
     /**
-     * If heapdiff's agent is in the JVM, a forked child writes the snapshots, and the JVM continues meanwhile. Without the agent, the JVM
-     * itself writes them.
+     * If heapdiff's agent is in the JVM, a forked child writes the snapshots, and the JVM continues meanwhile. Without
+     * the agent, or if no child can be forked, the JVM itself writes the snapshots.
      */
     AUTO,
     /**

@@ -20,14 +20,14 @@ final class Growth {
         this.measured = measured;
     }
 
-    /** Returns all suspects of a report on a check without measured rounds. */
+    /** Returns all suspects of a report, without measured rounds. */
     static List<Growth> of(Map<?, ?> report) {
         return Suspect.all(report).stream().map(suspect -> new Growth(suspect, 0, 0)).collect(Collectors.toList());
     }
 
     /**
-     * Returns a copy that also contains in how many of the last {@code rounds} rounds the content grew. {@code report} compares snapshots.
-     * There is one round between each two of its last {@code rounds + 1} snapshots.
+     * Returns a copy that also contains in how many of the last {@code rounds} rounds the content grew. {@code report}
+     * compares snapshots. One round ran between consecutive snapshots of the last {@code rounds + 1}.
      */
     Growth measuredIn(Map<?, ?> report, int rounds) {
         return new Growth(suspect, suspect.growingRounds(report, rounds), rounds);
@@ -38,7 +38,7 @@ final class Growth {
         return excuse(options).isEmpty();
     }
 
-    /** Returns the reason why the test passes in spite of this growth. */
+    /** Returns the reason why the test passes in spite of this growth. Empty if the test fails because of it. */
     Optional<String> excuse(GrowthOptions options) {
         Optional<String> ofSteps = suspect.excuse();
         if (ofSteps.isPresent()) {

@@ -9,21 +9,25 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.function.Executable;
 
 /**
- * One check of the heap: it runs the work in two steps of equal size and compares snapshots.
+ * One check whether the heap grows. It runs the work in two steps with the same number of rounds and compares
+ * snapshots.
  *
- * <p>The first step decides whether anything can grow. If so, the second step takes a snapshot after each round.
+ * <p>If the first step shows that the test passes, the second step is skipped. Otherwise the second step takes a
+ * snapshot after each round. If it has more than {@link #MOST_MEASURED} rounds, it takes a snapshot only after each of
+ * the last {@link #MOST_MEASURED}.
  */
 final class GrowthCheck {
     /** Maximum number of rounds that are each followed by a snapshot. With more snapshots, a check of many rounds would take too long. */
     static final int MOST_MEASURED = 50;
 
-    /** Maximum time for additional rounds. They run if an earlier check left objects in the heap. */
+    /** Maximum time in nanoseconds for the additional rounds of {@link #repeatPastGrowthLeft}. */
     private static final long EXTRA_NANOS = 10_000_000_000L;
 
     /**
-     * The largest number of rounds that an earlier check with growth ran, or 0 if there was no such check. The objects of that check are
-     * still in the heap. If a later test adds the same keys to the same map, its first rounds only replace these entries. The map grows
-     * only after this number of rounds, when the keys are new. So the later check runs more rounds.
+     * The largest number of rounds that an earlier check with growth ran, or 0 if there was no such check. The objects
+     * of that check can still be in the heap. If a later test adds the same keys to the same map, its first rounds only
+     * replace entries. The map grows only after this number of rounds, when the keys are new. So a later check without
+     * growth runs this number of additional rounds and measures again.
      */
     private static volatile int roundsOfGrowthLeft;
 
@@ -31,9 +35,9 @@ final class GrowthCheck {
     private final Executable work;
     private final HeapdiffProgram program;
     private final SnapshotFolder snapshots;
-    /** Rounds since the check began. */
+    /** Number of rounds since the check began. */
     private int rounds;
-    /** Rounds before the first snapshot. */
+    /** Number of rounds that had run when the current measurement began. */
     private int measuredFrom;
 
     private GrowthCheck(GrowthOptions options, Executable work, HeapdiffProgram program, SnapshotFolder snapshots) {
@@ -72,8 +76,8 @@ final class GrowthCheck {
             try {
                 return measureOnce();
             } catch (SnapshotFolder.KindChangedException e) {
-                // Start again, because forked snapshots cannot be compared with the JVM's own. From now on the JVM writes all snapshots, so
-                // this happens at most once.
+                // Start again, because dumps by forked children cannot be compared with dumps by the JVM. From now on
+                // the JVM writes all dumps, so this exception is thrown at most once.
             }
         }
     }
@@ -107,10 +111,11 @@ final class GrowthCheck {
     }
 
     /**
-     * Returns the growth above the noise limit if the first step of the work already shows that no holder can have grown in most rounds.
-     * Then the second step is not needed. Otherwise returns an empty {@code Optional}.
+     * Returns the growth above the noise limit if the first step shows that the test passes without a second step.
+     * Otherwise returns an empty {@code Optional}.
      *
-     * <p>A method that takes snapshots must not hold the report in a local variable, because the report would count as growth of the heap.
+     * <p>This code is a separate method, so that {@link #measureOnce} does not hold the report in a local variable.
+     * Otherwise the report would count as growth in later snapshots.
      */
     private Optional<List<Growth>> withoutSecondStep(Path first, Path middle) {
         Map<?, ?> step = program.compare(snapshots.folder(), List.of(first, middle));
@@ -120,7 +125,10 @@ final class GrowthCheck {
         return Optional.of(Growth.of(step));
     }
 
-    /** Fails the test if there is growth without a reason to accept it. Otherwise prints the growth. */
+    /**
+     * Fails the test if there is growth without a reason to accept it. Otherwise prints the growth of at most
+     * {@link GrowthMessage#MOST_SUSPECTS} holders.
+     */
     private void decide(List<Growth> found) {
         int count = rounds - measuredFrom;
         List<Growth> failing = found.stream().filter(growth -> growth.fails(options)).collect(Collectors.toList());
@@ -134,8 +142,9 @@ final class GrowthCheck {
     }
 
     /**
-     * Runs at most {@code extra} more rounds: as many as the earlier check that left objects in the heap. The following rounds then use new
-     * keys.
+     * Runs {@code extra} more rounds, or fewer if they take longer than {@link #EXTRA_NANOS}. {@code extra} is
+     * {@link #roundsOfGrowthLeft}: if the work counts its keys up, all later rounds use keys that the earlier check did
+     * not use.
      */
     private void repeatPastGrowthLeft(int extra) throws Throwable {
         long end = System.nanoTime() + EXTRA_NANOS;

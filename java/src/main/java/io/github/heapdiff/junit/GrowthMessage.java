@@ -53,12 +53,12 @@ final class GrowthMessage {
         lines(text, "allocated", first(suspect.frames()));
     }
 
-    /** Returns the first frames of a stack. */
+    /** Returns at most the first {@link #MOST_FRAMES} frames of a stack. */
     static List<?> first(List<?> frames) {
         return frames.subList(0, Math.min(frames.size(), MOST_FRAMES));
     }
 
-    /** Formats the bytes in each snapshot. */
+    /** Formats the retained bytes of all snapshots as one line. */
     private static String join(List<?> figures) {
         StringBuilder text = new StringBuilder();
         for (Object figure : figures) {

@@ -92,7 +92,10 @@ public final class GrowthOptions {
         return with(options -> options.toleratedBytes = notNegative(bytes, "tolerated bytes"));
     }
 
-    /** Sets the heapdiff program. The default is the environment variable {@code HEAPDIFF}, then the {@code PATH}. */
+    /**
+     * Sets the path of the heapdiff program. If neither this option nor the system property {@code heapdiff.program} is
+     * set, the library uses the environment variable {@code HEAPDIFF}, and then searches the {@code PATH}.
+     */
     public GrowthOptions withProgram(Path file) {
         Objects.requireNonNull(file);
         return with(options -> options.program = file);
@@ -104,24 +107,27 @@ public final class GrowthOptions {
         return with(options -> options.ignore = file);
     }
 
-    /** Keeps the dumps if {@code keep} is true. The message then names their folder. */
+    /** Keeps the dumps if {@code keep} is true. The message of a failed test then contains the folder of the dumps. */
     public GrowthOptions withKeepDumps(boolean keep) {
         return with(options -> options.keepDumps = keep);
     }
 
-    /** Sets the process that writes the snapshots. */
+    /** Sets the process that writes the snapshots: a forked child or this JVM. */
     public GrowthOptions withForking(Forking who) {
         Objects.requireNonNull(who);
         return with(options -> options.forking = who);
     }
 
-    /** Sets the result of a test for which the library cannot decide whether the heap grew. */
+    /** Sets whether a test fails or is aborted if the library cannot decide. */
     public GrowthOptions withWhenUndecided(WhenUndecided what) {
         Objects.requireNonNull(what);
         return with(options -> options.whenUndecided = what);
     }
 
-    /** Sets the maximum time of one comparison or one forked snapshot. */
+    /**
+     * Sets the maximum time of each run of the heapdiff program, such as a comparison or a forked snapshot. The default
+     * is 60 s.
+     */
     public GrowthOptions withTimeout(Duration limit) {
         if (limit.isNegative() || limit.isZero()) {
             throw new IllegalArgumentException("timeout: " + limit);

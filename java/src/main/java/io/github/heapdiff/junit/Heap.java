@@ -18,24 +18,29 @@ public final class Heap {
 
     private Heap() {}
 
-    /** Fails if repeating the work makes the content of some holder grow. Uses {@link GrowthOptions#defaults()}. */
+    /** Like {@link #assertNoGrowth(GrowthOptions, Executable)}, with {@link GrowthOptions#defaults()}. */
     public static void assertNoGrowth(Executable work) throws Throwable {
         assertNoGrowth(GrowthOptions.defaults(), work);
     }
 
     /**
-     * Fails if the content of one holder grows in most rounds of the work.
+     * Repeats the work in rounds, and fails if the content of one holder grows in at least half of the measured rounds.
+     * The holder is the field whose content grows. {@link GrowthOptions#withMinGrowingShare} sets another share.
      *
-     * @throws AssertionError if the heap grows; the message has the holder, its path from a GC root, and its growth
-     * @throws HeapUndecidedException if no decision is possible and the options do not abort the test
-     * @throws Throwable the exception of the work
+     * @throws AssertionError if the heap grows; the message contains the holder, its path from a GC root, and its
+     *     growth
+     * @throws HeapUndecidedException if no decision is possible and the options have {@link WhenUndecided#FAIL}
+     * @throws Throwable if {@code work} throws it
      */
     public static void assertNoGrowth(GrowthOptions options, Executable work) throws Throwable {
         Objects.requireNonNull(work);
         exclusively(options, "Heap.assertNoGrowth", () -> GrowthCheck.run(options, work));
     }
 
-    /** Runs a check while no other check runs, and applies the option for checks without a decision. */
+    /**
+     * Runs a check while no other check runs. If the check cannot decide and the options have
+     * {@link WhenUndecided#ABORT}, aborts the test.
+     */
     static <X extends Throwable> void exclusively(GrowthOptions options, String name, Check<X> check) throws X {
         long current = Thread.currentThread().getId();
         if (checking == current) {
@@ -56,7 +61,7 @@ public final class Heap {
         }
     }
 
-    /** A check that throws {@code X}. */
+    /** A check that can throw {@code X}. */
     interface Check<X extends Throwable> {
         void run() throws X;
     }

@@ -1,6 +1,9 @@
 package io.github.heapdiff.junit;
 
-/** The library cannot decide whether the heap grew. The message has the reason. */
+/**
+ * Thrown if the library cannot decide whether the heap grew or whether an object is collected, or cannot measure a deep
+ * size. The message contains the reason.
+ */
 public final class HeapUndecidedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -24,7 +24,10 @@ final class HeapdiffProgram {
 
     private static final long END_MILLIS = 2000;
 
-    /** Objects that only soft references hold are not a leak, because the JVM clears soft references when memory is short. */
+    /**
+     * Options with which heapdiff follows only strong references. Objects that only soft references hold are not a
+     * leak, because the JVM clears soft references when memory is short.
+     */
     private static final List<String> REFERENCES = List.of("--refs", "strong");
 
     private final Path file;
@@ -93,13 +96,14 @@ final class HeapdiffProgram {
         return Optional.of("heapdiff dump --fork ended with " + exit + ": " + start(complaints));
     }
 
-    /** Writes a summary of a dump, which can be an earlier snapshot of a comparison. */
+    /** Writes a summary of a dump. In {@link #compare}, each snapshot except the last can be a summary. */
     void summarize(Path dump, Path summary) {
         Path complaints = dump.resolveSibling("heapdiff.txt");
         List<String> command = new ArrayList<>(List.of(file.toString(), "summarize", "--quiet", "--progress", "never", "--no-index"));
         command.addAll(REFERENCES);
         command.addAll(List.of("-o", summary.toString(), dump.toString()));
-        // A baseline is written faster. Earlier versions of heapdiff do not know the option and end with WRONG_USAGE.
+        // With --baseline, heapdiff writes the summary faster. Earlier versions do not know this option and end with
+        // WRONG_USAGE.
         List<String> faster = new ArrayList<>(command);
         faster.add("--baseline");
         Path output = dump.resolveSibling("summarize.txt");
@@ -112,7 +116,9 @@ final class HeapdiffProgram {
         }
     }
 
-    /** Compares snapshots, oldest first, and returns the report. The last snapshot is a dump. */
+    /**
+     * Compares snapshots and returns the report. The snapshots are in order of time, and the last one must be a dump.
+     */
     Map<?, ?> compare(Path folder, List<Path> snapshots) {
         Path report = folder.resolve("report.json");
         Path complaints = folder.resolve("heapdiff.txt");
@@ -128,7 +134,10 @@ final class HeapdiffProgram {
         return comparable(parsed(report));
     }
 
-    /** Runs a command that analyzes a file, and returns its report. Writes the report beside the file. */
+    /**
+     * Runs the heapdiff command {@code name} on a file and returns the report. The report is written to the folder of
+     * the file.
+     */
     Map<?, ?> report(String name, Path input, String... more) {
         Path report = input.resolveSibling("report.json");
         Path complaints = input.resolveSibling("heapdiff.txt");
@@ -195,7 +204,7 @@ final class HeapdiffProgram {
         }
     }
 
-    /** Stops a process, and gives it time to delete its temporary files. */
+    /** Stops a process. It has {@link #END_MILLIS} to delete its temporary files and end; then it is killed. */
     private static void end(Process process) {
         process.destroy();
         try {

@@ -17,7 +17,7 @@ final class HotSpot {
 
     private HotSpot() {}
 
-    /** Writes all reachable objects after a full GC. */
+    /** Runs a full GC, and then writes a dump of all reachable objects. */
     static void dump(Path file) {
         HotSpotDiagnosticMXBean bean = bean();
         try {
@@ -31,7 +31,7 @@ final class HotSpot {
     static boolean saveRecording(Path file) {
         String[] arguments = {"filename=\"" + file + "\""};
         try {
-            // Without running recordings, this command fails, and starts no recording.
+            // If no recording is running, this command fails. It does not start a recording.
             Object answer = ManagementFactory.getPlatformMBeanServer().invoke(
                     new ObjectName("com.sun.management:type=DiagnosticCommand"),
                     "jfrDump",
@@ -49,7 +49,9 @@ final class HotSpot {
         return bean().getVMOption("DisableExplicitGC").getValue().equals("false");
     }
 
-    /** Returns true if heapdiff's agent is in this JVM. This can be determined only on Linux. */
+    /**
+     * Returns true if heapdiff's agent is in this JVM. Always returns false on systems without {@code /proc/self/maps}.
+     */
     static boolean hasAgent() {
         // Read the file as ISO 8859-1, which accepts all bytes, because a path can have any encoding.
         try (Stream<String> mapped = Files.lines(Path.of("/proc/self/maps"), StandardCharsets.ISO_8859_1)) {

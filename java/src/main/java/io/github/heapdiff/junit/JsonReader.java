@@ -5,9 +5,12 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Reads one JSON value: objects as maps, arrays as lists, whole numbers as {@code Long}, others as {@code Double}. */
+/**
+ * Reads one JSON value: objects as maps, arrays as lists, integers as {@code Long}, and other numbers as
+ * {@code Double}.
+ */
 final class JsonReader {
-    /** Maximum nesting depth. Reports are nested much less. */
+    /** Maximum nesting depth of objects and arrays. Reports have a much smaller depth. */
     private static final int DEEPEST = 64;
 
     private final String text;

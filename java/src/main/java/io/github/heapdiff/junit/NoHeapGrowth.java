@@ -10,11 +10,15 @@ import org.junit.jupiter.api.parallel.ResourceLock;
 import org.junit.jupiter.api.parallel.Resources;
 
 /**
- * Fails a test method if repeating it makes something in the heap grow. On a class, applies to each test method.
+ * Fails a test method if the heap grows when the method is repeated. On a class, the annotation applies to each test
+ * method.
  *
- * <p>The method runs at most {@code warmUp + 2 * rounds} times, on one instance of its class. If an earlier check in this JVM found growth,
- * the method may run more often: by the number of rounds that the earlier check ran. The methods that JUnit runs before and after each test
- * run only once. No other test of this JVM runs at the same time.
+ * <p>The method usually runs at most {@code warmUp + 2 * rounds} times, on one instance of its class. It can run more
+ * often in two cases. If an earlier check in this JVM found growth, the method can run as many additional rounds as the
+ * earlier check, and then both steps again. If forked children wrote the first snapshots and no further child can be
+ * forked, the steps start again.
+ *
+ * <p>{@code @BeforeEach} and {@code @AfterEach} methods run only once. No other test of this JVM runs at the same time.
  */
 @Target({ElementType.TYPE, ElementType.METHOD})
 @Retention(RetentionPolicy.RUNTIME)
@@ -22,15 +26,18 @@ import org.junit.jupiter.api.parallel.Resources;
 @ExtendWith(NoHeapGrowthExtension.class)
 @ResourceLock(Resources.GLOBAL)
 public @interface NoHeapGrowth {
-    /** Number of rounds in each of the two steps. The second step follows only if something can have grown in the first step. */
+    /**
+     * Number of rounds in each of the two steps. If the first step shows that the test passes, there is no second step.
+     */
     int rounds() default GrowthOptions.ROUNDS;
 
     /** Number of rounds before the first snapshot. */
     int warmUp() default GrowthOptions.WARM_UP;
 
     /**
-     * Minimum share of growing rounds: the test fails if the content of one holder grows in at least this share of the measured rounds. The
-     * share is above 0 and at most 1. At most 50 rounds of the second step are measured.
+     * Minimum share of growing rounds, above 0 and at most 1. The test fails only if the content of one holder grows in
+     * at least this share of the measured rounds. The holder is the field whose content grows. At most 50 rounds of the
+     * second step are measured.
      */
     double minGrowingShare() default GrowthOptions.MIN_GROWING_SHARE;
 

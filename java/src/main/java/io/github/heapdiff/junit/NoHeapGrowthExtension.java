@@ -9,7 +9,7 @@ import org.junit.jupiter.api.extension.ReflectiveInvocationContext;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.platform.commons.support.AnnotationSupport;
 
-/** Runs a test method of {@link NoHeapGrowth} in rounds. */
+/** Runs a test method with the annotation {@link NoHeapGrowth} in rounds. */
 final class NoHeapGrowthExtension implements InvocationInterceptor {
     @Override
     public void interceptTestMethod(
@@ -52,7 +52,10 @@ final class NoHeapGrowthExtension implements InvocationInterceptor {
                 .orElse(options);
     }
 
-    /** Runs JUnit's invocation as the first round, because it can run only once. Later rounds call the method on the same instance. */
+    /**
+     * The rounds of one test. JUnit's invocation can run only once, so only the first round uses it. Later rounds call
+     * the method.
+     */
     private static final class Rounds implements Executable {
         private final Invocation<Void> first;
         private final ReflectiveInvocationContext<Method> method;

@@ -28,14 +28,14 @@ final class ObjectPath {
         return lines.isEmpty();
     }
 
-    /** Returns the kind of the GC root and its class: {@code static com.acme.Orders}. */
+    /** Returns the kind of the GC root and its class, for example {@code static com.acme.Orders}. */
     String root() {
         String holder = String.valueOf(lines.get(0).get("class"));
         Object kind = lines.get(0).get("root");
         return kind + " " + ("static".equals(kind) ? holder.replaceFirst("^class ", "") : holder);
     }
 
-    /** Returns the references of the path, the one of the GC root first. */
+    /** Returns the references on the path as text, starting with the reference from the GC root. */
     List<String> steps() {
         List<String> steps = new ArrayList<>();
         for (Map<?, ?> line : lines.subList(1, lines.size())) {
@@ -44,7 +44,7 @@ final class ObjectPath {
         return steps;
     }
 
-    /** Returns the id of the object, unless the path is too long to be reported as a whole. */
+    /** Returns the id of the object at the end of the path. Empty if the path was too long for the report. */
     Optional<String> object() {
         Map<?, ?> last = lines.get(lines.size() - 1);
         return Long.valueOf(1).equals(last.get("selected_here")) ? id(last) : Optional.empty();

@@ -16,19 +16,25 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
- * Dumps and summaries of this JVM in a new folder, which is deleted by {@link #close} or when the JVM ends.
+ * A new folder with dumps and summaries of this JVM. {@link #close} or the end of the JVM deletes the folder, unless
+ * the options keep the dumps.
  *
  * <p>Either forked children write all dumps, or the JVM writes all dumps. The two kinds are not mixed, because a child's dump lacks the
  * hidden threads of the JVM. In a later dump by the JVM, these threads would count as growth.
  */
 final class SnapshotFolder implements AutoCloseable {
-    /** Maximum time to wait until the JVM has processed the references that a GC cleared. */
+    /**
+     * Maximum time to wait after a GC until the JVM has enqueued cleared references, and then again until it has run
+     * finalizers.
+     */
     private static final long SETTLE_MILLIS = 500;
 
     private static final String DUMP = ".hprof";
     private static final String SUMMARY = ".heap";
 
-    /** Folders to delete when the JVM ends. All share one shutdown hook, because each hook stays in the heap. */
+    /**
+     * Folders to delete when the JVM ends. One shutdown hook deletes all of them, because each hook stays in the heap.
+     */
     private static final Set<Path> IN_USE = ConcurrentHashMap.newKeySet();
 
     static {
@@ -62,7 +68,7 @@ final class SnapshotFolder implements AutoCloseable {
     /**
      * Writes a dump of all reachable objects, and returns its file.
      *
-     * @throws KindChangedException if children wrote the earlier dumps, and no further child can be forked
+     * @throws KindChangedException if forked children wrote the earlier dumps, and no further child can be forked
      */
     Path dump(HeapdiffProgram program) {
         settle();
@@ -113,12 +119,15 @@ final class SnapshotFolder implements AutoCloseable {
         count = 0;
     }
 
-    /** Thrown if children wrote the earlier dumps, but no further child can be forked. The JVM would have to write the next dump. */
+    /**
+     * Thrown if forked children wrote the earlier dumps, but no child can write the next one, so that the JVM must
+     * write it.
+     */
     static final class KindChangedException extends RuntimeException {
         private static final long serialVersionUID = 1L;
     }
 
-    /** Lets a forked child write the reachable objects. If that fails, returns the reason. */
+    /** Lets a forked child write a dump of the reachable objects. If that fails, returns the reason. */
     private static Optional<String> forked(HeapdiffProgram program, Path dump) {
         // A fork needs an explicit GC before it. Without this GC, cleaners still hold objects that are otherwise unreachable.
         if (!HotSpot.collectsWhenAsked()) {
@@ -131,7 +140,7 @@ final class SnapshotFolder implements AutoCloseable {
         return folder;
     }
 
-    /** Returns the folder of the dumps, if the options keep them. */
+    /** Returns the folder of the dumps, if the options keep the dumps. */
     Optional<Path> keptIn() {
         return keep ? Optional.of(folder) : Optional.empty();
     }
@@ -145,15 +154,16 @@ final class SnapshotFolder implements AutoCloseable {
     }
 
     /**
-     * Runs a GC, and waits until the JVM has enqueued the cleared references and run finalizers. Until then, objects that the references or
-     * finalizers hold stay in the heap.
+     * Runs a GC, and waits until the JVM has enqueued the cleared references and has run finalizers. Until then,
+     * objects that wait for a cleaner or a finalizer stay in the heap.
      */
     static void settle() {
         ReferenceQueue<Object> queue = new ReferenceQueue<>();
         PhantomReference<Object> sentinel = new PhantomReference<>(new Object(), queue);
         System.gc();
         try {
-            // If explicit GC is disabled, no reference is enqueued within this time. The JVM runs a GC anyway when it writes the dump.
+            // If explicit GC is disabled, this call usually waits for the maximum time. The JVM runs a GC anyway when
+            // it writes the dump.
             queue.remove(SETTLE_MILLIS);
             long until = System.nanoTime() + SETTLE_MILLIS * 1_000_000;
             while (ManagementFactory.getMemoryMXBean().getObjectPendingFinalizationCount() > 0 && System.nanoTime() < until) {

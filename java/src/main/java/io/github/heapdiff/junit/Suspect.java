@@ -9,7 +9,7 @@ import java.util.Optional;
 /** One suspect of a heapdiff report. */
 final class Suspect {
     /**
-     * A divisor: in a leak, the last step adds at least 1/4 of the amount that any other step of equal work adds.
+     * A divisor. Growth is not a leak if the last step adds less than the largest step divided by this number.
      */
     private static final long LEAST_PART_OF_STEP = 4;
 
@@ -31,8 +31,9 @@ final class Suspect {
     }
 
     /**
-     * Returns true if a second step of equal work could raise the growth above the noise limit. {@code report} compares the snapshots
-     * before and after the first step.
+     * Returns true if the growth of the heap could reach the noise limit after a second step. The second step is
+     * assumed to add at most {@link #LEAST_PART_OF_STEP} times as much as the first. {@code report} compares the
+     * snapshots before and after the first step.
      */
     static boolean mayAppear(Map<?, ?> report) {
         Object delta = report.get("delta");
@@ -47,14 +48,17 @@ final class Suspect {
     }
 
     /**
-     * Returns true if there is no reason to accept the growth: neither the verdict nor the growth in each step is one. In this case, the
-     * number of growing rounds decides whether the test fails.
+     * Returns true if neither the verdict nor the growth in the steps is a reason to accept the growth. In this case,
+     * the share of growing rounds and the tolerated bytes decide whether the test fails.
      */
     boolean growsInEachStep() {
         return excuse().isEmpty();
     }
 
-    /** Returns the reason why this is not a leak, from the verdict and the growth in each step of the work. */
+    /**
+     * Returns the reason why this suspect is not a leak, or an empty {@code Optional} if there is none. Considers only
+     * the verdict and the growth in each step of the work.
+     */
     Optional<String> excuse() {
         if (verdict().equals("cache")) {
             return Optional.of("the verdict is cache, not leak");
@@ -75,19 +79,21 @@ final class Suspect {
     }
 
     /**
-     * Returns the JSON key of the quantity that grows: the number of objects. If this number is constant, as for a buffer that grows,
-     * returns the key of the bytes.
+     * Returns the JSON key of the quantity that measures the growth. This is the number of objects or, if that number
+     * never changes, the retained bytes. For example, a growing buffer is always one object.
      */
     private String figure() {
         return steps("objects").stream().allMatch(added -> added == 0) ? "retained_bytes" : "objects";
     }
 
     /**
-     * Returns the number of rounds in which the content became larger than in all rounds before.
+     * Returns the number of measured rounds after which the content was larger than after each earlier measured round.
      *
      * <p>A pool or a queue grows and shrinks, and rarely exceeds its own maximum. A leak exceeds its maximum in each round that leaks.
      *
-     * @param report a comparison whose last {@code rounds + 1} snapshots enclose one round each
+     * @param report a comparison of snapshots; one round ran between consecutive snapshots of the last
+     *     {@code rounds + 1}
+     * @param rounds number of measured rounds
      */
     int growingRounds(Map<?, ?> report, int rounds) {
         for (Suspect other : all(report)) {
@@ -109,7 +115,7 @@ final class Suspect {
         return (int) Math.min(rounds, added.get(added.size() - 1));
     }
 
-    /** Returns a figure in all snapshots. */
+    /** Returns the number with this JSON key in each snapshot. */
     private List<Long> figures(String key) {
         List<Long> figures = new ArrayList<>();
         list(json.get(key)).forEach(figure -> figures.add(number(figure)));
@@ -119,7 +125,7 @@ final class Suspect {
         return figures;
     }
 
-    /** Returns the growth from each snapshot to the next. */
+    /** Returns the growth of the number with this JSON key from each snapshot to the next. */
     private List<Long> steps(String key) {
         List<Long> figures = figures(key);
         List<Long> steps = new ArrayList<>();
@@ -168,7 +174,9 @@ final class Suspect {
         return list(json.get("reasons"));
     }
 
-    /** Returns the frames of the stack that allocated most of the content, leaf first. Empty without the agent. */
+    /**
+     * Returns the frames of the stack that allocated most of the content, leaf first. Empty if the report has no stack.
+     */
     List<?> frames() {
         List<?> stacks = list(json.get("stacks"));
         if (stacks.isEmpty() || !(stacks.get(0) instanceof Map)) {

@@ -1,8 +1,11 @@
 package io.github.heapdiff.junit;
 
-/** The result of a test if the library cannot decide whether the heap grew. */
+/** The result of a test if the library cannot decide, as described at {@link HeapUndecidedException}. */
 public enum WhenUndecided {
-    /** Fails the test, so that a test cannot pass unchecked, for example because the heapdiff program is missing. */
+    /**
+     * Fails the test. This prevents a test from passing without a check, for example if the heapdiff program is
+     * missing.
+     */
     FAIL,
     /** Aborts the test. JUnit reports it as skipped, with the reason. */
     ABORT

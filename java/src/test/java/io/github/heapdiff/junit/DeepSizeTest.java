@@ -21,7 +21,7 @@ import org.opentest4j.TestAbortedException;
 /** Tests {@link HeapSnapshots#deepSizeOf}. */
 @Timeout(120)
 class DeepSizeTest {
-    /** Bytes of the header of an array, and of each of the arrays in these tests. */
+    /** Size in bytes of each byte array in these tests: the header and 1000 elements. */
     private static final long ARRAY = 16 + 1000;
 
     @TempDir
@@ -43,7 +43,7 @@ class DeepSizeTest {
         long one = HeapSnapshots.deepSizeOf(list);
         list.set(0, new Object[] {array, array, list});
         long two = HeapSnapshots.deepSizeOf(list);
-        // An array with three references.
+        // The list also reaches the new array: a header, three references of 4 bytes, and 4 bytes of padding.
         assertEquals(one + 16 + 3 * 4 + 4, two);
     }
 
@@ -58,7 +58,7 @@ class DeepSizeTest {
         assertEquals(all - 2 * ARRAY, few + HeapSnapshots.deepSizeOf(Thread.State.NEW));
     }
 
-    /** Returns the bytes that final fields of the enum constant hold: its name. */
+    /** Returns the bytes that only final fields of {@link Thread.State#NEW} reach: the bytes of its name. */
     private static long enumConstant() {
         return HeapSnapshots.deepSizeOf(Thread.State.NEW) - HeapSnapshots.deepSizeOf(Thread.State.NEW, Skip.FINAL);
     }

@@ -56,7 +56,7 @@ class ForkedTest {
         Path first = watched("[ $1 = dump ] && echo no room >&2 && exit 3");
         String said = OneCheck.in(List.of(agent(), "-Dheapdiff.program=" + first), folder, "leakSession", "closeSession");
         assertTrue(said.contains("leakSession: failed: the heap grows") && said.contains("closeSession: passed"), said);
-        // After a failed attempt to fork a child, the JVM does not try again.
+        // After a failed attempt to fork a child, the library does not try again in this JVM.
         assertEquals("dump", asked().get(0));
         assertEquals(1, asked().stream().filter("dump"::equals).count());
         String why = assertThrows(HeapUndecidedException.class, () -> Heap.assertNoGrowth(FORKED.withProgram(first), () -> {}))

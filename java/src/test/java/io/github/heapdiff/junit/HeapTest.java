@@ -119,7 +119,9 @@ class HeapTest {
         assertEquals("", printed(GrowthOptions.defaults(), Programs::closeSession));
     }
 
-    /** If a check has more than MOST_MEASURED rounds, it takes a snapshot after each of its last rounds only. */
+    /**
+     * If a step has more than MOST_MEASURED rounds, only the last MOST_MEASURED rounds of the second step are measured.
+     */
     @Test
     void manyRoundsAreNotAllMeasured() {
         GrowthOptions many = GrowthOptions.defaults().withWarmUp(0).withRounds(2 * GrowthCheck.MOST_MEASURED);
@@ -168,7 +170,8 @@ class HeapTest {
 
     @Test
     void theLibraryIsNeverNamedAsHolder(@TempDir Path folder) throws Exception {
-        // The check runs in a JVM without a test runner, because a test runner has references to threads, too.
+        // The check runs in a JVM without a test runner, because a test runner refers to threads and could be named as
+        // the holder.
         String said = OneCheck.in(List.of(), folder, "neverCleaned");
         assertContains(said, "neverCleaned: failed: the heap grows with each round: io.github.heapdiff.junit.Programs.CLEANER grew by");
     }

@@ -20,7 +20,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.junit.platform.testkit.engine.EngineTestKit;
 import org.junit.platform.testkit.engine.Events;
 
-/** Tests the annotation with test classes that only these tests run. */
+/** Tests {@link NoHeapGrowth}. The nested test classes run only inside these tests. */
 @Timeout(120)
 class NoHeapGrowthTest {
     static int calls;
@@ -60,7 +60,7 @@ class NoHeapGrowthTest {
                 message(text -> text.startsWith("the heap grows in 49 of 50 measured rounds: ")))));
     }
 
-    /** Both tests put the same keys into one map. */
+    /** All three repetitions put the same keys into one map. */
     @Test
     void aTestThatAnotherTestWarmedUpFails() {
         run(WarmedUp.class).assertStatistics(counts -> counts.started(3).succeeded(0).failed(3));
@@ -139,7 +139,7 @@ class NoHeapGrowthTest {
         }
     }
 
-    /** Leaks 10 kB in some of the rounds. Each test uses different keys. */
+    /** Each test leaks 10 kB in the rounds that its condition selects. Each test uses different keys. */
     static class InMostRounds {
         int round;
 

@@ -13,8 +13,9 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
- * {@code OneCheck WORK...}: the main program of a new JVM. Each WORK names a method of {@link Programs}. For each, prints whether the check
- * passes. If the method returns an object, the object must be collected. Otherwise the heap must not grow.
+ * {@code OneCheck WORK...}: the main program of a new JVM. Each WORK names a method of {@link Programs}. For each
+ * method, runs a check and prints the result. If the method returns an object, the object must be collected. Otherwise
+ * the heap must not grow.
  */
 final class OneCheck {
     private OneCheck() {}
@@ -43,7 +44,7 @@ final class OneCheck {
         }
     }
 
-    /** Returns the output of a new JVM with these options. */
+    /** Starts a new JVM with these options, which checks {@code works}. Returns the output of the JVM. */
     static String in(List<String> options, Path folder, String... works) throws IOException, InterruptedException {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());

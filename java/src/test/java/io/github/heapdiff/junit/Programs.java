@@ -193,7 +193,10 @@ final class Programs {
         OF_THREAD.get().add(new byte[SESSION_BYTES]);
     }
 
-    /** Leaks values that refer to their keys, so that the JVM never removes them. */
+    /**
+     * Leaks a thread local. Its value refers to the {@link ThreadLocal}, so the JVM never removes the entry of the
+     * thread.
+     */
     static void leakThreadLocals() {
         ThreadLocal<Object> local = new ThreadLocal<>();
         local.set(new Object[] {local, new byte[SESSION_BYTES]});

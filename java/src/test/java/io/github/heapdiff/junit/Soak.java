@@ -8,8 +8,8 @@ import java.util.TreeMap;
 import org.junit.jupiter.api.function.Executable;
 
 /**
- * {@code Soak RUNS [MEGABYTES]}: runs this number of assertions in one JVM, with this amount of live objects. Exits with 1 if a result is
- * wrong.
+ * {@code Soak RUNS [MEGABYTES]}: runs RUNS assertions in one JVM. MEGABYTES (default 0) is the size of additional live
+ * objects. Exits with 1 if a result is wrong.
  */
 final class Soak {
     private static final int BALLAST_OBJECT_BYTES = 1000;

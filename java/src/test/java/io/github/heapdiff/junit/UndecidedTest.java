@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.opentest4j.TestAbortedException;
 
-/** Tests checks that cannot decide whether the heap grows, and which files each of them leaves behind. */
+/** Tests checks that cannot decide whether the heap grows, and tests which files a check leaves behind. */
 @Timeout(120)
 class UndecidedTest {
     @TempDir
@@ -66,7 +66,7 @@ class UndecidedTest {
     void unsuitableJvmsAreReported() throws Exception {
         String folderless = OneCheck.in(List.of("-Djava.io.tmpdir=/nowhere"), folder, "closeSession");
         assertTrue(folderless.contains("undecided: cannot create a folder for heap dumps: "), folderless);
-        // A JVM without this module is like a JVM that is not HotSpot.
+        // Without the module jdk.management, the library treats this JVM like a JVM that is not HotSpot.
         String another = OneCheck.in(List.of("--limit-modules", "java.management"), folder, "closeSession");
         assertTrue(another.contains("undecided: this JVM cannot dump its heap as HotSpot does"), another);
         String small = OneCheck.in(List.of("-Xmx64m"), folder, "closeSession", "leakSession");

@@ -65,7 +65,9 @@ final class AgentLabels {
         }
     }
 
-    /** Returns the id of the set that has the labels of the set "outer" and the labels in "more". */
+    /**
+     * Returns the id of the set that consists of the labels of the set {@code outer} and the labels in {@code more}.
+     */
     int add(int outer, String more) {
         try {
             return (int) add.invokeExact(outer, more);

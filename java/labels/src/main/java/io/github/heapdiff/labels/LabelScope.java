@@ -25,14 +25,17 @@ import java.util.concurrent.ConcurrentHashMap;
  */
 public final class LabelScope implements AutoCloseable {
     private static final char SEPARATOR = '\u001f';
-    /** Maximum length of a key, and of a value. The agent truncates both further if they take more bytes. */
+    /** Maximum length of a key in characters. The agent also truncates a key to this number of bytes. */
     private static final int KEY = 64;
+    /** Maximum length of a value in characters. The agent also truncates a value to this number of bytes. */
     private static final int VALUE = 128;
-    /** Maximum number of cached sets. */
+    /** Maximum number of sets in {@link #IDS}. */
     private static final int CACHED = 1 << 15;
     private static final LabelScope NONE = new LabelScope(null, null, 0, 0);
 
-    /** The ids of sets, by the inner labels and the id of the outer set. */
+    /**
+     * The ids of sets of labels. A key consists of the labels of a scope and the id of the set that the scope extends.
+     */
     private static final ConcurrentHashMap<String, Integer> IDS = new ConcurrentHashMap<>();
 
     private final AgentLabels agent;
@@ -74,9 +77,10 @@ public final class LabelScope implements AutoCloseable {
     }
 
     /**
-     * Opens a scope with the values that SLF4J's MDC has now for these keys. Keys without a value are left out. If SLF4J
-     * is not found at the first call, the scope adds no labels. SLF4J is searched in the class loader of this library and
-     * in the context class loader of the thread.
+     * Opens a scope with the values that SLF4J's MDC has now for these keys. Keys without a value are left out.
+     *
+     * <p>The library looks for SLF4J only once, at the first call in a JVM with the agent. It searches the class loader
+     * of this library and the context class loader of the thread. If it does not find SLF4J, no call adds labels.
      */
     public static LabelScope openFromMdc(String... keys) {
         AgentLabels agent = AgentLabels.find();
@@ -91,13 +95,15 @@ public final class LabelScope implements AutoCloseable {
     }
 
     /**
-     * Opens a scope with the label "span", the name of OpenTelemetry's current span. For each key, adds the span attribute
-     * of this name. If the span has no such attribute, adds the entry of the current baggage. Keys without a value are
-     * left out. Pass at most two keys, because a thread has at most three labels.
+     * Opens a scope with the label "span", whose value is the name of OpenTelemetry's current span. For each key, adds
+     * a label with the span attribute of this name. If the span has no such attribute, the label has the entry of the
+     * current baggage. Keys without a value are left out. Pass at most two keys, because a thread has at most three
+     * labels.
      *
-     * <p>If the program uses the SDK of OpenTelemetry, the name and the attributes of spans are readable. If it runs with
-     * the Java agent of OpenTelemetry, only baggage is readable. If OpenTelemetry is not found at the first call, the
-     * scope adds no labels.
+     * <p>If the program uses the SDK of OpenTelemetry, the name and the attributes of spans are readable. If the
+     * program runs with the Java agent of OpenTelemetry, only baggage is readable. The library looks for OpenTelemetry
+     * only once, at the first call in a JVM with the agent of heapdiff. If it does not find OpenTelemetry, no call adds
+     * labels.
      */
     public static LabelScope openFromSpan(String... keys) {
         AgentLabels agent = AgentLabels.find();
@@ -113,8 +119,8 @@ public final class LabelScope implements AutoCloseable {
     }
 
     /**
-     * Returns a task that runs with the labels that the current thread has now, on the thread that runs the task. If the
-     * current thread has no labels, the task runs without labels.
+     * Returns a task that runs with the labels that the calling thread has now, whichever thread runs the task. If the
+     * calling thread has no labels now, the task runs without labels.
      */
     public static Runnable wrap(Runnable task) {
         LabelScope scope = capture();
@@ -126,8 +132,8 @@ public final class LabelScope implements AutoCloseable {
     }
 
     /**
-     * Returns a task that runs with the labels that the current thread has now, on the thread that runs the task. If the
-     * current thread has no labels, the task runs without labels.
+     * Returns a task that runs with the labels that the calling thread has now, whichever thread runs the task. If the
+     * calling thread has no labels now, the task runs without labels.
      */
     public static <T> Callable<T> wrap(Callable<T> task) {
         LabelScope scope = capture();
@@ -143,7 +149,7 @@ public final class LabelScope implements AutoCloseable {
         return agent == null ? NONE : new LabelScope(agent, null, 0, agent.get(Thread.currentThread()));
     }
 
-    /** Opens a scope with the same labels on the current thread. */
+    /** Opens a scope with the labels of this scope on the current thread. */
     private LabelScope reopen() {
         Thread current = Thread.currentThread();
         return open(agent, current, agent.get(current), labels);
@@ -188,7 +194,7 @@ public final class LabelScope implements AutoCloseable {
         return labels.append(clean(key, KEY).replace('=', ' ')).append('=').append(clean(value, VALUE));
     }
 
-    /** Truncates a string, because it becomes a part of a cached key. */
+    /** Truncates a string, because {@link #IDS} stores it. Replaces separators by spaces. */
     private static String clean(String text, int most) {
         String cut = text.length() > most ? text.substring(0, most) : text;
         return cut.indexOf(SEPARATOR) < 0 ? cut : cut.replace(SEPARATOR, ' ');
@@ -196,7 +202,7 @@ public final class LabelScope implements AutoCloseable {
 
     /**
      * Restores the labels that the thread had before this scope. Close scopes on the thread that opened them, in reverse
-     * order of opening. Otherwise the call does nothing, and the thread may keep the labels.
+     * order of opening. Otherwise the call does nothing, and the thread might keep the labels.
      */
     @Override
     public void close() {

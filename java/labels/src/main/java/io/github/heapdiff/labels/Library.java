@@ -11,7 +11,9 @@ final class Library {
     private Library() {
     }
 
-    /** Returns a class, or null if neither this library's class loader nor that of the thread's context has it. */
+    /**
+     * Returns a class, or null if neither this library's class loader nor the thread's context class loader finds it.
+     */
     static Class<?> find(String name) {
         ClassLoader[] loaders = {Library.class.getClassLoader(), Thread.currentThread().getContextClassLoader()};
         for (ClassLoader loader : loaders) {
@@ -24,7 +26,7 @@ final class Library {
         return null;
     }
 
-    /** Returns a method, or null if the class is null or lacks it. */
+    /** Returns a static method, or null if the class is null or lacks the method. */
     static MethodHandle findStatic(Class<?> owner, String name, MethodType type) {
         try {
             return owner == null ? null : general(LOOKUP.findStatic(owner, name, type));
@@ -33,7 +35,7 @@ final class Library {
         }
     }
 
-    /** Returns a method, or null if the class is null or lacks it. */
+    /** Returns an instance method, or null if the class is null or lacks the method. */
     static MethodHandle findVirtual(Class<?> owner, String name, MethodType type) {
         try {
             return owner == null ? null : general(LOOKUP.findVirtual(owner, name, type));
@@ -55,7 +57,7 @@ final class Library {
         }
     }
 
-    /** Calls a method. Returns null if the method or its parameter is null, or if it throws an exception. */
+    /** Calls a method. Returns null if the method or its parameter is null, or if the method throws an exception. */
     static Object call(MethodHandle method, Object parameter) {
         try {
             return method == null || parameter == null ? null : (Object) method.invokeExact(parameter);
@@ -64,7 +66,9 @@ final class Library {
         }
     }
 
-    /** Calls a method. Returns null if the method or its first parameter is null, or if it throws an exception. */
+    /**
+     * Calls a method. Returns null if the method or its first parameter is null, or if the method throws an exception.
+     */
     static Object call(MethodHandle method, Object first, Object second) {
         try {
             return method == null || first == null ? null : (Object) method.invokeExact(first, second);

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.slf4j.MDC;
 
-/** Labels of samples, in a JVM to which the agent is attached after the first scope. */
+/** Tests the labels of samples. The test attaches the agent to its own JVM after it opened the first scope. */
 class AttachedTest {
     private static final List<Object> KEPT = new ArrayList<>();
 
@@ -69,7 +69,7 @@ class AttachedTest {
         String pid = Long.toString(ProcessHandle.current().pid());
         LabelScope early = LabelScope.open("tenant", "early");
         heapdiff("attach", pid, "interval=0");
-        // The library looks for the agent once a second.
+        // The library looks for the agent at most once a second.
         Thread.sleep(1100);
         early.close();
         keep(() -> early, Early::new);

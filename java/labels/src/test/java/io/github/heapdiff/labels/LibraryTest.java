@@ -10,7 +10,7 @@ import java.lang.invoke.MethodType;
 import org.junit.jupiter.api.Test;
 import org.slf4j.MDC;
 
-/** The library in a JVM without the agent. */
+/** Tests the library in a JVM without the agent. */
 class LibraryTest {
     @Test
     void scopesWithoutAnAgentDoNothing() {
