@@ -143,9 +143,9 @@ pub(crate) enum Kind {
     /// A file that can be made again. It has the permissions that any new file gets. If it replaces a file, it has the
     /// permissions of that file.
     Report,
-    /// A heap dump with all contents. Like a dump of a JVM, it can be read only by its owner. If it replaces a file, it
-    /// has the permissions of that file. Its content is on the disk before it gets its name, because users may delete
-    /// the original dump.
+    /// A heap dump with all contents. Like a dump of a JVM, it can be read only by its owner, even if it replaces a file
+    /// that others could read. Its content is on the disk before it gets its name, because users may delete the original
+    /// dump.
     Dump,
 }
 
@@ -173,8 +173,7 @@ pub(crate) fn replace_file(
     written?;
     if kind == Kind::Dump {
         file.as_file().sync_all()?;
-    }
-    if let Ok(meta) = fs::metadata(path) {
+    } else if let Ok(meta) = fs::metadata(path) {
         file.as_file().set_permissions(meta.permissions())?;
     }
     // If a dump changed while it was read, the report is wrong. End the run here, before the file gets its final name.

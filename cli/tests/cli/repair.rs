@@ -56,10 +56,16 @@ fn links_to_the_input_are_not_replaced() {
 #[test]
 fn only_the_owner_can_read_the_output() {
     let folder = folder();
-    ends(folder.path(), 0, "repair cut.hprof -o whole.hprof -q");
-    let meta = fs::metadata(folder.path().join("whole.hprof")).expect("the dump");
-    assert_eq!(meta.permissions().mode() & 0o777, 0o600);
-    assert_eq!(meta.nlink(), 1);
+    let output = folder.path().join("whole.hprof");
+    // The second time, the output replaces a file that all users can read.
+    for force in ["", " --force"] {
+        let line = format!("repair cut.hprof -o whole.hprof -q{force}");
+        ends(folder.path(), 0, &line);
+        let meta = fs::metadata(&output).expect("the dump");
+        assert_eq!(meta.permissions().mode() & 0o777, 0o600);
+        assert_eq!(meta.nlink(), 1);
+        fs::set_permissions(&output, fs::Permissions::from_mode(0o644)).expect("a mode");
+    }
 }
 
 #[test]
