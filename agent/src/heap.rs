@@ -190,7 +190,7 @@ impl LongChunks {
 }
 
 /// Size in bytes of an array that contains a piece of the site table. A batch of definitions that is longer than this
-/// gets an array of its own size.
+/// gets a separate array of its length.
 const PIECE: usize = 64 << 10;
 /// Maximum number of pieces of the site table. The interner limits the definitions, so that they fill at most half of
 /// this number of pieces.

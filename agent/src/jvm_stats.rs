@@ -295,9 +295,7 @@ impl JvmStats {
                 // These GCs ended before `gc`, the last GC of this collector. They were not seen before `gc` ended, so
                 // only their pauses are known.
                 self.unseen += missed;
-                lost.extend(
-                    (0..missed).map(|_| (name.clone(), cause.clone(), gc.start, gc.before)),
-                );
+                lost.push((missed, name.clone(), cause.clone(), gc.start, gc.before));
                 seen.push(row(
                     clock(end),
                     name,
@@ -307,15 +305,17 @@ impl JvmStats {
                 ));
             }
         }
-        for (name, cause, before, used) in lost {
-            let pause = take_earlier(&mut self.pauses, before, is_major(&name));
-            seen.push(row(
-                clock(pause.map_or(before, |p| p.end)),
-                &name,
-                pause.map_or(cause, |p| p.cause()),
-                pause.map_or(0, |p| micros(p.length())),
-                (used, used),
-            ));
+        for (missed, name, cause, before, used) in lost {
+            for _ in 0..missed {
+                let pause = take_earlier(&mut self.pauses, before, is_major(&name));
+                seen.push(row(
+                    clock(pause.map_or(before, |p| p.end)),
+                    &name,
+                    pause.map_or_else(|| cause.clone(), |p| p.cause()),
+                    pause.map_or(0, |p| micros(p.length())),
+                    (used, used),
+                ));
+            }
         }
         self.add_unclaimed_pauses(env, clock, &mut seen)?;
         seen.sort_by_key(|c| c.uptime_ms);
@@ -517,8 +517,8 @@ impl Beans {
     }
 
     /// If a bean has counted GCs since the last call, returns the last of these GCs and the number of those before it.
-    /// Otherwise returns `None`. Also returns `None` for a bean that counts the pauses of concurrent cycles, because a
-    /// pause is not a GC of its own.
+    /// Otherwise returns `None`. Also returns `None` for a bean that counts the pauses of concurrent cycles, because
+    /// such a pause is only a part of a GC.
     fn take_last_gc(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
         let collector = &mut self.collectors[at];
         if collector.name.ends_with("Pauses") {

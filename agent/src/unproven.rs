@@ -41,7 +41,7 @@ pub(crate) struct Unproven {
     /// Maximum total size of the unproven samples, in bytes.
     most: u64,
     bytes: AtomicU64,
-    /// Uid of the newest sample that was found dead; 0 if there is none.
+    /// Uid of the newest sample that was found dead; 0 if no sample was found dead.
     tried: AtomicU64,
     /// Limits the number of samples tracked per time window. `None` if the option `follow` is set.
     pace: Option<Pace>,

@@ -6,7 +6,7 @@
 //! stripe 1:   site 0 [allocations, array bytes], site 1 [..], ..
 //! ```
 //!
-//! A live thread gets a stripe of its own if one is left. It then adds to its counters without atomic instructions. All
+//! If a stripe is left, a live thread gets a private stripe. The thread then adds to its counters without atomic instructions. All
 //! other threads share stripes and add atomically, so that no count is lost. Threads of different stripes never write
 //! to the same cache line. The memory is never freed, because code that calls hooks may run forever. The kernel
 //! allocates a page only when a counter in this page is used.
@@ -39,7 +39,7 @@ const STRIPE: usize = STRIPE_BYTES as usize / 8;
 pub(crate) struct Cells {
     /// The shared stripes, followed by the stripes of single threads.
     all: Shared,
-    /// Address of each thread's own stripe, by the thread's number; 0 if the thread has no stripe of its own.
+    /// Address of each thread's private stripe, by the thread's number; 0 if the thread has no private stripe.
     places: Shared,
     /// The owner of each stripe that was ever assigned to a thread: the number of a live thread, or `None`.
     owners: Mutex<Vec<Option<i64>>>,

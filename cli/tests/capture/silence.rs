@@ -24,7 +24,7 @@ const LATEST: Duration = Duration::from_secs(7);
 /// The code that the agent returns in a JVM whose version is too old for the agent.
 const TOO_OLD: i32 = heapdiff_sites::attach::TOO_OLD;
 
-/// What the false JVM does when a client connects. The first three variants are named after the first step that the
+/// The behavior of the false JVM when a client connects. The first three variants are named after the first step that the
 /// false JVM does not take.
 #[derive(Clone, Debug)]
 enum Behaves {

@@ -52,7 +52,7 @@ pub(crate) struct Seen {
     pub(crate) count: u64,
     /// The allocating stack.
     pub(crate) stack: StackId,
-    /// The reference chain from the object to a GC root. 0 if there is none.
+    /// The reference chain from the object to a GC root; 0 if the recording has no chain.
     pub(crate) chain: ChainId,
 }
 

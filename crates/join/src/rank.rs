@@ -468,8 +468,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns the method and the frame of a stack's site. The site is the first application frame. If there is none,
-    /// it is the first frame outside of the JDK, or else the first frame.
+    /// Returns the method and the frame of a stack's site. The site is the first application frame. If no frame
+    /// is an application frame, the site is the first frame outside of the JDK, or else the first frame.
     fn site(&self, frames: &[FrameId]) -> Option<(TextId, FrameId)> {
         let stacks = &self.join.stacks;
         let first = |wanted: &dyn Fn(&crate::stacks::Frame) -> bool| {

@@ -147,7 +147,7 @@ impl<W: Write + Send> RowWriter for ParquetWriter<W> {
         }
         self.gathered += 1;
         let bytes = || self.columns.iter().map(Buffer::bytes).sum::<usize>();
-        // Computing the sum takes time, so compute it only once in 256 rows. Long strings are rare, so few groups are
+        // Computing the sum takes time, so compute it only for every 256th row. Long strings are rare, so few groups are
         // much larger than the limit.
         let full = self.gathered >= self.options.group_rows
             || self.gathered.is_multiple_of(256) && bytes() >= self.options.group_bytes;

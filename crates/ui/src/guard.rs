@@ -39,8 +39,8 @@ impl Token {
         &self.0
     }
 
-    /// Returns true if the token equals `text`. Takes the same time for all texts of the same length, so that the time
-    /// does not reveal the token.
+    /// Returns true if the token equals `text`. The comparison takes equally long for all strings of one length, so
+    /// that its duration does not reveal the token.
     fn is(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }

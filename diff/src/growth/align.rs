@@ -181,8 +181,8 @@ impl<'a> Pairs<'a> {
 const DEPTH: usize = 6;
 
 /// Returns the class of the largest descendant of a trie node that has an application class. Only the first application
-/// class on each way down is considered, at most [`DEPTH`] levels down. Returns `None` if there is none, or if the trie
-/// node's own class is an application class.
+/// class on each way down is considered, at most [`DEPTH`] levels down. Returns `None` if no such descendant exists, or
+/// if the class of the trie node itself is an application class.
 fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     let own = |s: StepId| names::is_application_class_name(trie.names.text(trie[s].class));
     if own(step) {

@@ -19,16 +19,14 @@ use heapdiff_units::Size;
 use hprof::{ObjectIndex, Snapshot};
 
 use self::resolved_paths::ResolvedPaths;
-use crate::evidence::bounds;
 use crate::evidence::context::{Last, SuspectContext};
-use crate::evidence::detect;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::{self, Usages};
 use crate::evidence::verdict::{Evidence, Moved};
+use crate::evidence::{bounds, detect};
 use crate::facts::HolderFacts;
 use crate::growth;
-use crate::names::Label;
-use crate::names::{self, LabelKind};
+use crate::names::{self, Label, LabelKind};
 use crate::sentence::{self, Names};
 use crate::trie::StepId;
 use heapdiff_trend::Course;

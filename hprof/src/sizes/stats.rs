@@ -78,7 +78,7 @@ impl Elements {
 /// flattened values. Flattened values are instances, not arrays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LowIds {
-    /// The lowest id of an instance among these ids. 0 if there is none.
+    /// The lowest id of an instance among these ids; 0 if no instance has such an id.
     lowest: u64,
     /// True if an id of an instance is not a multiple of eight.
     are_unaligned: bool,
