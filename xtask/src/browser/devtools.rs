@@ -14,6 +14,14 @@ use tungstenite::{Message, WebSocket};
 /// Maximum time for the browser to start, and for each answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// An error with which the browser answered.
+#[derive(Debug, thiserror::Error)]
+#[error("{method}: {error}")]
+struct Refused {
+    method: String,
+    error: Value,
+}
+
 /// A connection to a browser.
 struct Connection {
     socket: WebSocket<TcpStream>,
@@ -54,10 +62,40 @@ impl Connection {
             if answer["id"] != self.last_id {
                 self.events.push(answer);
             } else if let Some(error) = answer.get("error") {
-                bail!("{method}: {error}");
+                let (method, error) = (method.to_owned(), error.clone());
+                return Err(Refused { method, error }.into());
             } else {
                 return Ok(answer["result"].take());
             }
+        }
+    }
+
+    /// See [`Browser::eval`].
+    fn eval(&mut self, expression: &str) -> Result<Value> {
+        let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let mut answer = self.call("Runtime.evaluate", &params)?;
+        if let Some(thrown) = answer.get("exceptionDetails") {
+            bail!("{expression}: {thrown}");
+        }
+        Ok(answer["result"]["value"].take())
+    }
+
+    /// See [`Browser::wait`].
+    fn wait(&mut self, expression: &str) -> Result<Duration> {
+        let start = Instant::now();
+        loop {
+            let missing = match self.eval(expression) {
+                Ok(value) if value == true => return Ok(start.elapsed()),
+                Ok(value) => anyhow::anyhow!("the value is {value}"),
+                // The page was replaced by another one before it answered.
+                Err(error) if error.is::<Refused>() => error,
+                Err(error) => return Err(error),
+            };
+            if start.elapsed() > self.patience / 3 {
+                return Err(missing)
+                    .with_context(|| format!("this condition was not true in time: {expression}"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -135,24 +173,13 @@ impl Browser {
 
     /// Returns the value of an expression.
     pub(crate) fn eval(&mut self, expression: &str) -> Result<Value> {
-        let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        let mut answer = self.call("Runtime.evaluate", params)?;
-        if let Some(thrown) = answer.get("exceptionDetails") {
-            bail!("{expression}: {thrown}");
-        }
-        Ok(answer["result"]["value"].take())
+        self.connection.eval(expression)
     }
 
-    /// Waits until an expression is true, and returns how long that took.
+    /// Waits until an expression is true, and returns how long that took. Meanwhile, the page may be replaced by
+    /// another one, for example after a click on a link.
     pub(crate) fn wait(&mut self, expression: &str) -> Result<Duration> {
-        let start = Instant::now();
-        while self.eval(expression)? != true {
-            if start.elapsed() > PATIENCE / 3 {
-                bail!("this condition was not true in time: {expression}");
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(start.elapsed())
+        self.connection.wait(expression)
     }
 
     /// Returns the number that an expression yields.
@@ -369,31 +396,66 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn events_do_not_extend_the_time_for_an_answer() -> Result<()> {
+    type Server = std::thread::JoinHandle<Result<()>>;
+
+    /// Connects to a server that runs `serve`.
+    fn connect(
+        patience: Duration,
+        serve: fn(&mut WebSocket<TcpStream>) -> Result<()>,
+    ) -> Result<(Connection, Server)> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let server = std::thread::spawn(move || -> Result<()> {
+        let server = std::thread::spawn(move || {
             let (stream, _) = listener.accept()?;
-            let mut socket = tungstenite::accept(stream)?;
-            let request: Value = serde_json::from_str(socket.read()?.to_text()?)?;
+            serve(&mut tungstenite::accept(stream)?)
+        });
+        let stream = TcpStream::connect(address)?;
+        let connection = Connection::open(&format!("ws://{address}/"), stream, patience)?;
+        Ok((connection, server))
+    }
+
+    /// Reads a request, and answers with this text after adding the request's number.
+    fn answer(socket: &mut WebSocket<TcpStream>, mut answer: Value) -> Result<()> {
+        let request: Value = serde_json::from_str(socket.read()?.to_text()?)?;
+        answer["id"] = request["id"].clone();
+        Ok(socket.send(Message::text(answer.to_string()))?)
+    }
+
+    #[test]
+    fn events_do_not_extend_the_time_for_an_answer() -> Result<()> {
+        let (mut connection, server) = connect(Duration::from_millis(300), |socket| {
             let event = Message::text(json!({"method": "Log.entryAdded"}).to_string());
             // The answer comes long after the client's time limit, but there is an event every few milliseconds.
             for _ in 0..100 {
                 std::thread::sleep(Duration::from_millis(20));
                 socket.send(event.clone())?;
             }
-            let answer = json!({"id": request["id"], "result": {}});
-            Ok(socket.send(Message::text(answer.to_string()))?)
-        });
-        let stream = TcpStream::connect(address)?;
-        let url = format!("ws://{address}/");
-        let mut connection = Connection::open(&url, stream, Duration::from_millis(300))?;
+            answer(socket, json!({"result": {}}))
+        })?;
         let answer = connection.call("Page.enable", &json!({}));
         assert!(answer.is_err(), "{answer:?}");
         drop(connection);
         // The server fails because the client has closed the connection.
         assert!(server.join().is_ok_and(|served| served.is_err()));
+        Ok(())
+    }
+
+    #[test]
+    fn the_page_may_be_replaced_while_a_condition_is_awaited() -> Result<()> {
+        let (mut connection, server) = connect(PATIENCE, |socket| {
+            let gone = json!({"code": -32000, "message": "Inspected target navigated or closed"});
+            answer(socket, json!({"error": gone}))?;
+            answer(socket, json!({"result": {"result": {"value": false}}}))?;
+            answer(socket, json!({"result": {"result": {"value": true}}}))?;
+            answer(
+                socket,
+                json!({"result": {"exceptionDetails": "ReferenceError"}}),
+            )
+        })?;
+        connection.wait("document.readyState === 'complete'")?;
+        let thrown = connection.wait("absent");
+        assert!(thrown.is_err(), "{thrown:?}");
+        assert!(server.join().is_ok_and(|served| served.is_ok()));
         Ok(())
     }
 }
