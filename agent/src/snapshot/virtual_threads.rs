@@ -22,7 +22,7 @@ use crate::jvmti::calls::Env;
 use crate::jvmti::sys::VERSION_21;
 use crate::jvmti::{Jvmti, Result, call};
 
-/// Maximum number of threads whose stacks are read. Checked before each batch of [`BATCH`] threads.
+/// Maximum number of threads whose stacks are read.
 const MOST: usize = 20_000;
 /// Maximum number of threads whose stacks are read at one safepoint.
 const BATCH: usize = 64;
@@ -224,8 +224,7 @@ impl Jvmti {
         lists
     }
 
-    /// Tags virtual threads with ids and reads their stacks. Stops at about [`MOST`] threads, or after about
-    /// [`LONGEST`].
+    /// Tags virtual threads with ids and reads their stacks. Stops at [`MOST`] threads, or after about [`LONGEST`].
     ///
     /// # Safety
     /// The references are to arrays of references.
@@ -260,7 +259,8 @@ impl Jvmti {
                     gathered.stacks_left += usize::try_from(length - at).unwrap_or(0);
                     break;
                 }
-                while at < length && batch.len() < BATCH {
+                let room = BATCH.min(MOST - gathered.virtual_threads.len());
+                while at < length && batch.len() < room {
                     // SAFETY: `at` is less than the array's length.
                     let thread = unsafe { calls.element(list, at) };
                     at += 1;
@@ -353,6 +353,7 @@ impl Jvmti {
             )
         };
         if read.is_err() || list.is_null() {
+            gathered.stacks_left += threads.len();
             return Ok(());
         }
         // SAFETY: the JVM returned one stack for each thread, which we own until they are deallocated below.

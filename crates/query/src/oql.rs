@@ -37,14 +37,17 @@ pub(crate) fn read(text: &str) -> Option<Oql> {
 }
 
 /// Reads the part after FROM, which names the objects to select from. Returns `None` if the part may be SQL. A name
-/// with two dots, an array class, `instanceof`, an address or a text in double quotes counts as OQL.
+/// with two dots, an array class, `instanceof`, an address or a regular expression in double quotes counts as OQL. A
+/// plain name in double quotes may be an SQL table.
 fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> {
     let (is_below, tokens) = match tokens {
         [first, rest @ ..] if first.is("instanceof") => (true, rest),
         _ => (false, tokens),
     };
     match tokens {
-        [Token::Double(pattern), rest @ ..] => Some((Source::Pattern((*pattern).to_owned()), rest)),
+        [Token::Double(pattern), rest @ ..] if !is_plain(pattern) => {
+            Some((Source::Pattern((*pattern).to_owned()), rest))
+        }
         [Token::Word(id), rest @ ..] if id.starts_with("0x") => {
             Some((Source::Object((*id).to_owned()), rest))
         }
@@ -68,6 +71,11 @@ fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> 
         }
         _ => None,
     }
+}
+
+/// True if a text in double quotes consists of letters, digits and underscores only.
+fn is_plain(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
 fn translated(list: &[Token<'_>], source: &Source, after: &[Token<'_>]) -> Option<String> {
@@ -406,6 +414,7 @@ mod tests {
         for sql in [
             "select * from object",
             "select * from after.objects",
+            "select * from \"obects\"",
             "selec 1",
             "select 1",
             "",

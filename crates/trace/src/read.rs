@@ -87,7 +87,7 @@ pub struct Tick {
     pub metaspace_committed: u64,
     /// Number of classes loaded at the end of the tick.
     pub loaded_classes: u64,
-    /// Number of samples recorded in the tick, without the samples that the agent dropped.
+    /// Number of samples recorded in the tick, without the lost samples.
     pub samples: u64,
     /// Number of lost samples: samples that the agent dropped, and samples without room for their site in the trace.
     pub lost_samples: u64,

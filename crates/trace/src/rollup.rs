@@ -657,6 +657,8 @@ mod tests {
         }
         assert!(std::fs::metadata(&path).unwrap().len() <= 2 << 20);
         assert!(number(&path, "SELECT sum(lost_samples) FROM tick") > 0);
+        let twice = "SELECT count(*) FROM tick WHERE samples + lost_samples > 200 * span_ms / 1000";
+        assert_eq!(number(&path, twice), 0);
         assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
         // When no row refers to the old names any more, they are deleted, so there is room for new names.
         let lost = number(&path, "SELECT sum(lost_samples) FROM tick");

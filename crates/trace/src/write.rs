@@ -317,7 +317,8 @@ struct Inserting<'a, N> {
 impl<N: Names> Inserting<'_, N> {
     fn tick(&mut self, tick: &NewTick) -> rusqlite::Result<()> {
         let run = self.run;
-        let (mut lost_samples, mut lost_bytes) = (tick.lost_samples, tick.lost_bytes);
+        let (mut samples, mut lost_samples) = (tick.samples, tick.lost_samples);
+        let mut lost_bytes = tick.lost_bytes;
         let mut sites = Vec::with_capacity(tick.sites.len());
         for activity in &tick.sites {
             let key = (activity.class, activity.stack);
@@ -328,6 +329,7 @@ impl<N: Names> Inserting<'_, N> {
                 Some(site) => sites.push((site, *activity)),
                 None => {
                     // There is no room for the names of the site, so its samples are counted as lost.
+                    samples = samples.saturating_sub(activity.allocated.samples);
                     lost_samples += activity.allocated.samples;
                     lost_bytes += round_to_i64(activity.allocated.bytes).unsigned_abs();
                 }
@@ -349,7 +351,7 @@ impl<N: Names> Inserting<'_, N> {
             int(tick.metaspace_used),
             int(tick.metaspace_committed),
             int(tick.loaded_classes),
-            int(tick.samples),
+            int(samples),
             int(lost_samples),
             int(lost_bytes),
             tick.newest_collected_ms,
