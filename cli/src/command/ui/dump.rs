@@ -103,8 +103,10 @@ impl DumpPages {
         let thread = std::thread::Builder::new().name("ui pages".to_owned());
         // If the thread cannot be started, each general page is made when it is first requested.
         let _ = thread.spawn(move || {
-            for path in GENERAL {
-                let _ = ahead.page(path, "");
+            for dump in (1..=ahead.dumps.len()).rev() {
+                for path in GENERAL {
+                    let _ = ahead.page(path, &format!("dump={dump}"));
+                }
             }
             index::write_pending();
         });
@@ -283,9 +285,10 @@ impl Pages for DumpPages {
             return self.make(path, &asked).map(|(page, _)| page);
         }
         let asked = Asked {
+            // The start page is about all dumps.
+            dump: if path == "/" { 0 } else { asked.dump },
             of: String::new(),
             from: 0,
-            ..asked
         };
         let key = (path.to_owned(), asked.dump);
         let made = {
