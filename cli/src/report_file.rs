@@ -49,7 +49,9 @@ pub(crate) fn open(path: &Path) -> Result<ReportFile> {
         GROWTH => read(path, &text, GROWTH).map(ReportFile::Growth),
         HEAP => read(path, &text, HEAP).map(ReportFile::Heap),
         _ => {
-            let why = format!("not a report of dumps ({GROWTH}): its schema is {schema:?}");
+            let why = format!(
+                "its schema is {schema:?}, but a report about heap dumps is needed ({GROWTH})"
+            );
             Err(report_failure(path, &why))
         }
     }

@@ -150,7 +150,8 @@ fn a_json_report_is_rendered_again() {
     let done = run(folder.path(), &["other.json"]);
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(
-        done.status.code() == Some(3) && said.contains("not a report of dumps (heapdiff.diff/1)"),
+        done.status.code() == Some(3)
+            && said.contains("but a report about heap dumps is needed (heapdiff.diff/1)"),
         "{said}"
     );
 }

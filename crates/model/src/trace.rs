@@ -222,10 +222,11 @@ pub struct HeapTrendRow {
     /// levels. no-limit: the heap grows, but its limit is unknown. too-few: there are too few full GCs.
     #[schemars(extend("enum" = ["ends", "no-end", "irregular", "no-limit", "too-few"]))]
     pub outlook: &'static str,
-    /// Number of full GCs with a known figure. G1's concurrent cycles and major GCs of ZGC count as full GCs.
+    /// Number of full GCs after which the used heap is known. G1's concurrent cycles and major GCs of ZGC count as full
+    /// GCs.
     pub full_gcs: u64,
-    /// Start of the growth that was measured, in milliseconds since the run began. Figures before it have another
-    /// slope, such as those of a warm-up. Null with too few full GCs.
+    /// Start of the measured growth, in milliseconds since the run began. The used heap grew at another rate before,
+    /// for example during a warm-up. Null with too few full GCs.
     pub since_uptime_ms: Option<u64>,
     /// Growth per hour since then, a Theil-Sen estimate. Null with too few full GCs.
     pub bytes_per_hour: Option<i64>,

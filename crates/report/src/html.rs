@@ -362,8 +362,8 @@ fn flame_data(
     let (tree, rest) = tree.pruned(most);
     if rest.frames > 0 {
         cut.push(format!(
-            "The {name} shows the {} largest frames; {} smaller frames, with {} {what}, count only in the \
-             frames above them.",
+            "The {name} shows the {} largest frames. {} smaller frames with {} {what} are not shown, but their \
+             callers include them.",
             grouped(most as u64),
             grouped(rest.frames),
             Size(rest.grown),
@@ -500,7 +500,7 @@ mod tests {
         assert!(page.len() < 10_000_000, "{}", page.len());
         for said in [
             "stacks at the end of the list left out",
-            "count only in the frames",
+            "are not shown, but their callers include them",
         ] {
             assert!(page.contains(said), "{said}");
         }
@@ -562,7 +562,7 @@ mod tests {
         }
         for sentence in [
             "at the end of the list left out",
-            "count only in the frames",
+            "are not shown, but their callers include them",
         ] {
             assert!(!base.contains(sentence), "{sentence}: {base}");
         }

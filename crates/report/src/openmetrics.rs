@@ -129,7 +129,7 @@ pub fn trace_metrics(runs: &[TraceMetrics], labels: &Labels) -> String {
     );
     let help = "Maximum heap, or the memory limit of the container if it is smaller.";
     families.runs(runs, "trace_heap_limit_bytes", help, |run| run.heap_limit);
-    let help = "Number of full GCs with a known figure.";
+    let help = "Number of full GCs after which the used heap is known.";
     families.runs(runs, "trace_full_gcs", help, |run| Some(run.full_gcs));
     let help = "Growth of the used heap after full GCs, in bytes per hour.";
     families.runs(runs, "trace_heap_growth_bytes_per_hour", help, |run| {

@@ -13,9 +13,7 @@ pub(crate) fn sentence(summary: &UnreachableSummary, dump: &str) -> String {
     let size = |class: &OwnedClass| format!("{} {}", Size(class.bytes), class.class);
     let classes: Vec<String> = summary.classes.iter().take(CLASSES).map(size).collect();
     let held = match summary.holders.first() {
-        Some(first) if is_made_of(summary, first) => {
-            "no unreachable object refers to most of them".to_owned()
-        }
+        Some(first) if is_made_of(summary, first) => "most of them have no referrer".to_owned(),
         Some(first) if first.bytes * 2 >= summary.bytes => {
             let objects = grouped(first.objects);
             let part = percent(first.bytes, summary.bytes);
@@ -77,10 +75,7 @@ mod tests {
                 .ends_with("; no class would hold half of them (a.Request: 25.0%)")
         );
         summary.holders = vec![class("byte[]", 10, 2048)];
-        assert!(
-            sentence(&summary, "the dump")
-                .ends_with("; no unreachable object refers to most of them")
-        );
+        assert!(sentence(&summary, "the dump").ends_with("; most of them have no referrer"));
         summary.holders.clear();
         assert_eq!(sentence(&summary, "the dump"), "no object is unreachable");
     }
