@@ -1,7 +1,8 @@
--- What version 3 of the trace database has besides. A trace of an older version gets it when an agent of this version
--- writes to it; what older agents write has NULL here.
+-- Version 3 of the trace database adds this column. When a newer agent writes to a trace of an older version, it adds the
+-- column. Rows of older agents contain NULL.
 
--- When the newest of the samples was allocated that were found to be collected in a tick, as an uptime; NULL: none was,
--- or not known. Under generational ZGC that is how far the last major collection has looked: what was allocated before
--- and is live has outlived it, of what came later nothing can be found to be dead.
+-- Allocation time of the newest sample that the agent found collected in this tick, since the run began. NULL: no sample
+-- was found collected, or the time is unknown.
+-- With generational ZGC, this time is the limit of the last major GC. Live objects that were allocated earlier survived
+-- this GC. Objects that were allocated later cannot be found collected yet.
 ALTER TABLE tick ADD COLUMN newest_collected_ms INTEGER;

@@ -1,23 +1,23 @@
--- The trace database. Times of day are milliseconds since 1970 (UTC), so that traces of several
--- machines can be laid beside each other; spans and uptimes come from the monotonic clock, which a
--- change of the machine's time does not move. Objects and bytes are estimates made of samples
--- unless run.interval_bytes is 0: then they are counts, until a note says that max_samples was reached.
+-- The trace database. Times of day (time_ms) are milliseconds since 1970 (UTC), so traces of several machines can be
+-- compared. Spans and uptimes come from the monotonic clock, which does not change when the machine's time is set.
+-- Numbers of objects and bytes are estimates from samples. If run.interval_bytes is 0, they are exact counts, until a
+-- note reports that max_samples was reached.
 
 -- One row for each JVM that wrote to this file.
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
-    uid TEXT NOT NULL UNIQUE,          -- 'pid-started', as the heap's agent objects have them
+    uid TEXT NOT NULL UNIQUE,          -- 'pid-started', as in the objects of the agent in heap dumps
     pid INTEGER NOT NULL,
     host TEXT NOT NULL,
-    service TEXT,                      -- what the user calls it (option service=)
+    service TEXT,                      -- name that the user chose (option service=)
     started_ms INTEGER NOT NULL,       -- when the agent began to sample
     ended_ms INTEGER,                  -- NULL: still running, or killed
     jvm TEXT NOT NULL,                 -- name and version
     command TEXT NOT NULL,             -- main class or jar, with arguments
     flags TEXT NOT NULL,               -- arguments of the JVM
-    options TEXT NOT NULL,             -- of the agent, as given
+    options TEXT NOT NULL,             -- options of the agent, as the user gave them
     interval_bytes INTEGER NOT NULL,
-    strategy TEXT NOT NULL             -- 'recording': imported from JFR; live figures are of what was found alive at last
+    strategy TEXT NOT NULL             -- sampling strategy; 'recording': imported from JFR, with live figures only of the objects that were live at its end
 );
 
 CREATE TABLE class (
@@ -34,8 +34,8 @@ CREATE TABLE frame (
 );
 CREATE INDEX frame_key ON frame (class, method, line);
 
--- A stack is its innermost frame and the stack that called it. Where the agent has cut a stack off at its
--- outer end, the outermost frame is of the class '...', with an empty method.
+-- A stack: its innermost frame, and the stack of the caller. If the agent cut off the outer frames, the outermost frame
+-- has the class '...' and an empty method.
 CREATE TABLE stack (
     id INTEGER PRIMARY KEY,
     parent INTEGER REFERENCES stack (id),   -- NULL: the outermost frame
@@ -43,7 +43,7 @@ CREATE TABLE stack (
 );
 CREATE INDEX stack_key ON stack (frame, parent);
 
--- An allocation site: what is allocated, and where.
+-- An allocation site: the allocated class and the allocating stack.
 CREATE TABLE site (
     id INTEGER PRIMARY KEY,
     class INTEGER NOT NULL REFERENCES class (id),
@@ -51,26 +51,27 @@ CREATE TABLE site (
 );
 CREATE INDEX site_key ON site (class, stack);
 
--- One row for each period that was looked at.
+-- One row for each tick: a period at whose end the agent wrote its figures.
 CREATE TABLE tick (
     id INTEGER PRIMARY KEY,
     run INTEGER NOT NULL REFERENCES run (id),
-    time_ms INTEGER NOT NULL,          -- its end
-    uptime_ms INTEGER NOT NULL,        -- its end, since the run began
-    span_ms INTEGER NOT NULL,          -- its length; more once old ticks are rolled up
+    time_ms INTEGER NOT NULL,          -- end of the tick
+    uptime_ms INTEGER NOT NULL,        -- end of the tick, since the run began
+    span_ms INTEGER NOT NULL,          -- length of the tick; old ticks are merged into longer ones
     heap_used INTEGER NOT NULL,
     heap_committed INTEGER NOT NULL,
     metaspace_used INTEGER NOT NULL,
     metaspace_committed INTEGER NOT NULL,
-    loaded_classes INTEGER NOT NULL,   -- so many at its end
-    samples INTEGER NOT NULL,          -- taken in it
-    lost_samples INTEGER NOT NULL,     -- taken, but not kept: live figures are too low by them
-    lost_bytes INTEGER NOT NULL        -- their estimate
+    loaded_classes INTEGER NOT NULL,   -- number of loaded classes at the end of the tick
+    samples INTEGER NOT NULL,          -- number of samples recorded in the tick, without the lost ones
+    lost_samples INTEGER NOT NULL,     -- number of samples that were dropped; live figures are too low by them
+    lost_bytes INTEGER NOT NULL        -- estimated bytes that the lost samples represent
 );
 CREATE INDEX tick_time ON tick (run, uptime_ms);
 
--- What happened at a site in a tick. A site where nothing happened has no row; live_* are the
--- state at the tick's end, so the last row at or before a moment says what was live then.
+-- Allocations and collected objects of a site in a tick. A site has no row for a tick in which nothing changed. The
+-- columns live_* are the state at the end of the tick. So the last row at or before a moment has the live objects
+-- of this moment.
 CREATE TABLE site_tick (
     site INTEGER NOT NULL REFERENCES site (id),
     tick INTEGER NOT NULL REFERENCES tick (id),
@@ -83,7 +84,7 @@ CREATE TABLE site_tick (
     live_samples INTEGER NOT NULL,
     live_objects INTEGER NOT NULL,
     live_bytes INTEGER NOT NULL,
-    live_bytes_variance REAL NOT NULL, -- of the estimate, from the samples' weights
+    live_bytes_variance REAL NOT NULL, -- variance of live_bytes, from the weights of the samples
     PRIMARY KEY (site, tick)
 ) WITHOUT ROWID;
 CREATE INDEX site_tick_tick ON site_tick (tick);
@@ -93,16 +94,16 @@ CREATE TABLE collection (
     run INTEGER NOT NULL REFERENCES run (id),
     time_ms INTEGER NOT NULL,
     uptime_ms INTEGER NOT NULL,
-    collector TEXT NOT NULL,           -- as the JVM's beans call it
-    major INTEGER NOT NULL,            -- 1: the whole heap
-    cause TEXT NOT NULL,               -- '' where the JVM does not say
+    collector TEXT NOT NULL,           -- name of the JVM's bean (GarbageCollectorMXBean)
+    major INTEGER NOT NULL,            -- 1: a GC of the whole heap
+    cause TEXT NOT NULL,               -- '' if the JVM does not report the cause
     pause_us INTEGER NOT NULL,
     before_bytes INTEGER NOT NULL,
     after_bytes INTEGER NOT NULL
 );
 CREATE INDEX collection_time ON collection (run, uptime_ms);
 
--- Classes loaded and unloaded in a tick, by name.
+-- Number of classes with this name that were loaded and unloaded in a tick.
 CREATE TABLE class_tick (
     tick INTEGER NOT NULL REFERENCES tick (id),
     class INTEGER NOT NULL REFERENCES class (id),
@@ -116,10 +117,10 @@ CREATE TABLE dump (
     run INTEGER NOT NULL REFERENCES run (id),
     time_ms INTEGER NOT NULL,
     uptime_ms INTEGER NOT NULL,
-    path TEXT                          -- NULL: not known; who took the dump may say it
+    path TEXT                          -- NULL: unknown; the tool that took the dump may add the path
 );
 
--- What the reader of a trace should know: a warning, an interval that was widened.
+-- Messages for readers of the trace, such as a warning or an increased sampling interval.
 CREATE TABLE note (
     id INTEGER PRIMARY KEY,
     run INTEGER NOT NULL REFERENCES run (id),

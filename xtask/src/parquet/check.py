@@ -33,7 +33,7 @@ assert (types["id"], types["class"], types["shallow_bytes"]) == ("uint64", "stri
 
 columns = (objects.column(name).to_pylist() for name in ("class", "shallow_bytes"))
 found = by_class((name, 1, size) for name, size in zip(*columns))
-# With the graph: without it only the agent's classes are known, not all of its objects.
+# This check needs the object graph. Without it, only the agent's classes are known, but not all objects of the agent.
 histo = report("histo", "--retained")["classes"]
 expected = by_class((c["class"], c["objects"], c["shallow_bytes"]) for c in histo)
 assert found == expected, "objects.parquet and histo differ"

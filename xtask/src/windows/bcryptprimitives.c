@@ -1,4 +1,4 @@
-// Programs of Rust take random numbers from `ProcessPrng` in bcryptprimitives.dll, which wine lacks before version 9.
+// Rust programs take random numbers from `ProcessPrng` in bcryptprimitives.dll. wine has no such function before version 9.
 __declspec(dllimport) unsigned char SystemFunction036(void *bytes, unsigned long length);
 
 __declspec(dllexport) int ProcessPrng(unsigned char *bytes, unsigned long long length) {
