@@ -63,7 +63,7 @@ struct Agent {
     begun: AtomicBool,
     /// True once the agent's thread has ended.
     ended: AtomicBool,
-    /// Index in `AGENTS`.
+    /// Index of this agent in `AGENTS`.
     place: usize,
 }
 
@@ -74,7 +74,7 @@ struct Trace {
     /// True once the trace's thread was started.
     begun: AtomicBool,
     done: AtomicBool,
-    /// True from a request to write a tick at once until the trace's thread has tried to write the tick.
+    /// True while a requested tick is pending: the trace's thread has not yet tried to write this tick.
     tick: AtomicBool,
     /// True if the last attempt to write a requested tick succeeded.
     has_written: AtomicBool,
@@ -91,12 +91,12 @@ struct Running {
 /// The agents of all attaches. The last agent in the array is the current one.
 static AGENTS: [OnceLock<Agent>; MOST_ATTACHED] = [const { OnceLock::new() }; MOST_ATTACHED];
 static ATTACHED: AtomicUsize = AtomicUsize::new(0);
-/// The sample class, which all agents share.
+/// The Java class of samples, `heapdiff.SampleRef`. All agents share this class.
 static REFS: OnceLock<Arc<RefClass>> = OnceLock::new();
 static COUNTERS: Counters = Counters::new();
 /// True once a GC that the agent requested took too long. After that, no agent in this JVM requests a GC.
 static COLLECTS_SLOWLY: AtomicBool = AtomicBool::new(false);
-/// True from the moment when the agent stops until another attach starts it again.
+/// True from the moment when the agent stops until another attach starts the agent again.
 static OFF: AtomicBool = AtomicBool::new(false);
 static GIVING_UP: GivingUp = GivingUp::new();
 
@@ -110,12 +110,12 @@ pub(crate) fn jvmti() -> Option<Jvmti> {
     agent().map(|agent| agent.jvmti)
 }
 
-/// Returns the agent with index `place` in `AGENTS`, even if a later attach has made another agent the current one.
+/// Returns the agent with index `place` in `AGENTS`, even if a later attach has replaced it as the current agent.
 fn agent_at(place: usize) -> Option<&'static Agent> {
     AGENTS.get(place)?.get()
 }
 
-/// Makes `agent` the current one. Returns `None` if the JVM already had the maximum number of attaches.
+/// Makes `agent` the current agent. Returns `None` if the JVM already had the maximum number of attaches.
 fn set_current(mut agent: Agent) -> Option<&'static Agent> {
     let place = ATTACHED.load(Acquire);
     agent.place = place;
@@ -172,7 +172,7 @@ pub(crate) fn class_loaded(env: &Env<'_>, thread: Ref<'_>, class: Ref<'_, Class>
     }
 }
 
-/// The sampler on loan to a callback. The sampler is not dropped while a callback has it.
+/// The sampler while a callback borrows it. The sampler is not dropped as long as any callback borrows it.
 pub(crate) struct Sampling(Loan<Running>);
 
 impl Deref for Sampling {
@@ -231,8 +231,8 @@ pub(crate) fn collected() {
     }
 }
 
-/// The body of the thread that finds collected samples. Runs until the agent is stopped or gives up. After a panic, the
-/// caller may call this function again.
+/// The body of the thread that finds the samples whose objects were garbage-collected. Runs until the agent is stopped
+/// or gives up. After a panic, the caller may call this function again.
 pub(crate) fn run(env: &Env<'_>, place: usize) {
     if let Some((agent, running)) = agent_at(place).and_then(|a| Some((a, a.running.borrow()?))) {
         agent.run(env, &running);
@@ -257,7 +257,7 @@ impl Agent {
                 return;
             }
             // If a stop was requested during the delay, `detach` may have disabled the events before this thread
-            // enabled them above. So disable them again.
+            // enabled the events above. So disable the events again.
             if self.wakeup.is_stopping() {
                 self.jvmti.disable();
                 return;
@@ -290,7 +290,7 @@ pub(crate) fn trace(env: &Env<'_>, place: usize) {
     }
 }
 
-/// The body of the guard's thread.
+/// The body of the guard's thread. The guard takes dumps before the JVM dies.
 pub(crate) fn guard(env: &Env<'_>, place: usize) {
     let Some(agent) = agent_at(place) else {
         return;
@@ -335,7 +335,7 @@ impl Trace {
         }
     }
 
-    /// Makes the trace's thread try to write a tick at once, and waits at most `most` for this attempt.
+    /// Makes the trace's thread try to write a tick at once. Waits for this attempt, but at most for the time `most`.
     fn write_tick(&self, most: Duration) -> TickResult {
         self.has_written.store(false, Release);
         self.tick.store(true, Release);
@@ -379,13 +379,13 @@ impl Agent {
     }
 
     /// Stops sampling for good, ends the trace, and releases the samples of live objects. Tables, stacks and collected
-    /// samples stay in the heap until the next attach. Readers of dumps ignore them, because the field with their
-    /// format is set to 0.
+    /// samples stay in the heap until the next attach. Readers of dumps ignore this data, because the agent sets the
+    /// field `format` to 0.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
         usage::stop_counting(env);
         // Request the stop before the events are disabled. If the option `delay` is set, the agent's thread may be
-        // about to enable the events. It then checks for this request and disables the events again.
+        // about to enable the events. The thread then sees this request and disables the events again.
         self.wakeup.stop();
         if let Some(guard) = &self.guard {
             guard.wakeup.stop();
@@ -505,8 +505,9 @@ impl Agent {
         started.map_err(|error| error.to_string())
     }
 
-    /// Creates the sampling state from the objects in `ground`. Sets the static fields of the sample class to these
-    /// objects, so that dumps contain the agent's data. Also returns the Java threads, which are not started yet.
+    /// Creates the sampling state from the Java objects in `ground`. Sets the static fields of the sample class to
+    /// these objects, so that dumps contain the agent's data. Also returns the agent's Java threads, which are not
+    /// started yet.
     fn running<'local>(
         &self,
         env: &Env<'_>,

@@ -8,7 +8,7 @@ pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// A mark that data was changed, for a thread that copies the data.
+/// A flag that shows that data was changed. A thread that copies the data reads this flag.
 #[derive(Debug)]
 pub(crate) struct Changed(AtomicBool);
 
@@ -17,14 +17,15 @@ impl Changed {
         Self(AtomicBool::new(false))
     }
 
-    /// Sets the mark, after the change.
+    /// Sets the flag. The caller has changed the data before.
     pub(crate) fn mark(&self) {
-        // A plain store would hide the mark of another thread, and with it the change of that thread.
+        // Two threads may set the flag, one after the other. With a plain store, the thread that reads the flag might
+        // not see the change of the first thread. With `swap`, it sees both changes.
         self.0.swap(true, Ordering::Release);
     }
 
-    /// Clears the mark, before the data is copied. If the mark was set, returns true, and the caller sees the change of
-    /// the data.
+    /// Clears the flag. Call this before copying the data. Returns true if the flag was set. Then the caller sees the
+    /// change of the data.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Acquire)
     }
@@ -37,7 +38,7 @@ mod weak_memory {
 
     use super::*;
 
-    /// Checks that no change is lost: if the mark is clear after the last change, a copy contains that change.
+    /// Checks that no change is lost: if the flag is clear after the last change, a copy contains that change.
     #[test]
     fn no_change_is_lost() {
         loom::model(|| {

@@ -41,8 +41,8 @@ fn own_groups() -> Vec<Memory> {
     groups_in(Path::new("/sys/fs/cgroup"), &groups)
 }
 
-/// Returns the groups with a limit, each before its ancestors. `root` is where control groups are mounted, and `groups`
-/// has the content of `/proc/self/cgroup`.
+/// Returns the control groups that have a memory limit, each before its ancestors. `root` is the folder where control
+/// groups are mounted, and `groups` is the text of `/proc/self/cgroup`.
 fn groups_in(root: &Path, groups: &str) -> Vec<Memory> {
     let mut found = Vec::new();
     for line in groups.lines() {
@@ -89,7 +89,7 @@ fn version_1(group: &Path) -> Option<Memory> {
 }
 
 /// Returns the bytes in use. The kernel's number (`text`) includes the file cache. The kernel reclaims the inactive
-/// part of the file cache before it runs out of memory, so this function subtracts that part.
+/// part of the file cache before memory runs out, so this function subtracts that part.
 fn used(text: String, stat: Option<String>) -> Option<u64> {
     let all: u64 = text.trim().parse().ok()?;
     let stat = stat.unwrap_or_default();
@@ -102,7 +102,7 @@ fn read_limit(text: &str) -> Option<u64> {
     (limit < NO_LIMIT).then_some(limit)
 }
 
-/// Returns the number of a line such as `inactive_file 123`.
+/// Returns the number that follows `key` in a line such as `inactive_file 123`.
 fn field(text: &str, key: &str) -> Option<u64> {
     let line = text
         .lines()

@@ -10,7 +10,7 @@ use std::fs;
 /// Name of libjdwp's thread while a debugger is connected. The full name is `JDWP Command Reader`, but Linux keeps only
 /// the first 15 bytes.
 const READER: &str = "JDWP Command Re";
-/// The reason for not changing classes.
+/// The reason, for messages, why the agent does not change classes.
 pub(crate) const ATTACHED: &str =
     "a debugger is attached, and changing classes now could crash the JVM";
 

@@ -51,8 +51,8 @@ unsafe fn with_env(raw: *mut JNIEnv, jvmti: Jvmti, work: impl for<'a> FnOnce(&En
     }
 }
 
-/// Runs `work` as [`with_env`] does, with the agent's JVMTI environment. The environment that the JVM passes to a
-/// callback is not used, because another thread may dispose of it.
+/// Runs `work` with the JNI environment of this thread and the agent's JVMTI environment. The JVMTI environment that
+/// the JVM passes to a callback is not used, because another thread may dispose of it.
 ///
 /// # Safety
 /// `raw` is the environment of the current thread, or null.
@@ -60,8 +60,8 @@ unsafe fn with_env(raw: *mut JNIEnv, jvmti: Jvmti, work: impl for<'a> FnOnce(&En
 // of.
 unsafe fn with_agent(raw: *mut JNIEnv, work: impl for<'a> FnOnce(&Env<'a>)) {
     if let Some(jvmti) = agent::jvmti() {
-        // SAFETY: the caller upholds the `# Safety` contract. The agent never disposes of an environment that it has
-        // kept.
+        // SAFETY: the caller upholds the `# Safety` contract. The agent never disposes of a JVMTI environment that it
+        // has kept.
         unsafe { with_env(raw, jvmti, work) };
     }
 }
@@ -147,7 +147,7 @@ unsafe extern "C" fn garbage_collection_start(_: *mut jvmtiEnv) {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: as above.
+// SAFETY: the body contains no unsafe code. The function is unsafe only to match the JVM's callback type.
 unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
     in_gc(provoked::GC_FINISH, agent::collected);
 }
@@ -236,15 +236,15 @@ unsafe extern "C" fn resource_exhausted(
     _: *const c_void,
     _: *const c_char,
 ) {
-    /// JVMTI's flag for the case that no thread could be created. A heap dump would not show the reason for this, so no
-    /// dump is taken.
+    /// JVMTI's flag for the case that no thread could be created. A heap dump would not show the reason for this
+    /// failure, so no dump is taken.
     const THREADS: jint = 4;
     if flags & THREADS == 0 {
         without_reentry(agent::exhausted);
     }
 }
 
-/// The body of the thread that ends a count which nobody else has ended.
+/// The body of the thread that ends an allocation count if nobody else has ended it in time.
 ///
 /// # Safety
 /// Only the JVM calls this function.
@@ -252,14 +252,14 @@ unsafe extern "C" fn resource_exhausted(
 unsafe extern "C" fn count_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, round: *mut c_void) {
     without_reentry(|| {
         if let Some(jvmti) = counting::jvmti() {
-            // SAFETY: the JVM passed this environment for the current thread. The agent never disposes of an
+            // SAFETY: the JVM passed this environment for the current thread. The agent never disposes of a JVMTI
             // environment that it has kept.
             unsafe { with_env(env, jvmti, |env| counting::watch(env, round.addr())) };
         }
     });
 }
 
-/// Runs `work` with the id of the current thread, in a native method of the class with labels.
+/// Runs `work` with the id of the current thread. Called in a native method of the class `heapdiff.Labels`.
 ///
 /// # Safety
 /// The JVM passed `env` and `thread` to a native method on the current thread.
@@ -269,7 +269,7 @@ unsafe fn with_thread(env: *mut JNIEnv, thread: jobject, work: impl FnOnce(&Env<
         // SAFETY: the caller upholds the `# Safety` contract.
         unsafe {
             with_agent(env, |env| {
-                // SAFETY: as above. The method has a parameter of type `Thread`.
+                // SAFETY: the JVM passed this reference. The native method has a parameter of type `Thread`.
                 if let Some(thread) = Ref::<Any>::new(thread) {
                     work(env, env.thread_id(thread));
                 }
@@ -327,7 +327,7 @@ unsafe extern "system" fn labels_add(
     labels
 }
 
-/// Returns the native methods of the class with labels.
+/// Returns the native methods of the class `heapdiff.Labels`.
 fn natives() -> [Native; 3] {
     [
         Native {
@@ -350,28 +350,28 @@ fn natives() -> [Native; 3] {
 
 // SAFETY: these are only function types. Only the JVM calls the functions that have them.
 type WithEnv = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv);
-// SAFETY: as above.
+// SAFETY: this is only a function type. Only the JVM calls the functions that have it.
 type WithThread = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject);
-// SAFETY: as above.
+// SAFETY: this is only a function type. Only the JVM calls the functions that have it.
 type Exhausted =
     unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jint, *const c_void, *const c_char);
-// SAFETY: as above.
+// SAFETY: this is only a function type. Only the JVM calls the functions that have it.
 type WithClass = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jclass);
 
-/// Returns the callbacks of the environment that samples.
+/// Returns the callbacks of the JVMTI environment that samples allocations.
 fn callbacks() -> Callbacks {
     Callbacks {
         base: jvmtiEventCallbacks {
             // SAFETY: the two function types differ only in the Rust type for the JNI environment. jvmti-sys uses the
             // type of an older version of jni-sys.
             VMInit: unsafe { transmute::<Option<WithThread>, jvmtiEventVMInit>(Some(vm_init)) },
-            // SAFETY: as above.
+            // SAFETY: the two function types differ only in the Rust type for the JNI environment.
             VMDeath: unsafe { transmute::<Option<WithEnv>, jvmtiEventVMDeath>(Some(vm_death)) },
-            // SAFETY: as above.
+            // SAFETY: the two function types differ only in the Rust type for the JNI environment.
             ClassLoad: unsafe {
                 transmute::<Option<WithClass>, jvmtiEventClassLoad>(Some(class_load))
             },
-            // SAFETY: as above.
+            // SAFETY: the two function types differ only in the Rust type for the JNI environment.
             ResourceExhausted: unsafe {
                 transmute::<Option<Exhausted>, jvmtiEventResourceExhausted>(Some(
                     resource_exhausted,
@@ -386,7 +386,7 @@ fn callbacks() -> Callbacks {
     }
 }
 
-/// Returns the body of an agent thread.
+/// Returns the function that a thread of the agent runs.
 fn body(thread: Thread) -> as_int::AgentThread {
     match thread {
         Thread::Agent => agent_thread,
@@ -396,7 +396,7 @@ fn body(thread: Thread) -> as_int::AgentThread {
     }
 }
 
-/// Functions that the JVM calls, in the form that `jvmti` needs.
+/// The functions that the JVM calls, in the form in which the module `jvmti` registers them.
 const CALLED: Called = Called {
     callbacks,
     thread: body,
@@ -523,11 +523,11 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
 pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}
 
 /// Panics that a test requests through an environment variable. The code is part of every build, because tests run the
-/// library that users run. Without the variable, it costs one more comparison in each GC.
+/// library that users run. If the variable is not set, this code costs one comparison in each GC.
 mod provoked {
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-    /// The environment variable that selects where to panic.
+    /// The environment variable that selects the place where the agent panics.
     const VARIABLE: &str = "HEAPDIFF_AGENT_PANIC";
     pub(super) const GC_START: u8 = 1;
     pub(super) const GC_FINISH: u8 = 2;
@@ -544,7 +544,7 @@ mod provoked {
         WHERE.store(place, Relaxed);
     }
 
-    /// Panics if a test has requested it for this place.
+    /// Panics if a test has requested a panic at the place `here`.
     pub(super) fn panic(here: u8) {
         assert!(WHERE.load(Relaxed) != here, "provoked by {VARIABLE}");
     }

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use crate::pauses::Pause;
 
-/// Maximum difference between the times of a GC, as its bean reports them, and the times of the pause that belongs to
-/// this GC. The times differ because a bean reports whole milliseconds. This limit applies if the offset between the
-/// two clocks is exact ([`Clock`]).
+/// Maximum difference between the times of a GC, which its bean reports, and the times of its pause, which the agent
+/// measures. The times differ, because a bean reports whole milliseconds. This limit applies if the offset between the
+/// GC's clock and the agent's clock is exact ([`Clock`]).
 const NEAR: Duration = Duration::from_millis(5);
-/// Like [`NEAR`], but for an offset between the clocks that is only an estimate.
+/// Maximum difference between the times of a GC and of its pause if the offset between the GC's clock and the agent's
+/// clock is only an estimate.
 const FAR: Duration = Duration::from_millis(400);
 
 /// A GC that a bean reports.
@@ -24,18 +25,18 @@ pub(crate) struct LastGc {
 /// Converts times of the GC's clock to the agent's clock. The GC's clock starts when the JVM's initialization ends. The
 /// JVM reports this moment as its start time.
 ///
-/// At first the offset comes from this start time. This offset is wrong if the system's clock was changed since then.
-/// Once a pause has been matched with a GC, the offset is exact.
+/// At first, the offset between the two clocks is computed from this start time. This offset is wrong if the system's
+/// clock was changed since then. Once a pause has been matched with a GC, the offset is exact.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     /// The time on the agent's clock when the GC's clock was 0.
     zero: Option<Instant>,
-    /// True if the offset is exact, because a pause was matched with its GC.
+    /// True if the offset between the two clocks is exact, because a pause was matched with its GC.
     exact: bool,
 }
 
 impl Clock {
-    /// Creates a clock from the time that has passed at `now` since the JVM's start time.
+    /// Creates a clock. At the time `now`, the time `since_start` has passed since the JVM's start time.
     pub(crate) fn new(since_start: Duration, now: Instant) -> Self {
         Self {
             zero: now.checked_sub(since_start),
@@ -60,9 +61,11 @@ impl Clock {
         at.unwrap_or(now).min(now)
     }
 
-    /// Removes and returns the pauses that belong to a GC. If the GC is the cycle of a concurrent collector (`cycle`),
-    /// these are all pauses during the cycle. Otherwise this is the pause that fits the times of the GC best, if any
-    /// pause is near the GC. If the bean reports no times, this is the first pause.
+    /// Removes and returns the pauses that belong to a GC:
+    ///
+    /// - If the GC is the cycle of a concurrent collector (`cycle`): all pauses during the cycle.
+    /// - If the bean reports no times for the GC: the first pause.
+    /// - Otherwise: the pause that fits the times of the GC best, if any pause is near the GC.
     pub(crate) fn take_pauses(
         &mut self,
         gc: &LastGc,
@@ -85,8 +88,8 @@ impl Clock {
             let late = p.end.saturating_duration_since(gc.end);
             late.max(gc.end.saturating_duration_since(p.end))
         };
-        // Time of the GC outside of the pause. The pause of a GC begins before the GC and ends after it. On a busy
-        // machine it may begin much earlier or end much later.
+        // Returns the part of the GC's time that is outside of the pause. Normally, the pause of a GC begins before the
+        // GC and ends after the GC. On a busy machine, the pause may begin much earlier or end much later.
         let outside = |p: &Pause| {
             p.start.saturating_duration_since(gc.start) + gc.end.saturating_duration_since(p.end)
         };
@@ -99,15 +102,16 @@ impl Clock {
             return Vec::new();
         };
         let pause = pauses.remove(at);
-        // On a busy machine, the thread of the GC may wait between the times that the bean and the agent measure. The
-        // offset of the clocks cannot be computed from such a pause.
+        // On a busy machine, the GC's thread may wait between the moments at which the bean and the agent read their
+        // clocks. The offset between the two clocks cannot be computed from such a pause.
         if differs(&pause) <= NEAR {
             self.set_offset(end_ms, &pause);
         }
         vec![pause]
     }
 
-    /// Sets the exact offset of the GC's clock. `pause` belongs to a GC that ended at `end_ms` on this clock.
+    /// Computes the exact offset between the GC's clock and the agent's clock. `pause` belongs to a GC that ended at
+    /// `end_ms` on the GC's clock.
     fn set_offset(&mut self, end_ms: u64, pause: &Pause) {
         if let Some(zero) = pause.end.checked_sub(Duration::from_millis(end_ms)) {
             self.zero = Some(zero);
@@ -124,8 +128,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Returns a GC that a bean reports from `start` to `end` on the GC's clock, and that the agent has seen at the
-    /// time `now`.
+    /// Returns a GC that a bean reports from `start` to `end`, in milliseconds on the GC's clock. The agent has seen
+    /// this GC at the time `now`.
     fn gc(clock: &mut Clock, start: u64, end: u64, now: Instant) -> LastGc {
         clock.record_gc_end(end, now);
         LastGc {

@@ -5,8 +5,8 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Release},
 };
 
-/// Records that the agent has given up after errors. Flag `asked`: the agent has given up. Flag `events_on`: in
-/// addition, the JVM still sends events that must be disabled.
+/// Records that the agent has given up after errors. If the flag `asked` is set, the agent has given up. If the flag
+/// `events_on` is also set, the JVM still sends events that must be disabled.
 ///
 /// An error can occur in any callback. JVMTI forbids disabling events in GC callbacks. So the callback whose error
 /// makes the agent give up only sets both flags, and the agent's thread disables the events.
@@ -37,8 +37,8 @@ impl GivingUp {
         self.asked.load(Acquire)
     }
 
-    /// True if the caller must disable the events. Returns true only once: to the first caller after the agent has
-    /// given up.
+    /// True if the caller must disable the events. After the agent has given up, this function returns true only once,
+    /// to its first caller.
     pub(crate) fn take_events(&self) -> bool {
         self.events_on.swap(false, AcqRel)
     }
@@ -48,8 +48,8 @@ impl GivingUp {
 mod tests {
     use super::GivingUp;
 
-    /// The agent gives up at most once. No thread is asked to disable the events before that, and exactly one thread is
-    /// asked afterwards.
+    /// The agent gives up at most once. After that, exactly one thread must disable the events. Before that, no thread
+    /// must disable them.
     #[test]
     fn events_are_disabled_once_and_only_on_request() {
         let giving_up = GivingUp::new();

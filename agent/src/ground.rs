@@ -44,7 +44,8 @@ pub(crate) struct Ground<'local> {
     pub(crate) threads: Threads<'local>,
 }
 
-/// The agent's thread; the trace's thread if there is a trace; the guard's thread if there is a guard.
+/// The Java threads of the agent: the agent's thread, the trace's thread if there is a trace, and the guard's thread if
+/// there is a guard.
 pub(crate) type Threads<'local> = (Local<'local>, Option<Local<'local>>, Option<Local<'local>>);
 
 impl<'local> Ground<'local> {
@@ -85,7 +86,7 @@ impl<'local> Ground<'local> {
             collected: CollectedRefs::create(env, of, options.garbage, seed)?,
             found: Found::create(env, of)?,
             counted: {
-                // This empty array replaces the array of an earlier agent.
+                // This empty array replaces the array with the usage counts of an earlier agent.
                 of.objects(env, statics::USAGE, 0)?;
                 InHeap::create(env, of, options.count)?
             },

@@ -10,7 +10,7 @@ use crate::jvmti::calls::{Any, Bytes, Env, Global, Ints, Longs, Objects, Ref, Re
 use crate::sample_ref::{RefClass, Static};
 use heapdiff_sites::Counter;
 
-/// New values of static fields. All of them are set together once all objects exist. Before that, the fields do not
+/// New values of static fields. All fields are set together once all objects exist. Before that, the fields do not
 /// refer to these objects, so neither dumps nor an agent that already runs in this JVM find them.
 #[derive(Default)]
 pub(crate) struct Fields(Vec<(&'static str, Content)>);
@@ -113,12 +113,12 @@ impl<K> Chunks<K> {
         self.chunks.get(index)?.get()
     }
 
-    /// Returns a chunk. If it does not exist, creates it by `make`. Returns `None` if the heap is full or if `index` is
-    /// out of range.
+    /// Returns a chunk. If the chunk does not exist, creates it with `make`. Returns `None` if the heap is full or if
+    /// `index` is out of range.
     ///
     /// If several threads need the same chunk at the same time, each of them creates one. The first chunk that is ready
-    /// is used. Waiting for another thread could take long if that thread is not scheduled, and continuing without a
-    /// chunk would lose a sample.
+    /// is used. Waiting for another thread could take long if that thread is not scheduled. Continuing without a chunk
+    /// would lose a sample.
     fn ensure(
         &self,
         env: &Env<'_>,
@@ -135,8 +135,8 @@ impl<K> Chunks<K> {
         let chunk = place.get()?;
         let shown = &self.shown[index];
         if !shown.load(Acquire) {
-            // Add the chunk to the outer array before anything is stored in it. If two threads get here at once, both
-            // add it, which is harmless.
+            // Add the chunk to the outer array before anything is stored in the chunk. If two threads get here at once,
+            // both add the chunk, which is harmless.
             let object: Ref<'_, Any> = chunk.get().any();
             self.outer.get().put(env, index, Some(object)).ok()?;
             shown.store(true, Release);
@@ -190,7 +190,7 @@ impl LongChunks {
 }
 
 /// Size in bytes of an array that contains a piece of the site table. A batch of definitions that is longer than this
-/// gets a separate array of its length.
+/// size gets a separate array of its length.
 const PIECE: usize = 64 << 10;
 /// Maximum number of pieces of the site table. The interner limits the definitions, so that they fill at most half of
 /// this number of pieces.

@@ -76,7 +76,7 @@ impl<K: Clone + Eq + Hash> Kind<K> {
     }
 }
 
-/// Definitions that are about to be written to the heap.
+/// Definitions that are about to be written to the Java heap.
 #[derive(Default)]
 pub(crate) struct Pending {
     pub(crate) batch: Batch,
@@ -222,7 +222,7 @@ impl Interner {
         self.sites.list.len()
     }
 
-    /// Adds the definition of a string to `pending`, if the heap lacks it.
+    /// Adds the definition of a string to `pending` if the Java heap does not contain this definition yet.
     pub(crate) fn need_string(&self, pending: &mut Pending, id: u32) {
         if let Some(text) = self.strings.pending(id)
             && Pending::first(&mut pending.strings, id)
@@ -231,7 +231,7 @@ impl Interner {
         }
     }
 
-    /// Adds the definitions of a type to `pending`, if the heap lacks them.
+    /// Adds the definitions of a type to `pending` if the Java heap does not contain these definitions yet.
     pub(crate) fn need_class(&self, pending: &mut Pending, id: u32) {
         if let Some(&name) = self.types.pending(id)
             && Pending::first(&mut pending.types, id)
@@ -241,7 +241,7 @@ impl Interner {
         }
     }
 
-    /// Adds the definitions of a site to `pending`, if the heap lacks them.
+    /// Adds the definitions of a site to `pending` if the Java heap does not contain these definitions yet.
     pub(crate) fn need_site(&self, pending: &mut Pending, id: u32) {
         let Some((cut, frames)) = self.sites.pending(id) else {
             return;
@@ -320,7 +320,7 @@ mod tests {
         let a = stack(&mut interner, &[1, 2]);
         let b = stack(&mut interner, &[2, 3]);
         let (of_a, of_b) = (needed(&interner, a), needed(&interner, b));
-        // Each batch contains the complete stack.
+        // Both stacks are still unpublished, so each batch contains the definitions of a complete stack.
         for (pending, site) in [(of_a, a), (of_b, b)] {
             interner.publish(&pending);
             let bytes = pending.batch.finish();
@@ -329,7 +329,7 @@ mod tests {
             assert_eq!(table.frames(site).len(), 2);
         }
         assert!(needed(&interner, a).batch.is_empty());
-        // The frames of the third stack are known from the other two stacks, so only its site is new.
+        // The frames of the third stack are already defined by the other two stacks, so only its site is new.
         let c = stack(&mut interner, &[3, 1]);
         assert!(needed(&interner, c).batch.finish().len() <= 24);
     }

@@ -17,11 +17,11 @@ use crate::pauses::{Causes, Pause, Pauses};
 
 /// Maximum number of beans of one kind.
 const MOST_BEANS: i32 = 32;
-/// Number of free bytes that the heap must have when the beans are looked up.
+/// Number of free bytes that the heap must have before the agent looks up the management beans.
 const ROOM: u64 = 2 << 20;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
-/// Time to wait until a bean reports the GC to which a pause belongs. After this time, no bean is expected to report
-/// the GC.
+/// Maximum time from a pause until a management bean reports the GC to which the pause belongs. After this time, the
+/// agent assumes that no bean will report this GC.
 const UNCLAIMED: Duration = Duration::from_millis(500);
 /// The JVM's statistics at one moment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +48,7 @@ struct Beans {
     collectors: Vec<Collector>,
     heap_pools: Vec<Global<Text>>,
     clock: Clock,
-    /// Total time of the pauses since the last cycle, in milliseconds.
+    /// Total time of the pauses since the last cycle of a concurrent collector, in milliseconds.
     paused: u64,
 }
 
@@ -66,21 +66,21 @@ struct PerfCounters {
 pub(crate) struct JvmStats {
     runtime: Arc<Global>,
     /// True if the JVM has just been initialized. Then the first reading also records the GCs that the beans counted
-    /// before it.
+    /// before this reading.
     young: bool,
-    /// True once beans and counters were looked up.
+    /// True once the management beans and performance counters were looked up.
     asked: bool,
-    /// True if the lookup was postponed because the heap was full.
+    /// True if this lookup was postponed because the heap was full.
     put_off: bool,
     beans: Option<Beans>,
     counters: Option<PerfCounters>,
-    /// Pauses for which no bean has reported a GC yet.
+    /// Pauses for which no management bean has reported a GC yet.
     pauses: Vec<Pause>,
-    /// Pauses recorded before the beans were looked up. No bean will report GCs for them.
+    /// Pauses recorded before the management beans were looked up. No bean will report the GCs of these pauses.
     early: Vec<Pause>,
     last: Figures,
-    /// Number of GCs without details: before the agent read them from the bean, the next GC had ended. Also contains
-    /// the number of pauses that were dropped.
+    /// Number of GCs without details: before the agent read the details from the bean, the next GC had ended. Dropped
+    /// pauses are counted here, too.
     pub(crate) unseen: u64,
 }
 
@@ -128,14 +128,17 @@ impl JvmStats {
         }
     }
 
-    /// Looks up beans and counters, once. Returns `Some(Ok(()))` if the management beans exist, and `Some(Err(_))` with
-    /// the reason if they do not. Returns `None` if the lookup was done before or is postponed.
+    /// Looks up the management beans and performance counters, once. Returns:
+    ///
+    /// - `Some(Ok(()))` if the beans exist,
+    /// - `Some(Err(_))` with the reason if they do not exist,
+    /// - `None` if the lookup was done before or is postponed.
     ///
     /// The lookup initializes classes. If the heap gets full during an initialization, the class stays unusable, also
     /// for the program. So the lookup is postponed until the heap has at least [`ROOM`] bytes free.
     pub(crate) fn look_up_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<Result<()>> {
         if self.asked || !self.has_room(env) {
-            // If the lookup is postponed, only the pauses are known for the GCs that end before it.
+            // If the lookup is postponed, the agent knows only the pauses of the GCs that end before the lookup.
             self.young = false;
             self.put_off |= !self.asked;
             return None;
@@ -151,8 +154,8 @@ impl JvmStats {
                 (collector.count, collector.time) = (0, 0);
             }
         } else {
-            // The beans report only GCs after this moment. So the pauses recorded until now belong to GCs that no bean
-            // reports. If the lookup was postponed, keep these pauses. Right after an attach, drop them.
+            // The beans report only GCs after this moment. No bean reports the GCs of the pauses recorded until now. If
+            // the lookup was postponed, keep these pauses. Right after an attach, drop them.
             let (early, missed) = pauses.take();
             if self.put_off {
                 self.early = early;
@@ -259,8 +262,8 @@ impl JvmStats {
     ) -> Result<Vec<NewCollection>> {
         let mut seen = Vec::new();
         let mut cause = None;
-        // GCs of which a bean reports only the number. Their pauses are chosen last, from the pauses that belong to no
-        // other GC.
+        // GCs of which a bean reports only the number. The pauses of these GCs are chosen last, from the pauses that
+        // belong to no other GC.
         let mut lost = Vec::new();
         if let Some(beans) = &mut self.beans {
             beans.pause_time(env)?;
@@ -337,8 +340,8 @@ impl JvmStats {
         let (unnamed, marking) = match &self.beans {
             None => (old, Vec::new()),
             Some(beans) if beans.lacks_concurrent() => (early, old),
-            // Drop the other pauses. They belong to a cycle of a concurrent collector, and the bean of the cycle will
-            // count them when it is complete.
+            // Drop the other pauses. They belong to a cycle of a concurrent collector. The cycle's bean will count
+            // these pauses when the cycle is complete.
             Some(_) => (early, Vec::new()),
         };
         if unnamed.is_empty() && marking.is_empty() {
@@ -397,9 +400,12 @@ fn is_full(cause: &str) -> bool {
     .contains(&cause)
 }
 
-/// Removes and returns the pause that probably belongs to an unseen GC that ended before `before`. Prefers the first
-/// pause that ended before this time and whose cause fits the GC (`major`: a GC of the whole heap). Otherwise chooses
-/// the first pause that ended before this time, or else the first pause.
+/// Removes and returns the pause that probably belongs to an unseen GC. This GC ended before `before`, and `major` is
+/// true if it processed the whole heap. Chooses the first of these that exists:
+///
+/// - the first pause that ended before `before` and whose cause fits `major`,
+/// - the first pause that ended before `before`,
+/// - the first pause.
 fn take_earlier(pauses: &mut Vec<Pause>, before: Instant, major: bool) -> Option<Pause> {
     let place = |fits: &dyn Fn(&Pause) -> bool| {
         let mut all = pauses.iter();
@@ -484,7 +490,7 @@ impl Beans {
         })
     }
 
-    /// Returns the GC's clock, from the JVM's start time.
+    /// Creates the GC's clock from the JVM's start time.
     fn clock(env: &Env<'_>, factory: Ref<'_, Class>) -> Result<Clock> {
         let named = (
             c"getRuntimeMXBean",
@@ -516,9 +522,9 @@ impl Beans {
         Ok(())
     }
 
-    /// If a bean has counted GCs since the last call, returns the last of these GCs and the number of those before it.
-    /// Otherwise returns `None`. Also returns `None` for a bean that counts the pauses of concurrent cycles, because
-    /// such a pause is only a part of a GC.
+    /// If a bean has counted GCs since the last call, returns the last of these GCs, and the number of GCs before it
+    /// since the last call. Otherwise returns `None`. Also returns `None` for a bean that counts the pauses of
+    /// concurrent cycles, because such a pause is only a part of a GC.
     fn take_last_gc(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
         let collector = &mut self.collectors[at];
         if collector.name.ends_with("Pauses") {

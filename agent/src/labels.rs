@@ -21,7 +21,7 @@ const MOST_SETS: usize = 16_384;
 const KEY: usize = 64;
 /// Maximum length of a value in bytes. Longer values are truncated.
 const VALUE: usize = 128;
-/// Number of bits of the hash of a thread's id.
+/// Number of bits of the hash of a thread's id. The hash selects a slot in the table of threads.
 const BITS: u32 = 18;
 /// Number of slots that are probed for a thread, from the slot that the hash of its id selects.
 const PROBES: usize = 16;
@@ -36,7 +36,7 @@ pub(crate) struct Labels {
     slots: OnceLock<Box<[Slot]>>,
     /// Number of threads with labels.
     labelled: AtomicUsize,
-    /// A bit for each [`Missing`] that was printed.
+    /// One bit for each reason ([`Missing`]) that was printed.
     printed: AtomicU8,
 }
 
@@ -140,9 +140,9 @@ impl Labels {
         }
     }
 
-    /// Returns the id of the set that has the labels of the set `outer` and those in `more`. A label in `more` replaces
-    /// the label with the same key. If the result would have more than [`MOST`] labels, some labels are left out.
-    /// Returns `outer` if there is no room for another set.
+    /// Returns the id of the set that has the labels of the set `outer` and the labels in `more`. A label in `more`
+    /// replaces the label with the same key. If the result would have more than [`MOST`] labels, some labels are left
+    /// out. Returns `outer` if there is no room for another set.
     pub(crate) fn add(&self, outer: u32, more: &str) -> u32 {
         // No message is printed while the lock is held, because standard error may block.
         let (id, missing) = self.sets().add(outer, more);
@@ -174,7 +174,7 @@ impl Labels {
 }
 
 impl Sets {
-    /// Does the work of [`Labels::add`]. Also returns the reason if a label is left out.
+    /// Does the work of [`Labels::add`]. If a label is left out, also returns the reason.
     fn add(&mut self, outer: u32, more: &str) -> (u32, Option<Missing>) {
         let before = self.labels(outer).map_or("", |labels| &**labels);
         let (labels, is_complete) = merge(before, more);
@@ -200,7 +200,8 @@ impl Sets {
     }
 }
 
-/// Returns the labels of `before` and `more` together, and false if there are more than [`MOST`].
+/// Returns the labels of `before` and `more` together. Also returns false if some labels were left out, because at most
+/// [`MOST`] labels are allowed.
 fn merge(before: &str, more: &str) -> (String, bool) {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut is_complete = true;

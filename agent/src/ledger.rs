@@ -95,7 +95,7 @@ pub(crate) struct Ledger {
     newest_collected_ms: AtomicU64,
 }
 
-/// Error: the ledger has the maximum number of accounts, so a new site gets none.
+/// Error: a new site gets no account, because the ledger already has the maximum number of accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -160,8 +160,8 @@ impl Ledger {
     }
 
     /// Records a sample of an object of `size` bytes. The weight of a sample depends on the number of times that the
-    /// sampling interval was doubled before. `taken` is this number for the allocated objects and bytes, and `followed`
-    /// is this number for the live objects and bytes. `followed` is `None` if the sample is not tracked.
+    /// sampling interval was doubled before (the generation). `taken` is the generation for the allocated objects and
+    /// bytes. `followed` is the generation for the live objects and bytes; it is `None` if the sample is not tracked.
     pub(crate) fn allocated(
         &self,
         (class, stack): (u32, u32),
@@ -239,7 +239,7 @@ impl Ledger {
     }
 
     /// Returns the latest allocation time among the samples that were found to be collected since the last call.
-    /// Returns `None` if there are no such samples.
+    /// Returns `None` if no sample was found to be collected.
     pub(crate) fn newest_collected_ms(&self) -> Option<u64> {
         let ms = self.newest_collected_ms.swap(0, Relaxed);
         // Sample times are 32-bit numbers of milliseconds, so they stop increasing after seven weeks.
@@ -255,8 +255,8 @@ impl Ledger {
     }
 
     /// Adjusts the account to which a sample belongs (the totals of a class and stack), after the interval was doubled.
-    /// If `keeps` is true, the sample is still tracked and its weight increases. Otherwise the sample no longer counts
-    /// as live, although its object was not collected.
+    /// If `keeps` is true, the sample is still tracked, and its weight increases. If `keeps` is false, the sample no
+    /// longer counts as live, although its object was not collected.
     pub(crate) fn downsample_account(
         &self,
         booking: Booking,

@@ -21,7 +21,7 @@ thread_local! {
     };
 }
 
-/// The owner of a value that other threads may borrow. The owner may be empty.
+/// The owner of a value that other threads may borrow. The owner may have no value.
 pub(crate) struct Lent<T> {
     places: [Place<T>; PLACES],
 }
@@ -76,8 +76,8 @@ impl<T> Lent<T> {
         self.places.get(place)?.locked().clone().map(Loan)
     }
 
-    /// Stops lending the value. The value is dropped as soon as no thread uses it: by the last thread that uses it, or
-    /// here.
+    /// Stops lending the value. The value is dropped as soon as no thread uses it: either by the last thread that uses
+    /// it, or by this function.
     pub(crate) fn stop_lending(&self) {
         let last = self.places.each_ref().map(|place| place.locked().take());
         // Drop the value outside of the locks, since its destructor may call the JVM.

@@ -309,7 +309,7 @@ impl Options {
     /// Parses the option string, the text after the `=` in `-agentpath:library=`.
     ///
     /// # Errors
-    /// Returns an error if a key or a value is invalid. The message names it and the valid ones.
+    /// Returns an error if a key or a value is invalid. The message names the invalid key or value, and the valid ones.
     pub fn parse(text: &str) -> Result<Self, OptionsError> {
         let mut options = Self {
             given: text.to_owned(),
@@ -401,7 +401,7 @@ impl Options {
                 "guard-to" => guarding.folder = Some(PathBuf::from(value)),
                 "guard-pipe" => guarding.pipe = Some(PathBuf::from(value)),
                 "guard-disk" => guarding.disk = Some(given.size(MAX_TRACE)?),
-                // All other keys in the table were handled above, so this is `reaper`.
+                // All other keys in the table were handled above, so this key is `reaper`.
                 _ => {
                     options.reaper = given.one_of(&[
                         ("auto", ReaperChoice::Auto),
@@ -422,7 +422,7 @@ impl Options {
         }
         options.guard = guarding.checked()?;
         if let Some(guard) = &options.guard {
-            // The trace keeps the stacks if no dump can be written.
+            // The trace contains the allocation stacks, even if the guard cannot write a dump.
             let default = guard.folder.join("heapdiff-guard-%p.db");
             file = file.or_else(|| Some(default.to_string_lossy().into_owned()));
         }
@@ -680,7 +680,7 @@ mod tests {
         };
         assert!(passes("com.acme.Bar", "org.X") && !passes("com.acme.Foo", "org.X"));
         assert!(!passes("org.acme.Bar", "org.X"));
-        // In the next two lines, the class whose code allocates decides if the allocation passes the filter.
+        // In the next two lines, the filter decides by the class whose code allocates.
         assert!(passes("byte[]", "com.acme.Bar") && !passes("byte[]", "com.acme.Foo"));
         assert!(!passes("com.acme.Bar", "com.acme.Foo"));
         // The filter looks up the class whose code allocates only if the object's class does not decide.

@@ -1,9 +1,10 @@
 //! The agent's own library file, which the agent keeps open in a JVM with musl.
 //!
 //! A later command makes the JVM load the library again, to reach the agent that is already loaded. The dynamic linker
-//! of musl recognizes a loaded library by its inode, and that of glibc also by its path. The file may have been deleted
-//! meanwhile (a copy for a container) or replaced (an upgrade). While the file is open, `/proc/self/fd` has a path to
-//! its inode.
+//! of musl recognizes a loaded library only by its inode. (The linker of glibc also recognizes the library's path.)
+//!
+//! Meanwhile, the file may have been deleted (a copy for a container) or replaced (an upgrade). While the file is open,
+//! `/proc/self/fd` has a path to its inode.
 
 use std::fs::{self, File};
 use std::sync::OnceLock;

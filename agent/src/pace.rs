@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Length of a time window. Windows begin at multiples of it.
+/// Length of a time window. Windows begin at multiples of this length.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Maximum number of samples in a window. With windows of ten seconds this is eight per second.
 const MOST: u32 = 80;

@@ -62,7 +62,7 @@ impl Causes {
         }
     }
 
-    /// Returns the cause of the current GC, or of the last GC if there is no current cause.
+    /// Returns the cause of the current GC. If there is no current cause, returns the cause of the last GC.
     pub(crate) fn cause(&self) -> String {
         text(&self.bytes())
     }

@@ -34,15 +34,15 @@ const BATCH: usize = 256;
 /// Minimum time between two searches, even if GCs follow each other faster.
 const REST: Duration = Duration::from_millis(20);
 
-/// A GC is requested only if all samples of a full table represent fewer allocated bytes than this. With a larger
-/// interval, the JVM has run many GCs by itself before the table is full.
+/// A GC is requested only if the samples of a full table represent fewer allocated bytes than this number. If they
+/// represent more bytes, the JVM has run many GCs by itself before the table is full.
 const MOST_BEFORE_A_COLLECTION: u64 = 1 << 30;
 /// Maximum total time of the requested GCs: 1 / `PART_FOR_COLLECTING` of the time since the start of sampling, plus
 /// `FREE_FOR_COLLECTING`. If this time is exceeded, no GC is requested.
 const PART_FOR_COLLECTING: u32 = 4;
 const FREE_FOR_COLLECTING: Duration = Duration::from_secs(1);
-/// Maximum number of heap bytes in use for a requested GC, because the program is stopped during such a GC. After a GC
-/// that took longer than `LONGEST_COLLECTION`, no GC is ever requested again.
+/// A GC is requested only if at most this number of heap bytes is in use, because the program is stopped during such a
+/// GC. After a GC that took longer than `LONGEST_COLLECTION`, no GC is ever requested again.
 const MOST_IN_USE: u64 = 1 << 30;
 const LONGEST_COLLECTION: Duration = Duration::from_millis(500);
 
@@ -54,7 +54,7 @@ pub(crate) struct Work<'a> {
     pub(crate) found: &'a Found,
     pub(crate) counters: &'a Counters,
     pub(crate) wakeup: &'a Wakeup,
-    /// Value of [`Counter::DroppedFull`] at the time of the last search.
+    /// Number of dropped samples ([`Counter::DroppedFull`]) at the time of the last search.
     pub(crate) dropped: AtomicU64,
     /// Total time of the requested GCs, in nanoseconds.
     pub(crate) collecting: AtomicU64,
@@ -277,7 +277,7 @@ impl Work<'_> {
                     Ok(slot) => (&self.sampler.samples, slot),
                     Err(_) => (&self.sampler.classes, (!place).cast_unsigned()),
                 };
-                // Another sample may use the slot, because downsampling may have freed it meanwhile.
+                // Another sample may use the slot now, because downsampling may have freed the slot meanwhile.
                 if Self::holds(env, table, slot, self.dead(), index)? {
                     table.clear(env, slot);
                     self.record_collected(table, &[slot]);
@@ -399,12 +399,13 @@ impl Work<'_> {
     }
 }
 
-/// True if another GC may be requested, given that the GCs requested until now took `spent` in total.
+/// True if another GC may be requested. `spent` is the total time of the GCs requested until now, and `running` is the
+/// time since the start of sampling.
 fn is_within_budget(spent: Duration, running: Duration) -> bool {
     spent <= running / PART_FOR_COLLECTING + FREE_FOR_COLLECTING
 }
 
-/// Writes interval and rate to the heap.
+/// Writes the current sampling interval and rate to the heap.
 fn show_sampling(env: &Env<'_>, sampler: &Sampler, sampling: Sampling) -> Result<()> {
     for (name, value) in [
         (statics::INTERVAL, sampling.interval),

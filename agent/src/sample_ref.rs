@@ -22,9 +22,9 @@ const QUEUE_TYPE: &str = "Ljava/lang/ref/ReferenceQueue;";
 /// The way in which the agent finds out which objects were collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reaper {
-    /// Uses `Reference.refersTo(null)`.
+    /// The agent checks each reference with `Reference.refersTo(null)`.
     Scan,
-    /// Uses a reference queue.
+    /// The JVM puts the references to collected objects into a reference queue.
     Queue,
 }
 
@@ -59,10 +59,10 @@ struct Method(jmethodID);
 
 // SAFETY: a method id belongs to no particular thread.
 unsafe impl Send for Method {}
-// SAFETY: as above.
+// SAFETY: a method id belongs to no particular thread.
 unsafe impl Sync for Method {}
 
-/// Arguments of the constructor.
+/// Arguments of the constructor of `heapdiff.SampleRef`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RefFields {
     pub(crate) uid: u64,
@@ -215,9 +215,9 @@ impl RefClass {
         }
     }
 
-    /// Removes collected references from a chunk ([`Reaper::Scan`]) or from the reference queue ([`Reaper::Queue`],
-    /// which ignores the chunk). Stores the references in `dead` and the numbers of their slots in `places`. Returns
-    /// how many it has stored.
+    /// Removes references to collected objects from a chunk of the table ([`Reaper::Scan`]) or from the reference queue
+    /// ([`Reaper::Queue`], which ignores the chunk). Stores the references in `dead` and the numbers of their slots in
+    /// `places`. Returns the number of stored references.
     pub(crate) fn sweep(
         &self,
         env: &Env<'_>,
@@ -265,7 +265,7 @@ impl RefClass {
         }
     }
 
-    /// Sets a static field of the value's type.
+    /// Sets a static field whose type is the type of `value`.
     pub(crate) fn set(&self, env: &Env<'_>, name: &str, value: Static<'_>) -> Result<()> {
         let field = self.static_field(env, &text(name)?, value.signature())?;
         let (raw, class) = (env.raw(), self.class.get().raw());
@@ -276,7 +276,7 @@ impl RefClass {
                 return env.check();
             }
             Static::Long(value) => {
-                // SAFETY: as above.
+                // SAFETY: the JVM found the field in this class with this type.
                 unsafe { jni!(raw, v1_1.SetStaticLongField, class, field, value) };
                 return env.check();
             }
@@ -284,7 +284,7 @@ impl RefClass {
             Static::Ints(array) => array.raw(),
             Static::Longs(array) => array.raw(),
         };
-        // SAFETY: as above. The reference is to an object of this type.
+        // SAFETY: the JVM found the field in this class with this type. The reference is to an object of this type.
         unsafe { jni!(raw, v1_1.SetStaticObjectField, class, field, object) };
         env.check()
     }

@@ -50,8 +50,8 @@ pub(crate) struct Sampler {
     /// sample that shows its class.
     pub(crate) site_types: Option<Totals<1>>,
     pub(crate) strategy: ActiveStrategy,
-    /// Limit for tracked samples. `None` unless the number of tracked samples is limited, under generational ZGC. All
-    /// samples are counted, with or without this limit.
+    /// Limit for the number of tracked samples. `None` if this number is not limited; it is limited only under
+    /// generational ZGC. All samples are counted, with or without this limit.
     pub(crate) unproven: Option<Unproven>,
     /// Accounts for the trace; `None` without a trace.
     pub(crate) ledger: Option<Ledger>,
@@ -87,8 +87,8 @@ impl Sampler {
     ) -> bool {
         counters.count(Counter::Events);
         let bytes = u64::try_from(size).unwrap_or(0);
-        // The program has a pending exception. The agent must not change it, and JNI forbids nearly all calls until it
-        // is handled.
+        // The program has a pending exception. The agent must not change the exception. JNI forbids nearly all calls
+        // until the exception is handled.
         if env.is_throwing() {
             if let Some(totals) = &self.class_totals {
                 // Count the allocation for the type 0, which means an unknown class, because the class cannot be read
@@ -133,7 +133,8 @@ impl Sampler {
             if self.unproven.is_none() {
                 return false;
             }
-            // The sample cannot be tracked, so from here on treat it like a sample that was not selected for tracking.
+            // The sample cannot be tracked. So from here on, treat the sample like one that was not selected for
+            // tracking.
         }
         let slot = slot.flatten();
         let site = self.stacks.site(env, counters);
@@ -182,7 +183,7 @@ impl Sampler {
     }
 
     /// Stores a sample in its slot. Returns false if the heap or the thread's stack is full. The last parameter
-    /// contains the sample's uid, its size in bytes, and the ids of its class and site.
+    /// contains four numbers: the sample's uid, its size in bytes, the id of its class, and the id of its site.
     fn follow(
         &self,
         env: &Env<'_>,
@@ -241,7 +242,8 @@ impl Sampler {
         self.unproven.is_none() || self.strategy.sampling().would_take(&self.first, uid, bytes)
     }
 
-    /// Returns the strategy and the interval or rate by which samples are taken, whether they are tracked or not.
+    /// Returns the strategy, and the interval or rate, by which samples are taken. Not all samples that are taken are
+    /// also tracked.
     fn sampling(&self) -> Sampling {
         match self.unproven {
             Some(_) => self.first,
@@ -262,7 +264,7 @@ impl Sampler {
         weight
     }
 
-    /// Records a sample for the trace, if there is one.
+    /// Records a sample for the trace, if there is a trace.
     fn record_sample(
         &self,
         counters: &Counters,
@@ -358,7 +360,7 @@ impl Sampler {
         }
     }
 
-    /// Returns the id of the thread's name with its labels.
+    /// Returns the id of a thread's name with the thread's labels.
     fn thread(&self, env: &Env<'_>, thread: Ref<'_>, counters: &Counters) -> u32 {
         let name = self.thread_name(env, thread, counters);
         if LABELS.are_unused() {

@@ -17,7 +17,7 @@ pub(crate) struct SlotRecord {
     /// Unique id of a sample, never reused. For a class definition, the id of the class's type.
     pub(crate) uid: u64,
     pub(crate) size: u64,
-    /// The account in the ledger to which the sample is booked.
+    /// The account in the trace's ledger to which the sample belongs.
     pub(crate) booking: Booking,
     /// Id of the thread's name.
     pub(crate) thread: u32,
@@ -122,7 +122,7 @@ impl SlotRecords {
         }
     }
 
-    /// Replaces the reference from a slot's sample to its account. The trace needs the account.
+    /// Replaces the reference from a slot's sample to its account in the ledger of the trace.
     pub(crate) fn set_booking(&self, slot: u32, booking: Booking) {
         if let Some(atomic) = self.get(slot) {
             atomic.set_booking(booking);
@@ -204,7 +204,8 @@ mod tests {
     }
 }
 
-/// Runs all interleavings, and all values that a processor with a weak memory order may read.
+/// Tests with the library loom. It runs all interleavings of the threads, and returns all values that a processor with
+/// a weak memory order may read.
 #[cfg(all(test, loom))]
 mod weak_memory {
     use loom::sync::Arc;
@@ -224,8 +225,8 @@ mod weak_memory {
         }
     }
 
-    /// While a slot is emptied and used again, a reader gets values of only one sample. The booking of this sample may
-    /// change meanwhile.
+    /// While a slot is emptied and used again, a thread that reads the slot gets values of only one sample. The account
+    /// of this sample may change meanwhile.
     #[test]
     fn a_read_never_mixes_two_samples() {
         loom::model(|| {

@@ -43,7 +43,7 @@ const FEW: usize = 8;
 struct Method {
     id: u32,
     lines: Lines,
-    /// The version of the class at the time when `lines` was read.
+    /// The version of the class whose line table is in `lines`.
     version: Arc<Version>,
     /// The result of the filter for the class of this method.
     named: Named,
@@ -300,7 +300,8 @@ impl Stacks {
         }
         let version = Arc::new(Version::new(env, class, self.redefinitions).ok()?);
         of_name.push(Arc::clone(&version));
-        // Another thread may have stored a version meanwhile. It is lost, and is created again when it is needed.
+        // Another thread may have stored a version meanwhile. That version is lost, and is created again when it is
+        // needed.
         store(
             &self.versions,
             MOST_SIGNATURES,

@@ -13,7 +13,7 @@ pub(crate) struct ActiveStrategy {
     strategy: Strategy,
     interval: AtomicU64,
     rate: AtomicU64,
-    /// The rate at which samples are taken. The rate at which they are tracked (`rate`) may be lower.
+    /// The rate at which samples are taken. The rate at which samples are tracked (`rate`) may be lower.
     taking: AtomicU64,
     random: Random,
     /// Number of allocations so far that the JVM has sampled. Only the strategy `count` uses it.

@@ -81,7 +81,7 @@ impl Table {
         self.records.uid(slot)
     }
 
-    /// Sets the account to which a slot's sample is booked.
+    /// Sets the account of the trace to which a slot's sample belongs.
     pub(crate) fn set_booking(&self, slot: u32, booking: Booking) {
         self.records.set_booking(slot, booking);
     }
@@ -123,8 +123,9 @@ impl Table {
             .is_some_and(|(chunk, place)| chunk.put(env, place, None).is_ok())
     }
 
-    /// Removes a reference from its slot, and calls `clear` for the reference itself. Under generational ZGC, a
-    /// reference in the old generation would otherwise keep its object alive until the reference itself is collected.
+    /// Removes a reference from its slot, and calls `clear` for the reference itself. Without this call, under
+    /// generational ZGC, a reference in the old generation would keep its object alive until the reference itself is
+    /// collected.
     pub(crate) fn clear_reference(&self, env: &Env<'_>, slot: u32) -> bool {
         let Some((chunk, place)) = self.place(slot) else {
             return false;
@@ -158,7 +159,7 @@ impl Table {
         }
     }
 
-    /// Returns the chunk of a slot, and the slot's index in it.
+    /// Returns the chunk of a slot, and the slot's index in this chunk.
     pub(crate) fn place(&self, slot: u32) -> Option<(Ref<'_, Objects>, usize)> {
         let (chunk, place) = Self::split(slot);
         Some((self.chunks.get(chunk)?.get(), place))

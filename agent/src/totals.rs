@@ -19,7 +19,7 @@ pub(crate) struct Totals<const N: usize> {
     heap: LongChunks,
 }
 
-/// The values of the counters at an earlier time.
+/// The values of all counters at an earlier time.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Vec<Vec<u64>>);
 

@@ -91,7 +91,7 @@ struct Waiting {
 #[derive(Clone, Default)]
 struct Unsaid {
     notes: Vec<String>,
-    /// Number of GCs that the JVM did not report individually.
+    /// Number of GCs of which the agent has no details.
     unseen: u64,
     /// Number of GCs that were dropped because too many were waiting to be written.
     left_out: u64,
@@ -437,7 +437,7 @@ impl Tracing<'_> {
     }
 }
 
-/// Returns the live samples in the form in which the trace lists them, each with its slot in the table.
+/// Provides the live samples in the form in which the trace lists them, each with its slot in the table.
 impl Samples for Sampler {
     fn places(&self) -> u32 {
         self.samples.places()

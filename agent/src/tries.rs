@@ -25,7 +25,7 @@ pub(crate) struct Tries {
     pause: Duration,
 }
 
-/// The action that follows an attempt.
+/// The action that follows an attempt to write to the trace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Next {
     /// Time to wait before the next attempt.
@@ -43,13 +43,13 @@ impl Tries {
         }
     }
 
-    /// True if the disk was full at the last attempt.
+    /// True if the disk was full at the last attempt to write to the trace.
     pub(crate) const fn was_disk_full(&self) -> bool {
         self.full_since.is_some()
     }
 
-    /// Returns what to do after an attempt that has just ended. If the trace must end, returns an error with the
-    /// reason.
+    /// Returns what to do after an attempt to write to the trace. The attempt has just ended. If the trace must end,
+    /// returns an error with the reason.
     pub(crate) fn after_attempt(
         &mut self,
         written: Result<Written, TraceError>,
@@ -114,7 +114,7 @@ mod tests {
         start + Duration::from_secs(seconds)
     }
 
-    /// Another database connection locks the file; the clock is simulated.
+    /// While another database connection keeps the file locked, the trace ends after some time. The clock is simulated.
     #[test]
     fn a_file_that_stays_locked_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
@@ -137,7 +137,7 @@ mod tests {
         tried(tick(2000), 2).unwrap();
         let busy = || Ok(Written::Busy);
         tried(busy(), 30).unwrap();
-        // The file was unlocked for a moment, so the maximum time for which another process may lock the file starts
+        // The file was unlocked for a moment. So the maximum time for which another process may lock the file starts
         // again.
         lock("ROLLBACK");
         tried(tick(30_500), 31).unwrap();

@@ -9,9 +9,10 @@
 //! tracked samples is doubled when too many samples are tracked, or when the unproven samples take more than half of
 //! their limit ([`PART`]).
 //!
-//! A sample is *unproven* until a GC finds that it, or a younger sample, is dead. If a GC has found a younger sample
-//! dead but not this sample, then this sample is live: it has survived at least as many GCs as the younger sample, so
-//! it was in the old generation, too, when that GC searched the old generation for dead objects.
+//! A sample is *unproven* until a GC finds that the sample, or a younger sample, is dead. If a GC finds a younger
+//! sample dead but not this sample, then this sample is live. The reason: this sample has survived at least as many GCs
+//! as the younger sample. So it was in the old generation, too, when that GC searched the old generation for dead
+//! objects.
 
 use std::fs;
 use std::path::Path;
@@ -26,16 +27,16 @@ use crate::pace::Pace;
 /// A sample is unproven until a GC shows that its object is live or dead. All unproven samples together may take at
 /// most 1 / `PART` of the maximum heap size.
 const PART: u64 = 200;
-/// Number of bytes that each sample counts for in addition to the size of its object. They stand for the sample's
-/// reference, and for other objects to which the sampled object refers.
+/// Number of bytes that each sample counts for in addition to the size of its object. These bytes stand for the
+/// sample's reference, and for other objects to which the sampled object refers.
 const BESIDE: u64 = 160;
 /// One sample counts for at most 1 / `LARGE` of the limit. Otherwise a few large live objects would use up the limit.
 const LARGE: u64 = 8;
 /// The kernel's name of a thread that exists only in a JVM with generational ZGC.
 const THREAD: &str = "ZDriverMinor";
 
-/// Limits the total size of the unproven samples. These are tracked samples of which no GC has shown yet whether they
-/// are live or dead.
+/// Limits the total size of the unproven samples. An unproven sample is tracked, but no GC has shown yet whether the
+/// sample is live or dead.
 #[derive(Debug)]
 pub(crate) struct Unproven {
     /// Maximum total size of the unproven samples, in bytes.
@@ -56,8 +57,8 @@ const REST: Duration = Duration::from_millis(250);
 pub(crate) struct Looks {
     /// Time of the last search, in nanoseconds since the start.
     last: AtomicU64,
-    /// True if a search was requested but has not been made, because the request came too early or the search failed.
-    /// The search is made later.
+    /// True if a search was requested but has not been made yet, because the request came too early or the search
+    /// failed.
     owed: AtomicBool,
 }
 
@@ -89,15 +90,15 @@ impl Looks {
     }
 }
 
-/// True if the number of tracked samples is limited in this JVM: it uses generational ZGC, and the user has not
-/// requested a sample of every allocation.
+/// True if the number of tracked samples is limited in this JVM. This is so if the JVM uses generational ZGC and the
+/// user has not requested a sample of every allocation.
 pub(crate) fn is_to_follow_few(options: &Options) -> bool {
     let takes_all = options.sampling.probability(8) == Some(1.0);
     (options.follow.is_some() || !takes_all) && is_generational_z()
 }
 
 /// Returns how samples are selected for tracking at the start. The first result is the number of times that the
-/// sampling interval is doubled for this. The second is the sampling strategy with the doubled interval.
+/// sampling interval is doubled for this selection. The second is the sampling strategy with the doubled interval.
 ///
 /// By default every sample is tracked at first, so the function returns 0 and the unchanged strategy. With
 /// `follow=BYTES` and the strategy `bytes`, the interval is doubled until it is at least that many bytes.
@@ -135,8 +136,8 @@ impl Unproven {
         }
     }
 
-    /// Counts a sample of an object of `size` bytes that is to be tracked. Returns false, and counts nothing, if the
-    /// sample would exceed the limit. `now` returns the time since the start and is called only if needed.
+    /// Counts a sample that is to be tracked. Its object has `size` bytes. If the sample would exceed the limit,
+    /// returns false and counts nothing. `now` returns the time since the start and is called only if needed.
     pub(crate) fn add(&self, size: u64, now: impl FnOnce() -> Duration) -> bool {
         let more = self.counted_bytes(size);
         let add = |bytes: u64| {

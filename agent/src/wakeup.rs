@@ -49,8 +49,8 @@ impl Wakeup {
         self.jvmti.notify(self.monitor, || ());
     }
 
-    /// Waits until `done` returns true, but at most `most`. A thread that changes the result of `done` must call
-    /// [`Self::notify`].
+    /// Waits until `done` returns true, but at most for the time `most`. A thread that changes the result of `done`
+    /// must call [`Self::notify`].
     pub(crate) fn wait_until(&self, done: impl Fn() -> bool, most: Duration) {
         let end = Instant::now() + most;
         while !done() {
@@ -67,7 +67,8 @@ impl Wakeup {
         self.stopping.load(Acquire)
     }
 
-    /// Waits until woken, but at most `most`. Returns false if a stop was requested.
+    /// Waits until another thread calls [`Self::wake`], but at most for the time `most`. Returns false if a stop was
+    /// requested.
     pub(crate) fn wait(&self, most: Duration) -> bool {
         let millis = u64::try_from(most.as_millis()).unwrap_or(u64::MAX).max(1);
         let ready = || self.is_stopping() || self.woken.load(Acquire);
@@ -76,7 +77,7 @@ impl Wakeup {
         waited.is_ok() && !self.is_stopping()
     }
 
-    /// Waits for `time`, even if woken. Returns false if a stop was requested.
+    /// Waits for `time`, even if another thread calls [`Self::wake`]. Returns false if a stop was requested.
     pub(crate) fn rest(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         while !self.is_stopping() {

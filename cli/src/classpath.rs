@@ -64,7 +64,7 @@ struct Archive {
     classes: HashMap<String, usize>,
 }
 
-/// The entries of an archive. This trait hides the type of the reader from which the archive is read.
+/// The entries of an archive. This trait hides the type of the reader.
 trait Entries {
     fn name(&self, at: usize) -> String;
     /// Returns the content of an entry. Returns an error if the content is longer than `most` bytes.

@@ -1,4 +1,4 @@
-//! The destination of a dump that heapdiff writes.
+//! The place to which heapdiff writes a dump: a file or standard output.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::job::check_file;
 use crate::write::{self, Kind};
 
-/// The destination of a dump.
+/// The place to which a dump is written.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DumpFile<'a> {
     Stdout,
@@ -48,7 +48,7 @@ impl<'a> DumpFile<'a> {
         Ok(())
     }
 
-    /// Writes a dump. If `write` returns an error, the file never appears under its name.
+    /// Writes a dump. If `write` returns an error, no file with the final name appears.
     pub(crate) fn write(
         &self,
         kind: Kind,

@@ -12,9 +12,9 @@ use heapdiff_report::printable;
 pub(crate) enum Exit {
     /// The report was written.
     Done = 0,
-    /// The report was written, and a gate failed.
+    /// The report was written, and the condition of a gate (such as `--fail-on-growth`) is met.
     Gate = 1,
-    /// Wrong usage: of an option, a selector, or the output file.
+    /// The user made a mistake in an option, in a selector, or in the choice of the output file.
     Usage = 2,
     /// An input cannot be read, is damaged under `--strict`, or lacks data that a requested gate needs.
     Input = 3,
@@ -112,7 +112,7 @@ impl Failure {
         }
     }
 
-    /// The failure for a query with an error. The message is written for the person who wrote the query.
+    /// The failure for a query with an error. The message is for the author of the query.
     pub(crate) fn query(dump: &Path, error: heapdiff_query::Error) -> Self {
         use heapdiff_query::Error;
         let usage = |message: String| Self::usage(printable(&message));

@@ -1,5 +1,5 @@
 //! Matches the patterns on the command line. Prints a warning for each pattern that matches nothing. Without the
-//! warning, a user could take a misspelt name for proof that nothing grew.
+//! warning, a user who misspelt a name could believe that nothing grew.
 
 use std::cell::Cell;
 
@@ -21,7 +21,7 @@ pub(crate) struct ClassFilter {
     pub(crate) exclude: Vec<Regex>,
 }
 
-/// A pattern that records if it has matched anything.
+/// A pattern that records whether it has matched anything.
 struct Pattern<'a> {
     regex: &'a Regex,
     fits: Cell<bool>,
@@ -58,7 +58,7 @@ impl<'a> Classes<'a> {
     }
 
     /// True if an object or suspect with these class names is reported. If there are `--include` patterns, at least one
-    /// of them must match one of the names. No `--exclude` pattern may match any of them.
+    /// of them must match a name. No `--exclude` pattern may match a name.
     pub(crate) fn admits(&self, names: &[&str]) -> bool {
         // All patterns are tested, even after a match, so that every matching pattern is recorded as used.
         let any = |list: &[Pattern<'_>]| list.iter().filter(|p| p.matches(names)).count() > 0;

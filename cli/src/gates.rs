@@ -1,4 +1,5 @@
-//! Messages of the gates for continuous integration. A gate ends a run with exit code 1, for example after growth.
+//! Messages of the gates, which make a run in continuous integration fail. For example, `--fail-on-growth` ends a run
+//! with exit code 1 after growth.
 
 use std::str::FromStr;
 
@@ -49,8 +50,8 @@ impl FromStr for GrowthLimit {
     }
 }
 
-/// Returns each requested gate, with the reason if it failed. Gates check all suspects except known ones. This includes
-/// suspects that the report does not list.
+/// Returns each requested gate, with the reason if its condition is met. Gates check all suspects except known
+/// suspects, even suspects that the report does not list.
 pub(crate) fn outcomes(report: &DiffReport) -> Vec<Gate> {
     let (gates, diff, more) = (&report.more.gates, &report.data, &report.more.more_suspects);
     let growth = gates.growth.map(|limit| Gate {

@@ -28,7 +28,7 @@ use crate::write;
 const EXTENSION: &str = "hdx";
 /// Extensions of the files that heapdiff writes beside a dump.
 const EXTENSIONS: [&str; 2] = [EXTENSION, summary::EXTENSION];
-/// Minimum size of a dump for an index, in bytes. Smaller dumps are read about as fast as an index.
+/// Minimum size in bytes of a dump that gets an index. A smaller dump can be read about as fast as an index.
 const SMALLEST: u64 = 16 << 20;
 
 /// Opens the index of a dump, from the first place that has a usable index. For each unusable index, prints why it is
@@ -87,7 +87,7 @@ fn read_from<T>(
     None
 }
 
-/// Prints that an index is damaged, if this was detected only while the index was in use.
+/// Prints that an index is damaged. Used if the damage was detected only while the index was in use.
 pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     let places = places(snapshot.source().path(), snapshot.refs(), EXTENSION);
     let used = places.into_iter().find(|place| is_index_file(place));
@@ -218,7 +218,7 @@ pub(crate) fn drop_pending() {
     drop(pending);
 }
 
-/// Writes the file to the first of these places that is writable.
+/// Writes a file to the first of the given places that is writable.
 fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Result<()>) {
     for place in places {
         match write(place) {
@@ -231,8 +231,8 @@ fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Res
     }
 }
 
-/// Writes a temporary file of at most `bytes` bytes beside `place`, and renames it when it is complete. If the dump has
-/// changed meanwhile, the file is discarded.
+/// Writes a temporary file of at most `bytes` bytes beside `place`, and renames it to `place` when it is complete. If
+/// the dump has changed meanwhile, the file is discarded.
 fn write(
     dump: &Path,
     place: &Path,
@@ -253,8 +253,8 @@ fn write(
             .prefix(UNFINISHED)
             .suffix(&format!(".{}", extension_of(place)))
             .tempfile_in(folder)?;
-        // The lock shows that the file is being written. On file systems without locks, the recent modification time of
-        // the file shows this.
+        // The lock shows other runs that the file is being written. On file systems without locks, the recent
+        // modification time of the file shows them this.
         let _ = file.as_file().try_lock();
         Ok((file.path().to_path_buf(), file))
     })?;
@@ -330,7 +330,7 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Like [`places`], but `path` can also be a dump that was deleted, or an index or summary itself.
+/// Like [`places`], but also accepts a dump that was deleted, and the path of an index or summary itself.
 fn candidate_paths(path: &Path, refs: Refs) -> Vec<PathBuf> {
     let places: Vec<PathBuf> = EXTENSIONS
         .iter()

@@ -16,7 +16,7 @@ pub(crate) struct State {
     undo: Option<Action>,
 }
 
-/// An action that undoes something outside of this process.
+/// An action that undoes an effect outside of this process.
 struct Action(Box<dyn FnOnce() + Send>);
 
 impl fmt::Debug for Action {
@@ -68,8 +68,8 @@ pub(crate) fn handle() {
     });
 }
 
-/// Returns the signals that this process was started to ignore: bit `n - 1` stands for signal `n`. If the system does
-/// not report them, returns only SIGHUP.
+/// Returns the signals that this process ignored when it was started. In the result, bit `n - 1` stands for signal `n`.
+/// If the system does not report these signals, returns only SIGHUP.
 #[cfg(unix)]
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -100,8 +100,8 @@ fn end_wait() -> bool {
     waits.is_some_and(|waits| waits.send(()).is_ok())
 }
 
-/// Runs the action of [`Undo`], and removes unfinished files. While the returned value exists, no file is created or
-/// renamed.
+/// Runs the action that an [`Undo`] stored, and removes unfinished files. While the returned value exists, no file is
+/// created or renamed.
 pub(crate) fn remove_unfinished() -> MutexGuard<'static, State> {
     let mut state = state();
     if let Some(Action(undo)) = state.undo.take() {
@@ -160,8 +160,8 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// An effect outside of this process that must not outlive the run, such as a recording in a JVM. At most one such
-/// value exists. Dropping this value undoes the effect, and so does an interrupt.
+/// An effect outside of this process that must end with the run, such as a recording in a JVM. At most one such value
+/// exists. Dropping this value undoes the effect, and so does an interrupt.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(crate) struct Undo(());

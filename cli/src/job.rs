@@ -1,5 +1,5 @@
-//! A task and its settings, which are already checked. They come from a command line or, for example, from a tool call
-//! of an AI assistant.
+//! A task with its settings, both already checked. They come from a command line, or from a tool call of an AI
+//! assistant.
 
 mod output;
 
@@ -17,7 +17,7 @@ pub(crate) use output::{Output, check_file, folder_of};
 /// A function that returns true for each format that a command can write.
 pub(crate) type Formats = fn(Format) -> bool;
 
-/// True for the formats that most commands can write.
+/// True for the formats that most commands can write: text and JSON.
 pub(crate) fn text_and_json(format: Format) -> bool {
     matches!(format, Format::Text | Format::Json)
 }
@@ -45,7 +45,7 @@ pub(crate) trait Task: Debug + Send {
         true
     }
 
-    /// Prints messages after the report.
+    /// Prints the messages that follow the report.
     fn end(&self, _: &Setup, _: &Report) {}
 }
 

@@ -41,11 +41,13 @@ fn failure(path: &Path, error: &EvidenceError) -> Failure {
 }
 
 /// Joins recordings with dumps. `summaries` are the summaries of the dumps, oldest first. `last` is the last dump, if
-/// it is open. Returns `None` if there are no recordings. If the dumps are of several JVMs, `recordings` are matched
-/// with the last dump alone.
+/// it is open. Returns `None` if there are no recordings.
+///
+/// If the dumps are of several JVMs, `recordings` are matched with the last dump alone. If one of `recordings` is not
+/// of the JVM with which it is matched, returns an error.
 ///
 /// A recording that is saved in a summary is joined only if the summary is of the same JVM as the last dump. Otherwise,
-/// a warning is printed. If one of `recordings` is not of this JVM, returns an error.
+/// a warning is printed.
 pub(crate) fn join(
     recordings: Recordings,
     summaries: &[Summary],
@@ -90,7 +92,7 @@ pub(crate) fn join(
     Ok((!matched.is_empty()).then(|| Join::new(matched, &taken)))
 }
 
-/// True if a summary is of the JVM of the last dump.
+/// True if a summary is of the same JVM as the last dump.
 fn is_of_last_jvm(summary: &Summary, summaries: &[Summary], last: Option<&Snapshot>) -> bool {
     let Some(newest) = summaries.last() else {
         return false;

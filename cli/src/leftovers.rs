@@ -71,8 +71,8 @@ fn is_old(meta: &Metadata, than: Duration) -> bool {
     since.is_some_and(|since| since > than)
 }
 
-/// Handles folders that others can write to, such as `/tmp`. In such folders, a name may refer to a different file a
-/// moment after it was checked. So every operation uses open folders and files, and no link is followed.
+/// Handles folders that others can write to, such as `/tmp`. In such folders, another user can replace a file just
+/// after its name was checked. So every operation uses open folders and files, and no link is followed.
 #[cfg(target_os = "linux")]
 mod linux {
     use std::ffi::{CStr, CString};
@@ -94,8 +94,8 @@ mod linux {
         .union(OFlags::NOCTTY)
         .union(OFlags::CLOEXEC);
     const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
-    /// An empty folder is removed only if it has not changed for this time, which is longer than [`STILL`]. It may
-    /// belong to a JVM that has not started to write yet.
+    /// Minimum time without changes after which an empty folder is removed. It is longer than [`STILL`], because the
+    /// folder may belong to a JVM that has not started to write yet.
     const EMPTY: Duration = Duration::from_secs(60 * 60);
 
     /// True if nobody has written to a file for [`STILL`], and nobody has locked or opened it.
@@ -184,8 +184,8 @@ mod linux {
         random.is_some_and(is_random)
     }
 
-    /// Returns the name of the dump to which a file with this name belongs. Returns `None` for names that a user may
-    /// have chosen.
+    /// Returns the name of the dump to which a file belongs, according to the file's name. Returns `None` for names
+    /// that a user may have chosen.
     fn dump_of(name: &str) -> Option<&str> {
         let dump = without_part_number(name);
         dump.strip_prefix(UNFINISHED)
@@ -274,7 +274,7 @@ mod tests {
         for name in [
             ".heapdiff-0123456789abcdef",
             ".heapdiff-0123456789abcdef.p3",
-            // Files that stay, because heapdiff does not create files with such names.
+            // These files stay, because heapdiff does not create files with such names.
             ".heapdiff-0123456789abcdef.hprof",
             ".heapdiff-abcdef",
             ".heapdiff-backup",
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(left(), all);
     }
 
-    /// In `/tmp`, any user may create files with such names, even between two checks.
+    /// In `/tmp`, any user may create files with the names that heapdiff uses, even between two checks.
     #[test]
     fn links_of_other_users_are_not_followed() {
         let folder = tempfile::tempdir().unwrap();
@@ -401,8 +401,8 @@ mod tests {
         remove_leftovers(folder.path());
         assert!(kept.exists() && at(pipe).exists());
         assert_eq!(theirs.exists(), is_theirs);
-        // The check after the file is opened refuses a pipe and a symbolic link, too. Either may replace the file
-        // between the check of the name and the opening.
+        // The check after opening a file refuses a pipe and a symbolic link. Another user may put a pipe or a link in
+        // place of the file between the check of its name and the opening.
         let opened = |name: &str| linux::open_abandoned(rustix::fs::CWD, at(name));
         assert!(opened(pipe).is_none());
         assert!(opened(".heapdiff-1111111111111111").is_none());

@@ -41,7 +41,7 @@ mod write;
 
 use std::process::ExitCode;
 
-/// The allocator of musl is slow if many threads allocate.
+/// An allocator that replaces musl's own, which is slow if many threads allocate.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,5 +1,5 @@
-//! Merges the allocation sites of a trace that have the same allocating frame in application code, regardless of the
-//! call paths to it. People fix a leak at that frame.
+//! Merges allocation sites of a trace. Sites with the same allocating frame in application code are merged, regardless
+//! of the call paths to this frame. Usually a leak is fixed at this frame.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use heapdiff_trace::Stacks;
 use heapdiff_trace::read::{Frame, Site};
 use regex::Regex;
 
-/// The unit that each line of a ranking describes.
+/// The unit that each row of a ranking describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Merged {
     /// A class and the frame in application code that allocates it.
@@ -50,8 +50,8 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Returns the number of a site's group. It is unique among the groups of the site's class. Returns `None` if the
-    /// site does not match the focus.
+    /// Returns the number of the group to which a site belongs. The number is unique among the groups of the site's
+    /// class. Returns `None` if the site does not match the focus.
     pub(crate) fn of(&mut self, site: &Site) -> Option<i64> {
         match (self.by, self.focus) {
             (Merged::Class, None) => return Some(0),

@@ -103,7 +103,7 @@ pub(crate) fn mapping(setup: &Setup) {
     mapping_of(setup.analysis.mapping.as_ref(), setup.progress.quiet);
 }
 
-/// Like [`mapping`], but for a command that has no [`Setup`].
+/// Like [`mapping`], but for commands that have no [`Setup`].
 pub(crate) fn mapping_of(mapping: Option<&Arc<dyn NameMapping>>, quiet: bool) {
     if mapping.is_some_and(|mapping| !mapping.fits()) && !quiet {
         warn(
@@ -157,7 +157,7 @@ fn rest(warnings: usize) -> Option<String> {
     ))
 }
 
-/// Prints which gates failed.
+/// Prints which gates (conditions under which the run fails) failed.
 pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
     let stderr = io::stderr();
     let style = setup.output.color.style(&stderr);
@@ -167,7 +167,7 @@ pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
     }
 }
 
-/// Prints why gates cannot be decided.
+/// Prints why the gates (conditions under which the run fails) could not be checked.
 pub(crate) fn print_undecided_gates(why: &str, hint: &'static str) {
     error(
         &Failure::bad_input(format!(

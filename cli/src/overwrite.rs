@@ -1,5 +1,5 @@
-//! The rule for every file that heapdiff writes. An output never replaces an input of the command line. It replaces a
-//! heap dump, a JFR recording or a trace only with `--force`.
+//! The rule that decides whether an output may replace an existing file. An output never replaces an input of the
+//! command line. It replaces a heap dump, a JFR recording or a trace only with `--force`.
 //!
 //! An output replaces reports, summaries, indexes and other files without `--force`, because they can be made again.
 
@@ -65,9 +65,9 @@ pub(crate) fn set(rule: Rule) {
 /// The reason why a file is not replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The file is this input, or a file that belongs to it, such as its index.
+    /// The file is the given input, or a file that belongs to this input, such as its index.
     Input(PathBuf),
-    /// The file has this kind of content.
+    /// The file has a kind of content that must not be replaced, such as a heap dump.
     Content(&'static str),
 }
 
@@ -88,7 +88,7 @@ impl From<Refusal> for io::Error {
     }
 }
 
-/// Returns an error if the output of this option must not be written. Called before any work is done for the output.
+/// Returns an error if the output of an option must not be written. Called before any work is done for this output.
 pub(crate) fn check(option: &str, output: &Path) -> Result<()> {
     let Some(refusal) = refusal(output) else {
         return Ok(());
@@ -118,8 +118,8 @@ pub(crate) fn refusal(output: &Path) -> Option<Refusal> {
     rule().refusal(&target, owning_file(&target).as_deref())
 }
 
-/// Returns the reason why the index or the summary of a dump must not be written to `index`; `None` if it may be
-/// written. See [`refusal`] for other outputs.
+/// Returns the reason why the index or summary of a dump must not be written to `index`; `None` if it may be written.
+/// For other outputs, use [`refusal`].
 pub(crate) fn refusal_of_index(index: &Path) -> Option<Refusal> {
     rule().refusal(&target(index), None)
 }
@@ -134,7 +134,7 @@ fn rule() -> &'static Rule {
 
 impl Rule {
     /// Returns the reason why `output` must not be written; `None` if it may be written. Links in `output` are already
-    /// resolved. `whole` is the file to which `output` belongs, such as the dump of a segment.
+    /// resolved. `whole` is the file to which `output` belongs: if `output` is a segment, `whole` is its dump.
     fn refusal(&self, output: &Path, whole: Option<&Path>) -> Option<Refusal> {
         if is_special(output) {
             return None;
@@ -159,8 +159,8 @@ impl Rule {
             return None;
         }
         content_of(output).map(Refusal::Content).or_else(|| {
-            // An index can be made again, so an output may replace it. The content of a log or a segment exists nowhere
-            // else, so it is protected like the trace or dump to which it belongs.
+            // An index can be made again, so an output may replace it. The content of a SQLite log or a dump segment
+            // exists nowhere else. So it is protected like the trace or dump to which it belongs.
             let is_index = INDEXES
                 .iter()
                 .any(|e| output.extension() == Some(e.as_ref()));

@@ -48,14 +48,13 @@ pub(crate) struct Meter {
     phase: Mutex<Option<Phase>>,
     /// The time at which [`Self::classes`] last printed a line. Used only if there is no bar.
     printed: Mutex<Option<Instant>>,
-    /// The part of the program that requested the progress, if there is one, and the name of the dump in its progress
-    /// messages.
+    /// The follower that receives the progress messages, if there is one, and the name of the dump in these messages.
     watch: Option<(Arc<Watch>, String)>,
 }
 
 /// The remaining time is shown only when 1/20 of all classes is done, because earlier estimates would be too uncertain.
 const FORESEEN: u64 = 20;
-/// The minimum time between two printed progress lines, if there is no bar.
+/// Minimum time between two printed progress lines. Lines are printed only if there is no bar.
 const LINES: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -107,7 +106,7 @@ impl Meter {
         self.set_template("{prefix}: {msg} {spinner} {bytes:>10} {bytes_per_sec:>12} {elapsed}");
     }
 
-    /// Shows that `bytes` of this phase are done.
+    /// Shows that `bytes` bytes of this phase are done.
     pub(crate) fn set_done(&self, bytes: u64) {
         self.bar.set_position(bytes);
         if let Ok(mut phase) = self.phase.lock()
@@ -245,8 +244,8 @@ impl Progress for Meter {
             self.bar.set_position(done);
         }
         if let Some((watch, dump)) = &self.watch {
-            // Release the lock on the current phase before the watcher sends a progress message to its client.
-            // Otherwise a client that reads slowly would keep the lock held.
+            // Release the lock on the current phase before the progress message is sent. Otherwise a client that reads
+            // slowly would keep this lock held.
             let phase = {
                 let phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
                 phase.as_ref().map(|phase| (phase.name, phase.total))

@@ -23,7 +23,7 @@ pub(crate) enum ReportFile {
     Heap(Box<HeapReport>),
 }
 
-/// The field that every report starts with.
+/// The JSON key with which every report starts.
 #[derive(Deserialize)]
 struct Any {
     schema: String,

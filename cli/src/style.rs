@@ -15,7 +15,7 @@ pub(crate) enum When {
     Never,
 }
 
-/// True if terminals of this system can show colours. Consoles of Windows show them only if the program asks for it.
+/// True if terminals of this system can show colours. Consoles of Windows show colours only if the program requests it.
 fn can_show_colours() -> bool {
     #[cfg(windows)]
     return anstyle_query::windows::enable_ansi_colors().unwrap_or(true);

@@ -61,7 +61,7 @@ impl Watch {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Reports the start of a phase. `what` is the name of the dump.
+    /// Reports the start of a phase of a job. `what` is the name of the dump.
     pub(crate) fn phase(&self, what: &str, name: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.phases += 1.0;
@@ -84,8 +84,8 @@ impl Watch {
         self.send_progress(&mut told, all, || format!("{what}: {name}, {percent} %"));
     }
 
-    /// Sends a progress message, unless an earlier message reported more progress. This can happen if two dumps are
-    /// read at the same time.
+    /// Sends a progress message, unless an earlier message reported more progress. Progress can seem to go back if two
+    /// dumps are read at the same time.
     fn send_progress(&self, told: &mut Told, done: f64, text: impl FnOnce() -> String) {
         if done > told.last && !self.is_cancelled() {
             (told.last, told.at) = (done, Some(Instant::now()));
@@ -141,8 +141,8 @@ mod tests {
         watch.told.lock().unwrap().at = None;
         watch.report_done("a.hprof", "reading objects", (50, 100));
         watch.told.lock().unwrap().at = None;
-        // The following two messages are not sent: the first has less progress than the message before, and the second
-        // has no total.
+        // The following two messages are not sent: the first reports less progress than the message before, and the
+        // second has no total.
         watch.report_done("b.hprof", "reading objects", (10, 100));
         watch.report_done("b.hprof", "searching", (10, 0));
         watch.phase("a.hprof", "searching");

@@ -143,9 +143,9 @@ pub(crate) enum Kind {
     /// A file that can be made again. It has the permissions that any new file gets. If it replaces a file, it has the
     /// permissions of that file.
     Report,
-    /// A heap dump with all contents. Like a dump of a JVM, it can be read only by its owner, even if it replaces a file
-    /// that others could read. Its content is on the disk before it gets its name, because users may delete the original
-    /// dump.
+    /// A heap dump with all contents. Like a dump of a JVM, it can be read only by its owner, even if it replaces a
+    /// file that others could read. Users may delete the original dump once this file has its final name. So the
+    /// content is written to the disk before the file gets this name.
     Dump,
 }
 
@@ -195,7 +195,7 @@ fn create_temporary(path: &Path, kind: Kind) -> io::Result<tempfile::NamedTempFi
     #[cfg(not(unix))]
     let _ = kind;
     let file = builder.tempfile_in(folder_of(path))?;
-    // The lock tells `index clean` that the file is being written.
+    // The lock shows `index clean` that the file is being written.
     let _ = file.as_file().try_lock();
     Ok(file)
 }

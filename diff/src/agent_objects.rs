@@ -10,8 +10,8 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 /// Name of the agent's thread.
 pub(crate) const THREAD: &str = "heapdiff agent";
-/// Number of references to follow from the objects in the agent's static fields. The longest path has three: array of
-/// chunks -> chunk -> object that watches a collection -> its array of counts.
+/// Number of references to follow from the objects in the agent's static fields. The longest path has three references:
+/// array of chunks -> chunk -> object that watches a collection -> its array of counts.
 const DEEP: usize = 3;
 /// Maximum number of dominators of an agent object to visit. 64 is enough, because these objects are close to the GC
 /// roots.

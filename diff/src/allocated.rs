@@ -1,9 +1,9 @@
 //! All live samples of the first and the last dump by stack, for flame graphs and profiles.
 //!
-//! The stacks of a suspect explain only its growth. Here all samples count, so stacks that shrank are visible too. The
-//! estimates are the same as for suspects. Samples of objects in a suspect's content are scaled to the number of
-//! objects there, and all other samples to the rest of the heap. Stacks therefore add up to the same figures in every
-//! format.
+//! The stacks in the report on a suspect explain only its growth. Here all samples count, so stacks whose bytes shrank
+//! are visible too. The estimates are the same as for suspects: samples of objects in a suspect's content are scaled to
+//! the number of objects in the content, and all other samples to the rest of the heap. Stacks therefore add up to the
+//! same figures in every output format.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,8 +17,8 @@ use crate::samples::{Allocations, Sample, Samples, SiteId};
 use crate::summary::Summary;
 use crate::trie::{StepId, Trie};
 
-/// Maximum number of lines to keep. The lines that changed least are merged into one more line, so that the sums stay
-/// the same.
+/// Maximum number of lines (pairs of a stack and a class) to keep. The lines whose bytes changed least are merged into
+/// one more line, so that the sums stay the same.
 const LINES: usize = 1 << 18;
 
 /// Live bytes and objects by allocating stack and class. For a single dump, each line has one figure. For several
@@ -43,7 +43,7 @@ pub struct Allocated {
 /// The live objects of one class that one stack allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllocatedLine {
-    /// Frames as indices into [`Allocated::frames`], the leaf first; empty if the JVM reported no stack.
+    /// Frames as indices into [`Allocated::frames`], innermost first; empty if the JVM reported no stack.
     pub frames: Vec<u32>,
     /// The class, an index into [`Allocated::classes`].
     pub class: u32,
@@ -56,13 +56,13 @@ pub struct AllocatedLine {
 }
 
 impl AllocatedLine {
-    /// Returns the bytes in the last dump minus those in the first.
+    /// Returns the bytes in the last dump minus the bytes in the first dump.
     #[must_use]
     pub fn growth_bytes(&self) -> i64 {
         net_change(&self.bytes)
     }
 
-    /// Returns the objects in the last dump minus those in the first.
+    /// Returns the number of objects in the last dump minus the number in the first dump.
     #[must_use]
     pub fn growth_objects(&self) -> i64 {
         net_change(&self.objects)
@@ -78,7 +78,7 @@ fn net_change(figures: &[u64]) -> i64 {
 }
 
 impl Allocated {
-    /// Returns the frames of a line, the leaf first.
+    /// Returns the frames of a line, innermost first.
     pub fn stack<'a>(
         &'a self,
         line: &'a AllocatedLine,
@@ -132,8 +132,8 @@ fn interval(samples: &Samples) -> u64 {
     samples.agent().map_or(0, |a| a.sampling.interval)
 }
 
-/// The content of a suspect: its trie nodes in the last dump and in the first. The descendants of these trie nodes also
-/// belong to the content.
+/// The content of a suspect: its nodes in the trie of the last dump and of the first dump. The descendants of these
+/// nodes also belong to the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     pub(crate) last: Vec<StepId>,
@@ -154,8 +154,8 @@ impl Content {
     }
 }
 
-/// The trie nodes and the samples of one dump, in groups. There is one group for the content of each suspect, and a
-/// last one for the rest of the heap.
+/// The trie nodes and the samples of one dump, in groups: one group for the content of each suspect, and a last group
+/// for the rest of the heap.
 struct Places<'a> {
     steps: Vec<Vec<StepId>>,
     samples: Vec<Vec<&'a Sample>>,
@@ -323,7 +323,7 @@ struct AllocatedBuilder {
     lines: BTreeMap<(Vec<u32>, u32), Figures>,
 }
 
-/// Unrounded figures of one line, one for each dump.
+/// Unrounded figures of one line (a stack and a class), one for each dump.
 struct Figures {
     samples: Vec<u64>,
     objects: Vec<f64>,
@@ -367,7 +367,7 @@ impl AllocatedBuilder {
         line.or_insert_with(|| Figures::new(self.dumps))
     }
 
-    /// Adds the figures of one stack and class at one place of the heap, for the first dump and the last.
+    /// Adds the figures of one stack and class at one place of the heap, for the first dump and for the last dump.
     fn add_level(&mut self, level: &Level<'_>) {
         let figures = self.line(level.frames.iter().copied(), level.class);
         for dump in 0..2 {
@@ -399,8 +399,8 @@ impl AllocatedBuilder {
 }
 
 impl Allocated {
-    /// Sorts the lines by growth. Lines with the same growth are sorted by their text, not by the indexes of their
-    /// strings, because these indexes depend on the order of samples.
+    /// Sorts the lines by growth. Lines with equal growth are sorted by the text of their frames, not by the indexes of
+    /// the frames, because the indexes depend on the order of samples.
     fn sort(&mut self) {
         let mut lines = std::mem::take(&mut self.lines);
         lines.sort_by(|a, b| {

@@ -85,9 +85,9 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Creates a comparison from summaries alone, oldest first. The last one must be read from a summary file, because
-    /// such a file has the facts that a comparison otherwise reads from the last dump. Returns `None` if it has no such
-    /// facts.
+    /// Creates a comparison from summaries alone, oldest first. The last summary must be read from a summary file,
+    /// because this file has the facts that a comparison otherwise reads from the last dump. Returns `None` if the
+    /// summary has no such facts.
     #[must_use]
     pub fn from_summaries(summaries: &'a [Summary]) -> Option<Self> {
         let last = Last::Summary(summaries.last()?.facts.as_ref()?);
@@ -127,7 +127,7 @@ impl<'a> Comparison<'a> {
         for suspect in &mut suspects {
             suspect.headline = Headline::new(suspect, grown).to_string();
             suspect.likely_fix = next_step::likely_fix(suspect);
-            // The commands read objects, which a summary does not have.
+            // The commands that show details read objects, and a summary has no objects.
             if self.last.dump().is_some() {
                 suspect.next = next_step::commands(suspect, dump);
             }
@@ -205,7 +205,8 @@ impl<'a> Comparison<'a> {
         let Some(mut aligned) = Aligned::new(summaries).filter(|_| summaries.len() > 1) else {
             return (Vec::new(), Vec::new(), 0);
         };
-        // The verdicts change the order of suspects, so twice as many candidates are judged as are reported.
+        // The verdicts change the order of suspects. So verdicts are computed for twice as many candidates as are
+        // reported.
         let looked_into = filter.suspects.saturating_mul(2);
         let candidates = find_with_containers(last, &mut aligned, looked_into, Aligned::candidates);
         let told = judge_candidates(last, summaries, filter, &aligned, candidates, looked_into);
@@ -218,7 +219,7 @@ impl<'a> Comparison<'a> {
                 let content = Content::of(candidate, &aligned, suspect.coverage.growth_bytes);
                 let survival = self.attribute(&mut suspect, &content);
                 let is_told = suspect::add_verdict(&context, &mut suspect, survival, usages);
-                // The verdict is final here, so joined stacks cannot change it.
+                // The verdict is final here, so the stacks of a recording cannot change it.
                 if is_told {
                     joined::join(filter.recording, &mut suspect, &context);
                     suspect.left_out = left_out::parts(&context, &suspect, filter);
@@ -299,8 +300,8 @@ pub(crate) fn find_with_containers<'a>(
     candidates
 }
 
-/// Returns the candidates to judge, each with a suspect that has no verdict yet. Candidates with the same path to the
-/// same holding field are merged, because all objects that a holder dominates are its content.
+/// Returns the candidates that need a verdict, each with its suspect. Candidates with the same path to the same holding
+/// field are merged, because all objects that a holder dominates are its content.
 pub(crate) fn judge_candidates(
     last: Last<'_>,
     summaries: &[Summary],

@@ -153,7 +153,7 @@ pub fn find_contents(
     matches
 }
 
-/// Replaces arrays that belong to strings by the strings, if these match.
+/// Replaces each array that belongs to a string by the string, if the string matches the pattern.
 fn with_strings(
     snapshot: &Snapshot,
     pattern: &ContentPattern,
@@ -257,7 +257,7 @@ impl ContentPattern {
             Some(excerpt(&decoded, found).1)
         });
         let decoded = decoded.unwrap_or_else(|| String::from_utf8_lossy(shown).into_owned());
-        // The window may begin or end in the middle of a character.
+        // The excerpt may begin or end in the middle of a character.
         decoded.trim_matches(char::REPLACEMENT_CHARACTER).to_owned()
     }
 }

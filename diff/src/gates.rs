@@ -1,14 +1,14 @@
-//! Limits on growth. The caller decides what happens when a limit is reached.
+//! Limits on growth, called gates. The caller decides what happens when a limit is reached.
 
 use heapdiff_model::diff::{Report, Suspect};
 
-/// Limits on growth. The default has none.
+/// Limits on growth, called gates. The default has no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Limit on growth, in bytes. The gate fails if the heap, or the retained size of a suspect, grows by at least this
-    /// number. For a suspect, the memory of direct buffers is included.
+    /// Limit on growth, in bytes. The limit is reached if the heap, or the retained size of a suspect, grows by at
+    /// least this number. The growth of a suspect includes the memory of its direct buffers.
     pub growth: Option<u64>,
-    /// If true, the gate fails for any suspect with the verdict `leak` or `growth`.
+    /// If true, no suspect may have the verdict `leak` or `growth`.
     pub suspect: bool,
 }
 
@@ -35,32 +35,32 @@ pub enum Grown<'a> {
     Suspect(&'a Suspect),
 }
 
-/// Suspects that fail [`Gates::suspect`].
+/// Suspects with the verdict `leak` or `growth`, which [`Gates::suspect`] does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grave<'a> {
-    /// The first suspect that fails.
+    /// The first suspect with such a verdict.
     pub first: &'a Suspect,
-    /// Number of suspects that fail the gate, including the first.
+    /// Number of suspects with such a verdict, including the first.
     pub count: usize,
 }
 
 impl Gates {
-    /// True if any gate is set.
+    /// True if at least one limit is set.
     #[must_use]
     pub const fn any(&self) -> bool {
         self.growth.is_some() || self.suspect
     }
 
-    /// True if this suspect alone makes a gate fail.
+    /// True if this suspect reaches the limit on growth, or has a verdict that [`Gates::suspect`] does not allow.
     #[must_use]
     pub fn fails_gate(&self, suspect: &Suspect) -> bool {
         let too_much = |limit| growth_over_limit(suspect.growth_with_off_heap(), limit).is_some();
         self.growth.is_some_and(too_much) || self.suspect && suspect.verdict.is_leak_or_growth()
     }
 
-    /// Checks the heap first, then the suspects of the report, and then the suspects of `more`, which are not in the
-    /// report. Returns the first of them that grew by at least [`Gates::growth`]. The growth of the `known` suspects is
-    /// subtracted from the growth of the heap.
+    /// Returns the heap or the first suspect that grew by at least [`Gates::growth`]. Checks the heap first, then the
+    /// suspects of the report, and then the suspects of `more`, which are not in the report. The growth of the `known`
+    /// suspects is subtracted from the growth of the heap.
     #[must_use]
     pub fn growth_over_gate<'a>(
         &self,
@@ -89,9 +89,9 @@ impl Gates {
             })
     }
 
-    /// If [`Gates::suspect`] is set, checks whether any suspect fails this gate. Returns the first one that fails and
-    /// the number of all that fail. The suspects of the report are checked first, and then `more`, which are not in the
-    /// report.
+    /// Returns the first suspect with the verdict `leak` or `growth`, and the number of such suspects. Checks the
+    /// suspects of the report first, and then `more`, which are not in the report. Returns `None` if there is no such
+    /// suspect, or if [`Gates::suspect`] is not set.
     #[must_use]
     pub fn failing_suspects<'a>(
         &self,

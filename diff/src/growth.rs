@@ -1,5 +1,5 @@
-//! Finds the places where something accumulates. A trie node represents all objects of one class that one reference
-//! holds. A place is the deepest trie node whose number of objects does not change while their content grows.
+//! Finds the places in the heap where objects accumulate. A trie node represents all objects of one class that one
+//! reference holds. A place is the deepest trie node whose number of objects does not change while their content grows.
 
 mod align;
 mod candidate;
@@ -131,7 +131,7 @@ impl<'a> Aligned<'a> {
         difference(&self.figures(step, |s| s.retained_bytes))
     }
 
-    /// Returns every place where something accumulates, sorted by trend and then by growth, descending.
+    /// Returns every place in the heap where objects accumulate, sorted by trend and then by growth, descending.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let trie = self.last();
         // For each trie node, the larger of two numbers: the growth of the trie node itself, and the sum of the growth
@@ -222,8 +222,8 @@ impl<'a> Aligned<'a> {
     }
 
     /// Returns the growth by which candidates are ranked. It is doubled if a field of the application holds the
-    /// candidate. The JDK's own lists (cleaners, finalizers) grow along with the application's objects. If both grow
-    /// equally, the application's field should come first, because a programmer can fix it.
+    /// candidate. The JDK's own lists (cleaners, finalizers) grow along with the application's objects. If a JDK list
+    /// and an application field grow equally, the field should come first, because a programmer can fix it.
     pub(crate) fn weight(&self, candidate: &Candidate) -> i64 {
         let own = self.labels(candidate).iter().any(|l| is_application(l.1));
         candidate
@@ -302,9 +302,9 @@ impl<'a> Aligned<'a> {
         let is_missing = |i: usize| {
             !by_class.contains(&i) && all.iter().all(|s| self.same[s.0 as usize][i].is_none())
         };
-        // True if a dump has at least half as many instances as the nearest known dump before or after it, whichever
-        // has fewer. Then only the paths to the instances changed. `None` if no dump before it, or none after it, is
-        // known.
+        // Compares a dump with two others: the nearest known dump before it and the nearest known dump after it. True
+        // if the dump has at least half of the smaller number of instances in these two. Then only the paths to the
+        // instances changed. `None` if one of the two dumps does not exist.
         let are_there = |i: usize| {
             let known = |&j: &usize| !is_missing(j);
             let before = (0..i).rev().find(known)?;
@@ -369,7 +369,7 @@ impl<'a> Aligned<'a> {
 
     /// Returns candidates for direct buffers that are in no other candidate, and whose memory outside of the heap grew
     /// by at least `least` bytes. If other candidates are below a returned candidate, their figures are subtracted from
-    /// its figures.
+    /// those of the returned candidate.
     fn uncovered_buffers(&self, found: &[Candidate], least: i64) -> Vec<Candidate> {
         let trie = self.last();
         let Some(last) = self.summaries.last() else {
@@ -542,7 +542,7 @@ impl<'a> Aligned<'a> {
                 .iter()
                 .copied()
                 .filter(|&c| self.grown(c) * 8 >= self.grown(content));
-            // Of a map's keys and values, prefer those of an application class.
+            // If several trie nodes grow, such as a map's keys and values, prefer those of an application class.
             let own = |c: StepId| {
                 let class = trie.names.text(trie[c].class);
                 names::is_application_class_name(class)
@@ -572,8 +572,8 @@ impl<'a> Aligned<'a> {
         let mut by_class: BTreeMap<(String, Name), usize> = BTreeMap::new();
         let mut by_field: BTreeMap<StepId, usize> = BTreeMap::new();
         let mut by_fields: BTreeMap<Vec<Name>, usize> = BTreeMap::new();
-        // For each merged candidate, the trie nodes of the fields that hold it. `None` if one of the candidates that
-        // were merged has no such field.
+        // For each merged candidate, the trie nodes of the fields that hold it. `None` if one of the merged candidates
+        // is held by no application field and by no static field of the JDK.
         let mut tops: Vec<Option<BTreeSet<StepId>>> = Vec::new();
         for candidate in found.drain(..) {
             let class = trie[candidate.named].class;
@@ -720,8 +720,12 @@ pub(crate) fn is_application(kind: LabelKind) -> bool {
 }
 
 /// Returns the field whose content grows, chosen among the references on the path to the candidate's content. It is the
-/// nearest field of an application class. If the path has no such field, it is the nearest static field, else the
-/// nearest field that is not internal to a collection, else the nearest field.
+/// first of these that the path has:
+///
+/// - the nearest field of an application class;
+/// - the nearest static field;
+/// - the nearest field that is not internal to a collection;
+/// - the nearest field.
 pub(crate) fn holder(path: &[Label]) -> Option<String> {
     let nearest = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
         path.iter()

@@ -1,4 +1,4 @@
-//! Rules that set known growth aside, so that gates fail only for new growth.
+//! Rules that set known growth aside, so that limits on growth apply only to new growth.
 //!
 //! Each line has one rule, `KIND PATTERN`; `#` begins a comment.
 //!
@@ -206,7 +206,8 @@ impl IgnoreRule {
             RuleSubject::Frame => {
                 let passes =
                     |frame: &String| self.pattern.is_match(FrameParts::parse(frame).function);
-                // A stack of a recording is only probable. A guess must not set a suspect aside.
+                // The stacks of a recording are only probable. A guess must not set a suspect aside, so the rule needs
+                // a high probability.
                 if suspect.joined.is_some() {
                     let through = suspect
                         .stacks
@@ -255,7 +256,7 @@ mod tests {
         }
     }
 
-    /// Returns a stack of these frames, the leaf first.
+    /// Returns a stack of these frames, innermost first.
     fn stack(frames: &[&str], bytes: u64) -> Stack {
         Stack {
             frames: frames.iter().map(|&f| f.to_owned()).collect(),

@@ -79,7 +79,7 @@ pub(crate) fn join(
         |snapshot| Some(Cow::Owned(content(context, snapshot))),
         |facts| Some(Cow::Borrowed(&facts.content.as_ref()?[..])),
     );
-    // Without the content, a recording cannot be joined.
+    // Without the suspect's content, the stacks of a recording cannot be matched with the suspect.
     let Some(content) = content else { return };
     let joined = source.stacks(suspect, &content);
     suspect.stacks = joined.stacks;
@@ -87,8 +87,8 @@ pub(crate) fn join(
 }
 
 /// Returns the suspect's objects and the objects that they dominate, at most [`LEVELS`] levels down, by class and array
-/// length. If entries of a JDK collection hold the suspect's objects, also returns the other content of the entries.
-/// Figures that were read from some objects are extrapolated to all objects of the suspect.
+/// length. If entries of a JDK collection hold the suspect's objects, also returns the other content of the entries. If
+/// only some objects of the suspect were read, the figures are extrapolated to all objects of the suspect.
 ///
 /// Cost: at most [`VISITS`] objects of the dominator tree, in memory.
 pub(crate) fn content(context: &SuspectContext<'_>, snapshot: &Snapshot) -> Vec<ContentLine> {

@@ -30,10 +30,10 @@ struct Entry {
     classes: Vec<String>,
     /// Name of the jar without its version, or `jdk`.
     library: String,
-    /// The first version that leaks. Missing if all versions before the fix leak.
+    /// The first version that leaks. `None` if all versions before the fix leak.
     #[serde(default)]
     since: Option<String>,
-    /// The first version without the leak, for each line of versions. Empty if the behaviour is intended.
+    /// The first version without the leak, for each line of versions such as 17.0. Empty if the behaviour is intended.
     #[serde(default)]
     fixed_in: Vec<String>,
     /// The cause in one sentence, without its full stop.
@@ -90,8 +90,9 @@ impl Entry {
                 && suspect.path.iter().chain([&suspect.holder]).any(is_held)
     }
 
-    /// True if a version of the library leaks. A version has the fix if it is at least one of the versions in
-    /// `fixed_in` and belongs to the same line (`17.0`), or if it is at least the newest of them.
+    /// True if a version of the library leaks. A version has the fix in two cases: it is equal to or later than a
+    /// version in `fixed_in` of the same line (such as `17.0`), or it is equal to or later than the newest version in
+    /// `fixed_in`.
     fn leaks_in(&self, version: &str) -> bool {
         let version = numbers(version);
         let is_older = |since: &String| version.cmp(&numbers(since)) == Ordering::Less;

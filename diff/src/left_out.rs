@@ -19,7 +19,7 @@ pub(crate) fn parts(
     let place = facts.place(context.candidate.named);
     let content = context.candidate.content.first();
     let of_content = content.and_then(|&step| facts.place(step));
-    // Another holder is searched only if the paths to shared trie nodes name none.
+    // Another holder of the suspect's objects is searched only if the paths to shared trie nodes name none.
     let is_other_unknown = suspect.also_held_by.is_empty()
         && of_content.is_none_or(|place| !place.is_held_by(&suspect.holder));
     let are_paths_unknown = place.is_none_or(|place| place.paths.is_none());

@@ -1,11 +1,12 @@
-//! Next steps for the reader of a suspect: the likely fix, and commands that show more details.
+//! Next steps for the reader of a report on a suspect: the likely fix, and commands that show more details.
 
 use heapdiff_model::diff::{Suspect, Verdict};
 
 use crate::names;
 
-/// Returns the likely fix for a suspect in one sentence. It depends on the known leak pattern. If the suspect shows no
-/// known pattern, it depends on the holder. Returns `None` if neither suggests a fix.
+/// Returns the likely fix for a suspect in one sentence. The fix depends on the known leak pattern. If the suspect
+/// shows no known pattern, the fix depends on the holder. Returns `None` if neither the pattern nor the holder suggests
+/// a fix.
 pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
     let holder = &*suspect.holder;
     let detector = suspect.detector.as_deref();
@@ -96,7 +97,7 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
     if suspect.path.contains(&suspect.holder) {
         next.push(of("show", &suspect.holder));
     }
-    // Objects of a JDK class occur everywhere, so ask only for the paths to those that the holder holds.
+    // Objects of a JDK class occur everywhere, so the command shows only paths to the objects that the holder holds.
     let objects = if names::is_general_purpose_class(&suspect.class) && !next.is_empty() {
         &suspect.holder
     } else {

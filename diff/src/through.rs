@@ -15,8 +15,8 @@ const FEW: usize = 3;
 #[derive(Default)]
 struct Passing<'a> {
     bytes: u128,
-    /// The sum over the stacks of this product: number of frames between the method and the leaf, times bytes of the
-    /// stack.
+    /// The sum over the stacks of this product: number of informative frames (mostly of the application) inside of the
+    /// method's frame, times bytes of the stack.
     depth: u128,
     stacks: u64,
     /// The frame of the method, with the line. If the stacks have different lines in the method, without the line.
@@ -36,7 +36,7 @@ pub fn through(stacks: &[Stack]) -> Option<Through> {
         let mut seen: Vec<&str> = Vec::new();
         for (depth, frame) in (0_u128..).zip(informative_frames(&stack.frames)) {
             let method = FrameParts::parse(frame).function;
-            // If a method is recursive, only its frame that is nearest to the leaf counts.
+            // If a method is recursive, only its innermost frame counts.
             if seen.contains(&method) {
                 continue;
             }

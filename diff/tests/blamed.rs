@@ -343,7 +343,7 @@ fn cache(limit: i32, entries: usize, body: usize) -> HeapBuilder {
     app.heap
 }
 
-/// Some caches add entries before they evict others, so they exceed the limit a little.
+/// Some caches add entries before they evict other entries, so they exceed the limit a little.
 #[test]
 fn a_few_entries_more_in_a_full_cache_are_no_growth() {
     for counts in [[20_000, 20_006, 20_012], [19_980, 19_990, 20_000]] {
@@ -352,7 +352,7 @@ fn a_few_entries_more_in_a_full_cache_are_no_growth() {
         let two = [counts[0], counts[2]].map(|entries| cache(20_000, entries, 4000));
         assert_eq!(first(two).verdict, Verdict::Cache);
     }
-    // If the number of entries is further above the limit than in these heaps, the limit does not apply to the cache.
+    // If the number of entries exceeds the limit by more than a little, the limit does not apply to the cache.
     let beyond = first([20_000, 20_300, 20_600].map(|entries| cache(20_000, entries, 100)));
     assert_eq!(beyond.verdict, Verdict::Growth, "{beyond:#?}");
 }

@@ -211,7 +211,7 @@ fn a_path_can_begin_at_a_local_variable() {
         let mut app = App::new();
         let task = app.class("com.acme.Task", &["body"], &[]);
         let mailer = app.class("com.acme.Mailer", &["sender"], &[]);
-        // These are JDK classes.
+        // The classes of the pool and of its workers are JDK classes.
         let [pool, worker] =
             ["java.util.concurrent.Pool", "java.util.concurrent.Worker"].map(|name| {
                 let object = Some(app.boot.object);
@@ -288,7 +288,7 @@ fn waiting_threads_are_held_by_an_application_field() {
         let says = |text| reasons.iter().any(|r| r.contains(text));
         assert!(says(sentence) && !says(other), "{version}: {reasons:?}");
     }
-    // A field that leads to two of 1,200 threads explains nothing about the others.
+    // A field that leads to only two of 1,200 threads does not show what holds the other threads.
     let found = report([waiting(200, false), waiting(1200, false)]);
     let s = &found.suspects[0];
     let more = "more objects are reachable than before";

@@ -191,15 +191,15 @@ fn comparisons_of_summary_files_are_the_same() {
     }
 }
 
-/// A summary has facts about a limited number of places. It cannot show that a smaller place has no limit, so the
-/// verdict on this place is less certain than that of the dumps.
+/// A summary has facts about a limited number of places in the heap. It cannot show that the collection at a smaller
+/// place has no limit. So the verdict on this place is less certain than the verdict from the dumps.
 #[test]
 fn a_place_without_facts_is_not_called_a_leak() {
     let folder = tempfile::tempdir().unwrap();
     let dumps: Vec<PathBuf> = (0..3)
         .map(|step: usize| {
             let mut app = App::at(1_000_000 + 60_000 * step as u64);
-            // Class objects are larger places than the list that grows.
+            // Each of many class objects retains more than the list that grows.
             for number in 0..1100 {
                 let class = app.class(&format!("com.acme.Table{number}"), &[], &["rows"]);
                 let rows = app.bytes(24 << 10);

@@ -68,8 +68,8 @@ fn sessions_that_grew_mostly_in_number_are_one_suspect() {
 }
 
 /// Returns a heap with a registry's list of entries of 1 KB. In some dumps, a thread is running a method of the list,
-/// so that a local variable also holds the list. In others, the thread is adding an entry, so that a local variable
-/// also holds the list's array.
+/// so that a local variable also holds the list. In other dumps, the thread is adding an entry, so that a local
+/// variable also holds the list's array.
 fn registry(entries: usize, inside: [bool; 2]) -> App {
     let mut app = App::new();
     let list = app.class("java.util.ArrayList", &["elementData"], &[]);

@@ -261,7 +261,7 @@ fn all_stacks_add_up_to_the_suspects_and_sites() {
         let objects = u64::try_from(line.growth_objects()).unwrap();
         assert_eq!(objects, stack.estimated_objects, "{stack:?}");
     }
-    // The live bytes add up to those of the heap. The weights of samples alone could give a larger sum.
+    // The live bytes of all stacks add up to those of all arrays. The weights of samples alone could give a larger sum.
     for (at, held) in [(0, 3200 * 1016), (1, 5200 * 1016)] {
         let alive: u64 = all.lines.iter().map(|l| l.bytes[at]).sum();
         assert!(alive.abs_diff(held) <= 2, "{alive} of {held}");

@@ -87,8 +87,8 @@ fn fault(scenario: &Scenario, report: &Report, interval: u64) -> Option<String> 
         return Some(format!("expected {}", scenario.allocator));
     }
     let permille = coverage.sampled_bytes * 1000 / coverage.growth_bytes.max(1);
-    // At an interval of 4 KiB, one megabyte of small objects has 256 samples, which is a standard error of 6 %. This
-    // range is four and a half standard errors.
+    // At an interval of 4 KiB, one megabyte of small objects has 256 samples, which is a standard error of 6 %. The
+    // permitted range is four and a half standard errors.
     if !(720..1280).contains(&permille) {
         return Some(format!("samples explain {permille}/1000 of the growth"));
     }

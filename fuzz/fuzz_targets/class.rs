@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run class`
+//! Fuzzes the rewriting of class files. Run it with `cargo +nightly fuzz run class`.
 
 #![no_main]
 

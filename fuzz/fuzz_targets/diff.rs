@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run diff`
+//! Fuzzes the comparison of dumps. Run it with `cargo +nightly fuzz run diff`.
 
 #![no_main]
 

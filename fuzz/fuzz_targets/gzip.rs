@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run gzip`
+//! Fuzzes the decompression of dumps. Run it with `cargo +nightly fuzz run gzip`.
 
 #![no_main]
 

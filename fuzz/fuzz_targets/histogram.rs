@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run histogram`
+//! Fuzzes the histogram of a dump. Run it with `cargo +nightly fuzz run histogram`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run join`
+//! Fuzzes the ranking of stacks for a recording or profile. Run it with `cargo +nightly fuzz run join`.
 
 #![no_main]
 

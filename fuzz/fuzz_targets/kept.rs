@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run kept`
+//! Fuzzes the decoding of summary files. Run it with `cargo +nightly fuzz run kept`.
 
 #![no_main]
 

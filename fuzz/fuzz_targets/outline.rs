@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run outline`
+//! Fuzzes the reading of a dump's header and outline. Run it with `cargo +nightly fuzz run outline`.
 
 #![no_main]
 

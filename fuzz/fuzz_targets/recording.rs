@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run recording`
+//! Fuzzes the reading of flight recordings. Run it with `cargo +nightly fuzz run recording`.
 
 #![no_main]
 

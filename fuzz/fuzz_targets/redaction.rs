@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run redaction`
+//! Fuzzes the redaction of dumps. Run it with `cargo +nightly fuzz run redaction`.
 
 #![no_main]
 

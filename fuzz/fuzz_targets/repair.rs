@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run repair`
+//! Fuzzes the repair of dumps. Run it with `cargo +nightly fuzz run repair`.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! `cargo +nightly fuzz run segments`
+//! Fuzzes the reading of a dump in three parts, two of which are segments. Run it with `cargo +nightly fuzz run
+//! segments`.
 
 #![no_main]
 

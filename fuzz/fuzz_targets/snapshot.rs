@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run snapshot`
+//! Fuzzes the whole analysis of a dump. Run it with `cargo +nightly fuzz run snapshot`.
 
 #![no_main]
 

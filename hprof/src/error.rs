@@ -49,9 +49,9 @@ pub enum Error {
     Changed {
         /// The file.
         path: PathBuf,
-        /// The file's size when it was opened.
+        /// The size of the file when it was opened.
         before: u64,
-        /// The file's size when its change was found.
+        /// The size of the file when the change was found.
         now: u64,
     },
     /// There are more objects or references than 32 bits can number.

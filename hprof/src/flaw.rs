@@ -68,7 +68,7 @@ pub enum Flaw {
     NoLength { bytes: u64 },
     /// The closing record is missing.
     NoEnd,
-    /// `heapdiff repair` wrote the dump, and it lacks a part of the original dump.
+    /// `heapdiff repair` wrote the dump, and the repaired dump lacks a part of the original one.
     Repaired(Repaired),
     /// The dump has no heap record.
     NoHeapRecord,
@@ -120,7 +120,7 @@ pub enum Flaw {
         added: usize,
         kind: &'static str,
     },
-    /// A forked dump of an older agent has no stacks of virtual threads.
+    /// A dump that a forked child of an older agent wrote has no stacks of virtual threads.
     NoVirtualStacks { threads: u64 },
 
     // Flaws of sizes:

@@ -1,5 +1,5 @@
-//! The functions that the fuzz targets and their smoke test call, one for each entry point. They accept any bytes, and
-//! must not panic, hang, or take memory out of proportion to the bytes.
+//! The functions that the fuzz targets and their smoke test call, one for each entry point. The functions accept any
+//! bytes. They must not panic, hang, or take memory out of proportion to the bytes.
 
 use std::io::Write;
 
@@ -25,7 +25,7 @@ pub fn run_single_threaded() {
     let _ = pool.build_global();
 }
 
-/// Reads the header and the outline.
+/// Reads the header, and the outline (the offsets of all records outside the heap).
 pub fn outline(bytes: &[u8]) {
     if let Ok(header) = record::header(bytes) {
         let outline = Outline::read(bytes, &header, 0);
@@ -49,7 +49,7 @@ pub fn segments(bytes: &[u8]) {
     let odd = bytes
         .iter()
         .fold(7_u32, |sum, &b| sum.wrapping_mul(31).wrapping_add(b.into()));
-    // The merger writes the end record, so no segment has it.
+    // The JVM writes the end record when it merges the segments, so no segment has an end record.
     let end = if has_end(bytes) { RECORD_HEAD } else { 0 };
     let bytes = &bytes[..bytes.len() - end];
     let places = match record::header(bytes) {
@@ -146,7 +146,7 @@ pub fn redaction(bytes: &[u8]) {
     assert!(again.is_ok_and(|again| again.totals() == whole.totals()));
 }
 
-/// Repairs a dump. The result must be whole, and must have the same objects.
+/// Repairs a dump. The repaired dump must be whole, and must have the same objects as the damaged one.
 pub fn repair(bytes: &[u8]) {
     let source = Source::from_bytes(bytes.to_vec());
     let Ok(repair) = Repair::new(&source, &Silent) else {
@@ -263,8 +263,8 @@ fn waste(snapshot: &Snapshot, odd: u8) {
     assert!(sum <= all, "{sum} bytes wasted of {all}");
 }
 
-/// Checks that a walk without final fields reaches only objects that a walk with final fields reaches, too. This holds
-/// for any content of the class files.
+/// Checks that a walk that skips final fields reaches only objects that a walk over all fields reaches, too. This must
+/// be so whatever the class files declare.
 fn deep(snapshot: &Snapshot, first: &[ObjectIndex], odd: u8) {
     let declared = |class: &str| {
         let classes = snapshot.classes();

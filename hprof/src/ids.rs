@@ -1,4 +1,5 @@
-//! Types of ids and numbers. A dump identifies objects by 32- or 64-bit ids. The analysis gives them dense numbers.
+//! Types of ids and numbers. A dump identifies objects by 32- or 64-bit ids. The analysis gives objects and classes
+//! dense numbers.
 
 use std::collections::HashMap;
 use std::fmt;

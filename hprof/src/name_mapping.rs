@@ -15,8 +15,8 @@ pub trait NameMapping: std::fmt::Debug + Send + Sync {
     /// Returns the original frames of a frame, the innermost first. The result has several frames if methods were
     /// inlined. Returns `None` if the mapping does not have the class.
     ///
-    /// If the frame has no line, or a line that the mapping does not have, several methods may have its name. Then the
-    /// result is one frame with the names of all these methods: `add|remove`.
+    /// If the frame has no line, or a line that the mapping does not have, several original methods may be possible.
+    /// Then the result is one frame with the names of all these methods: `add|remove`.
     fn frames(&self, frame: &Frame) -> Option<Vec<Frame>>;
 
     /// Returns a hash that distinguishes this mapping of names from other mappings.
@@ -25,6 +25,6 @@ pub trait NameMapping: std::fmt::Debug + Send + Sync {
     /// True if any name that was looked up is in the mapping.
     fn fits(&self) -> bool;
 
-    /// Records that a name that was looked up is in the mapping.
+    /// Records that a name that was looked up is in the mapping. [`NameMapping::fits`] returns this.
     fn set_used(&self);
 }

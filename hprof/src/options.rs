@@ -29,8 +29,8 @@ pub struct Options {
     pub holders: bool,
     /// The index of the dump, if a file has several dumps. 0 is the first.
     pub dump: usize,
-    /// The names that classes, fields and methods had before they were shortened. Results contain these names. The
-    /// index does not depend on the mapping.
+    /// The names that classes, fields and methods had before a shrinker shortened them. Results contain these names.
+    /// The index does not depend on the mapping.
     pub mapping: Option<Arc<dyn NameMapping>>,
     /// Maximum number of bytes of anonymous memory for the large arrays. Arrays that exceed this limit are in temporary
     /// files.

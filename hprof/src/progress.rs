@@ -7,14 +7,14 @@ pub trait Progress: Sync {
     /// Called when a phase begins. `total` is in bytes of the dump, or zero if the progress of the phase is not
     /// measured in bytes.
     fn phase(&self, name: &'static str, total: u64);
-    /// Called when another part of the phase is done. `amount` is the size of this part, in the unit of the phase's
-    /// total.
+    /// Called when another part of the current phase is done. `amount` is the size of this part, in the unit of the
+    /// phase's total.
     fn advance(&self, amount: u64);
     /// Called between phases and batches. If it returns true, the work is cancelled.
     fn cancelled(&self) -> bool {
         false
     }
-    /// Returns an error if the work is cancelled.
+    /// Returns an error if the receiver cancels the work.
     ///
     /// # Errors
     /// Returns [`Error::Cancelled`] if [`Progress::cancelled`] returns true.

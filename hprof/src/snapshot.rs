@@ -35,7 +35,7 @@ use crate::sizes::shape::{self, Shape, ShapeSizes, Shapes};
 use crate::sizes::stats::Stats;
 use crate::sizes::totals::{self, ClassTotal, Total};
 
-/// The records, classes and sizes of a dump, without its graph.
+/// The records, classes and sizes of a dump, without the graph of objects.
 #[derive(Debug)]
 pub(crate) struct Dump {
     pub(crate) source: Source,
@@ -97,8 +97,8 @@ fn flattened_values(stats: &Stats) -> Option<Warning> {
     (values > 0).then(|| Warning::new(&Flaw::FlattenedValues { values, classes }))
 }
 
-/// Returns the warning about virtual threads, for forked dumps of agents that recorded no layout. These agents did not
-/// write the stacks of virtual threads.
+/// Returns the warning about virtual threads, for forked dumps of agents that recorded no object layout. These agents
+/// did not write the stacks of virtual threads.
 fn lost_locals(classes: &Classes, stats: &Stats) -> Option<Warning> {
     classes.forked.as_ref().filter(|f| f.recorded.is_none())?;
     let found = classes.by_name("java.lang.VirtualThread").iter();
@@ -106,7 +106,7 @@ fn lost_locals(classes: &Classes, stats: &Stats) -> Option<Warning> {
     (threads > 0).then(|| Warning::new(&Flaw::NoVirtualStacks { threads }))
 }
 
-/// Returns the warning about reference fields that lie beyond the end of their record. Only a pass that reads
+/// Returns the warning about reference fields that lie beyond the end of the object's record. Only a pass that reads
 /// references finds such fields.
 fn short_bodies(short: u64) -> Option<Warning> {
     let fields = short;
@@ -136,7 +136,7 @@ pub struct Snapshot {
     pub(crate) totals: Vec<ClassTotal>,
     /// Other results about the dump.
     pub(crate) derived: Derived,
-    /// Offsets of records and lists of referrers. Only a snapshot from an index has them.
+    /// Offsets of object records, and lists of referrers. Only a snapshot from an index has them.
     pub(crate) positions: Option<Positions>,
     pub(crate) inbound: Option<Inbound>,
     /// Offsets of some records, at which a search in the file can start. Empty for a snapshot from an index, which has
@@ -151,7 +151,7 @@ pub(crate) struct Derived {
     /// True if objects that refer only to their class may be treated as leaves, that is, as objects without references
     /// (see [`bare`]).
     pub(crate) bare_leaves: bool,
-    /// The warnings from linking the objects.
+    /// The warnings that were found while the graph was built.
     pub(crate) of_graph: Vec<Warning>,
     /// GC roots that the dump lacks although it is complete.
     pub(crate) missing: Option<MissingRoots>,
@@ -173,13 +173,13 @@ pub(crate) struct ShapesView<'a> {
 }
 
 impl ShapesView<'_> {
-    /// Prefetches the shape of an object with references.
+    /// Prefetches the shape (class and array length) of an object with references.
     #[inline(always)]
     pub(crate) fn fetch_inner(self, object: u32) {
         mem::prefetch(self.inner, object.wrapping_sub(self.split.classes) as usize);
     }
 
-    /// Prefetches the shape of a leaf.
+    /// Prefetches the shape of a leaf (object without references).
     #[inline(always)]
     pub(crate) fn fetch_leaf(self, leaf: u32) {
         mem::prefetch(self.leaves, leaf.wrapping_sub(self.split.inner) as usize);
@@ -196,7 +196,7 @@ impl ShapesView<'_> {
         }
     }
 
-    /// Returns the shape of a leaf.
+    /// Returns the shape (class and array length) of a leaf (object without references).
     #[inline(always)]
     pub(crate) fn of_leaf(self, leaf: u32) -> u32 {
         self.leaves[(leaf - self.split.inner) as usize]
@@ -209,7 +209,7 @@ impl ShapesView<'_> {
     }
 }
 
-/// The results from the graph of a dump.
+/// The results of analysing the graph of a dump.
 struct Analysed {
     map: AddressMap,
     scanned: Scanned,
@@ -224,8 +224,9 @@ struct Analysed {
 }
 
 impl Analysed {
-    /// Returns `None` if the graph must be built again with fewer leaves. This is necessary if leaves keep classes
-    /// alive, or if leaves hold objects by references that no record contains.
+    /// Returns `None` if the graph must be built again with fewer leaves (objects that are treated as having no
+    /// references). This is necessary if leaves keep classes alive, or if leaves hold objects by references that no
+    /// record contains.
     fn new(built: Built, context: &Context<'_>, plan: &Plan) -> Result<Option<Self>> {
         let (options, store) = (context.options, context.store);
         let Built {
@@ -417,9 +418,9 @@ impl Snapshot {
                     progress.phase("reading the dump again", 0);
                     plan.late_classes.by_loader = found;
                 }
-                // Leaves may keep classes alive, or hold objects by references that no record contains. So read the
-                // dump again. This time, an object that refers only to its class is a leaf only if the class is
-                // certainly a GC root.
+                // Leaves (objects that are treated as having no references) may keep classes alive, or hold objects by
+                // references that no record contains. So read the dump again. This time, an object that refers only to
+                // its class is a leaf only if the class is certainly a GC root.
                 None => {
                     progress.phase(
                         "reading the dump again, because individual objects may keep classes alive",
@@ -443,8 +444,8 @@ impl Snapshot {
             noted,
         } = analysed;
         if options.holders {
-            // The shapes of objects contain bits that show which fields are null. From here on, these bits are not
-            // needed any more, so remove them.
+            // The shapes (class and array length) of objects contain bits that show which fields are null. From here
+            // on, these bits are not needed any more, so remove them.
             let shapes = scanned.inner_shapes.par_iter_mut();
             shapes.for_each(|shape| *shape = shape::plain(*shape));
         }
@@ -590,7 +591,7 @@ impl Snapshot {
         u64::from(self.split.inner) + self.leaf_shapes.len() as u64
     }
 
-    /// Returns the object with this id.
+    /// Returns the object with this id in the dump.
     #[must_use]
     pub fn find(&self, id: ObjectId) -> Option<ObjectIndex> {
         match self.map.by_id(id.0, self.split) {
@@ -714,7 +715,7 @@ impl Snapshot {
         Some(&self.dump.classes[class])
     }
 
-    /// Returns `java.lang.Class`, if the dump has it.
+    /// Returns the class `java.lang.Class`, if the dump has it.
     #[must_use]
     pub fn class_class(&self) -> Option<ClassIndex> {
         self.dump
@@ -735,7 +736,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the bytes that would become free if the object were freed; `None` if it is unreachable.
+    /// Returns the bytes that would become free if the object were freed; `None` if the object is unreachable.
     #[must_use]
     pub fn retained_bytes(&self, object: ObjectIndex) -> Option<u64> {
         match self.tree.node(object) {
@@ -747,7 +748,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the number of objects that would become free if the object were freed; `None` if it is unreachable.
+    /// Returns the number of objects that would become free if the object were freed; `None` if the object is
+    /// unreachable.
     #[must_use]
     pub fn retained_objects(&self, object: ObjectIndex) -> Option<u64> {
         match self.tree.node(object) {

@@ -141,7 +141,7 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
                     &[shallow, deep, deep],
                 );
             }
-            // Final fields are known only from class files. The test of the command line checks these.
+            // Final fields are known only from class files. The test of the command line checks these cases.
             "FINAL" | "FINALSTATICS" | "TRANSIENT" | "BOTH" => {}
             other => panic!("{other}"),
         }

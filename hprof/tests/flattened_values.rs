@@ -155,8 +155,8 @@ fn fillers_do_not_disturb_the_layout() {
     let element = heap.add_class("jdk.internal.vm.FillerElement", Some(boot.object), &[], &[]);
     heap.array_class(element);
     let (usual, _) = open(heap.try_build().unwrap().bytes);
-    // HotSpot lays out these arrays like int[]: 4 bytes for each element, also if references have 8 bytes. Here a filler
-    // is smaller than an array of references.
+    // HotSpot lays out filler arrays, which fill unused heap space, like `int[]`: 4 bytes for each element, even if
+    // references have 8 bytes. Here a filler array is smaller than an array of references.
     let filler = heap.add_object_array(element, [None::<Obj>; 9]);
     let next = heap.add_object_array(boot.object, [None::<Obj>; 1]);
     heap.add_root(Root::JniGlobal { global_ref: 0 }, next);

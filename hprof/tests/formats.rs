@@ -1,4 +1,5 @@
-//! Tests every form of HPROF that occurs: the figures must equal those of the written heap.
+//! Tests every variant of the HPROF format that occurs in practice: the figures read from a dump must equal the figures
+//! of the heap that was written.
 
 #![allow(clippy::unwrap_used)]
 
@@ -113,8 +114,8 @@ fn source_name(name: &str) -> String {
     element + &"[]".repeat(dimensions)
 }
 
-/// Returns the writer's object counts and bytes. Class objects are left out, because only the reader computes their
-/// sizes.
+/// Returns the object count and bytes of each class, as computed by the writer of the dump. Class objects are left out,
+/// because only the reader computes their sizes.
 fn expected(heap: &HeapBuilder) -> Table {
     let mut table = Table::new();
     for object in heap.objects() {
@@ -146,7 +147,7 @@ fn open(bytes: &[u8]) -> (Snapshot, Histogram) {
     )
 }
 
-/// Checks that the histogram, the counts, the sizes and the reachable objects are those of the written heap.
+/// Checks that the histogram, the counts, the sizes and the reachable objects equal those of the heap that was written.
 fn check(what: &str, zoo: Zoo) -> Snapshot {
     let expected = expected(&zoo.heap);
     let heap = &zoo.heap;
@@ -404,7 +405,7 @@ fn every_kind_of_root_retains_its_object() {
         ),
         (Root::NativeStack { thread: 1 }, RootKind::NativeStack),
         (Root::ThreadBlock { thread: 1 }, RootKind::ThreadBlock),
-        // A frame of a thread that is not in the dump.
+        // A GC root in a frame of a thread that is not in the dump.
         (
             Root::JavaFrame {
                 thread: 99,
@@ -439,7 +440,7 @@ fn every_kind_of_root_retains_its_object() {
             .collect();
         let unreachable = heap.add_string("not held");
         heap.add_root(Root::Unreachable, unreachable);
-        // Android names the heap of the objects that follow.
+        // Android writes this record, with the name of the heap to which the next objects belong.
         let mut info = Body::new(options.id_size);
         info.u1(0xfe).u4(1).id(0x10_0000);
         heap.add_sub_record(Place::Start, info.bytes());
@@ -543,7 +544,7 @@ fn objects_and_classes_with_the_same_id_are_counted() {
         ]
     );
 
-    // A second record of a class that is already known.
+    // Give two classes the same ID, so that the dump has two records of one class.
     let id = heap.address(second);
     heap.set_class_address(first, id);
     let (snapshot, _) = open(&heap.try_build().unwrap().bytes);

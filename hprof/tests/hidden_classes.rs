@@ -147,7 +147,7 @@ fn an_index_has_the_same_dominators() {
     }
 }
 
-/// Checks that the reachable objects are the same as if loaders kept all of their classes.
+/// Checks that the reachable objects are the same as if loaders kept all of their classes alive.
 #[test]
 fn reachable_objects_of_committed_dumps_stay_reachable() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");

@@ -211,7 +211,7 @@ fn a_dump_is_read_if_it_has_a_heap_record_and_refused_if_not() {
     assert!(error.contains("--dump 2"), "{error}");
 }
 
-/// Objects without a root: the head of a list, a pair in a cycle, a class loader.
+/// A heap with objects that no GC root holds: the head of a list, two objects in a cycle, a class loader.
 struct Unrooted {
     heap: HeapBuilder,
     head: Obj,
@@ -282,7 +282,7 @@ impl Built {
         (snapshot, places)
     }
 
-    /// Checks the roots of a dump that lacks roots.
+    /// Checks that roots are assumed for a dump that lacks roots, and that warnings report this.
     fn check(&self, missing: MissingRoots) {
         let (snapshot, [head, pair, loader]) = self.open();
         assert_eq!(snapshot.missing_roots(), Some(missing));
@@ -306,7 +306,7 @@ impl Built {
         self.check_index(&snapshot);
     }
 
-    /// Checks that an index has the same roots and warnings.
+    /// Checks that an index has the same roots and warnings as the dump.
     fn check_index(&self, snapshot: &Snapshot) {
         let folder = tempfile::tempdir().unwrap();
         let [dump, index] = ["dump.hprof", "dump.hdx"].map(|name| folder.path().join(name));
@@ -321,7 +321,7 @@ impl Built {
         assert!(again.tree().roots().eq(snapshot.tree().roots()));
     }
 
-    /// Checks that nothing is assumed about a dump that has its roots.
+    /// Checks that a dump with all its roots gets no assumed roots.
     fn check_whole(&self) {
         let (snapshot, places) = self.open();
         assert_eq!(snapshot.missing_roots(), None);

@@ -1,4 +1,5 @@
-//! Tests that answers from an index equal those from the dump, and that a damaged index is rejected.
+//! Tests that the results of queries with an index equal the results from the dump, and that a damaged index is
+//! rejected.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +20,7 @@ use testdata::writer::{self, Elements, FieldType, FileOrder, JvmLayout, Place, R
 const TABLE: usize = 128;
 const SECTIONS: usize = 31;
 
-/// Returns every answer as text: first about the dump, then about each of the first objects.
+/// Returns the results of all queries as text: first about the dump, then about each of the first objects.
 fn figures(snapshot: &Snapshot) -> Vec<String> {
     let count = u32::try_from(snapshot.object_count()).unwrap();
     let all: Vec<ObjectIndex> = (0..count.min(3000)).map(ObjectIndex).collect();
@@ -80,8 +81,8 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-/// Returns the answers about one object or two. With an index, these answers take a few reads. Without an index, they
-/// take a pass over the whole dump.
+/// Returns the results of queries about one or two objects. With an index, these queries read a few objects. Without an
+/// index, they read the whole dump.
 fn each(snapshot: &Snapshot, objects: &[ObjectIndex]) -> Vec<String> {
     let mut lines = Vec::new();
     let options = DeepOptions::default();
@@ -121,7 +122,8 @@ fn histogram(histogram: &Histogram) -> String {
 fn options(refs: Refs) -> Options {
     let mut options = Options::default();
     options.refs = refs;
-    // With low thresholds, as many objects as possible that refer only to their class are treated as leaves.
+    // With low thresholds, as many objects as possible that refer only to their class are treated as leaves, that is,
+    // as objects without references.
     options.set_thresholds(Thresholds::LOW);
     options
 }
@@ -139,8 +141,8 @@ fn indexed(dump: &Path, options: &Options) -> (Snapshot, PathBuf) {
     (snapshot, index)
 }
 
-/// Checks that a dump and its index give the same answers, for each choice of reference objects that retain their
-/// referents.
+/// Checks that queries give the same results with and without an index. Repeats this for each choice of reference
+/// objects (soft, weak, ...) that retain their referents.
 #[track_caller]
 fn same(what: &str, dump: &Path) {
     for refs in [Refs::Soft, Refs::Strong, Refs::All] {
@@ -207,7 +209,7 @@ fn dump(options: writer::Options, gap: u64) -> Vec<u8> {
         &[("last", Value::NULL)],
     );
     heap.set_static(class, "last", both);
-    // Lists of more than 16 referrers are in a separate section.
+    // The index stores lists of more than 16 referrers in a separate section.
     let crowd = heap.add_object_array(boot.object, [text; 40]);
     heap.add_root(Root::JniGlobal { global_ref: 10 }, crowd);
     heap.build()
@@ -398,7 +400,8 @@ impl Progress for Phases {
     }
 }
 
-/// A search of the whole dump gives the same answers, so this test checks that the answers come from the index alone.
+/// Queries without the index give the same results. So this test also checks the phases of the queries: with the index,
+/// the heap graph is not built.
 #[test]
 fn questions_about_few_objects_do_without_the_graph() {
     let folder = tempfile::tempdir().unwrap();

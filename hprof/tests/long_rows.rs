@@ -6,8 +6,8 @@ use hprof::dominators::Node;
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Value};
 
-/// Returns a dump of a static field with an array of `slots` slots that contain the same entries again and again. Each
-/// entry holds an object with no other referrer.
+/// Returns a dump in which a static field holds an array with `slots` elements. The elements refer to the same
+/// `entries` objects again and again. Each of these objects holds an object that has no other referrer.
 fn heap(slots: usize, entries: usize) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();

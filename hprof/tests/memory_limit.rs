@@ -27,8 +27,8 @@ fn figures(dump: &Path, max_memory: Option<u64>) -> Figures {
     (retained, snapshot.histogram())
 }
 
-/// Returns a dump of one object that leads to 1,500 arrays. Each of them has 1,000 references to the same 20 arrays.
-/// Only these 20 arrays, and the byte array to which they refer, have more than one referrer.
+/// Returns a dump of one object that leads to 1,500 arrays. Each of these arrays has 1,000 references to the same 20
+/// arrays. Only these 20 arrays, and the byte array to which they refer, have more than one referrer.
 fn sharing(held_by: fn(&mut HeapBuilder, Obj) -> Obj) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -75,8 +75,9 @@ fn allocated(bytes: &[u8]) -> (u64, Snapshot) {
     let mut options = Options::default();
     options.refs = Refs::Soft;
     options.max_memory = Some(1 << 20);
-    // With `near: 0`, no object becomes a witness because it is close to a GC root (see [`Thresholds`]). In a small
-    // heap, all objects are close to GC roots and would be witnesses. Then the work would be divided among many tasks.
+    // The dominator computation treats some objects as witnesses (see [`Thresholds`]), among them the objects closest
+    // to GC roots. In a small heap, all objects are close to GC roots. So without `near: 0`, all objects would be
+    // witnesses, and the work would be divided among many tasks.
     options.set_thresholds(Thresholds {
         near: 0,
         ..Thresholds::USUAL

@@ -25,7 +25,7 @@ impl Progress for Before {
     fn advance(&self, _: u64) {}
 }
 
-/// Returns a dump of a static field with an array of `arrays` empty arrays.
+/// Returns a dump in which a static field holds an array of `arrays` empty arrays.
 fn heap(arrays: usize) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();

@@ -90,7 +90,7 @@ impl Heap {
         }
     }
 
-    /// Returns the number of references: first those of `edges`, then the static fields.
+    /// Returns the number of all references: those in `edges`, and those of the static fields.
     fn references(&self) -> usize {
         self.edges.len() + self.statics.len()
     }
@@ -133,7 +133,7 @@ impl Heap {
         triples.any(|triple| frees(&triple)).then_some(3)
     }
 
-    /// Returns the number of a reference, counted as in [`Heap::references`].
+    /// Returns the index of a reference. The references in `edges` have the first indices, then come the static fields.
     fn number(&self, from: ObjectIndex, via: Via) -> usize {
         match via {
             Via::Static(_, field) => self.edges.len() + usize::from(field),

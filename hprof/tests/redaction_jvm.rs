@@ -1,5 +1,5 @@
-//! Tests hashes of contents that the JDK keeps. On every JDK found, a program passes secrets to the JDK's classes that
-//! keep hashes. In the redacted dump, no field may contain these hashes.
+//! Tests that redaction removes the hashes of secrets. On every JDK found, a program passes secrets to the JDK classes
+//! that store hashes. In the redacted dump, no field may contain these hashes.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

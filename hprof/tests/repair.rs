@@ -285,7 +285,7 @@ fn compressed_dumps_are_repaired() {
         let mut repaired = 0;
         for end in (packed.len() / 2..packed.len()).step_by(7) {
             if let Some(whole) = check(&packed[..end]) {
-                // Between two blocks, the compressed data is not damaged.
+                // If the file ends between two gzip blocks, no part of the compressed data is damaged.
                 let parts = whole.repaired.parts;
                 assert!(parts == 1 || gzip != Gzip::Plain && parts == 0);
                 repaired += 1;
@@ -330,7 +330,8 @@ fn a_base_and_its_segments_become_the_merged_dump() {
     assert_eq!(totals(&joined), totals(&histogram(&whole.bytes)));
 }
 
-/// Returns the bytes that the guard sends through a pipe: `dump`, of which `length` bytes at `at` come last.
+/// Returns the bytes that the guard of heapdiff's agent sends through a pipe: the bytes of `dump`, but with zeros in
+/// place of the `length` bytes at offset `at`. These bytes come at the end, followed by their offset and length.
 fn transfer(dump: &[u8], at: usize, length: usize) -> Vec<u8> {
     let mut sent = [MARK_OF_PIPE, dump].concat();
     sent[MARK_OF_PIPE.len() + at..][..length].fill(0);
@@ -350,7 +351,7 @@ fn a_transfer_through_a_pipe_becomes_a_dump() {
         assert!(whole.bytes == dump && whole.warnings.is_empty());
         assert_eq!(whole.repaired, Repaired::default());
     }
-    // The child was killed before the end.
+    // The process that writes the dump was killed before the end.
     let sent = transfer(&dump, 100, 0);
     let source = Source::from_bytes(sent[..dump.len() - 30].to_vec());
     let whole = repair(&source).unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! Tests dumps of JVMs that died while they merged segments. The dump and its segments are read as one dump, or a
-//! warning reports why the segments were not read.
+//! Tests dumps of JVMs that died while they merged segments, the files that dumper threads write in parallel. The dump
+//! and its segments are read as one dump, or a warning reports why the segments were not read.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ use testdata::writer::{
 /// Size of a record's header in bytes.
 const HEAD: usize = 9;
 
-/// A dump, and the parts in which HotSpot writes it before it merges them.
+/// A dump, and the parts that HotSpot writes before it merges them into the dump.
 struct Parts {
     whole: Vec<u8>,
     base: Vec<u8>,
@@ -526,7 +526,7 @@ fn an_empty_dump_with_segments_gives_the_reason() {
     );
 }
 
-/// Returns the gzip members that HotSpot writes for a segment: no comment gives the size of blocks.
+/// Returns the gzip members that HotSpot writes for a segment, without a comment that gives the block size.
 fn members(segment: &[u8]) -> Vec<u8> {
     let member = |block: &[u8]| compress(block, Gzip::Plain).unwrap();
     segment.chunks(4000).flat_map(member).collect()

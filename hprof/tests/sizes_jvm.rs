@@ -122,8 +122,8 @@ fn excepted(class: &str, ours: (u64, u64), jvm: (u64, u64), unlinked: u64) -> bo
     }
 }
 
-/// Adds filler arrays to `int[]`. Since JDK 19, the JVM's histogram lists them under their own name, but a dump has
-/// them as `int[]`.
+/// Adds filler arrays, which fill unused heap space, to `int[]`. Since JDK 19, the JVM's histogram lists them under
+/// their own name, but a dump has them as `int[]`.
 fn join_fillers(table: &mut Table) {
     if let Some(fillers) = table.remove("jdk.internal.vm.FillerElement[]") {
         let ints = table.entry("int[]".into()).or_default();
@@ -182,7 +182,8 @@ fn check(jdk: &Jdk, mode: &Mode, folder: &Path) -> Vec<String> {
     for name in names {
         let of = |table: &Table| table.get(name).copied().unwrap_or_default();
         if of(&before) != of(&after) {
-            // The diagnostic command itself created objects.
+            // The number of objects changed between two histograms of the JVM, because the diagnostic command itself
+            // creates objects.
             moved += 1;
             continue;
         }

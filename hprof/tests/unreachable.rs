@@ -1,4 +1,5 @@
-//! Compares the entries and retained sizes of unreachable objects with the results of simple searches.
+//! Compares the retained sizes of unreachable objects, and the entries (the objects to which no other unreachable
+//! object refers), with the results of simple searches.
 
 #![allow(clippy::unwrap_used)]
 

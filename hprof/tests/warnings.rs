@@ -1,4 +1,4 @@
-//! Checks that each warning about a dump is given for a dump with that problem, and for no other.
+//! Checks that each warning is given for dumps with the problem that it reports, and for no other dumps.
 
 #![allow(clippy::unwrap_used)]
 
@@ -306,7 +306,8 @@ fn a_dump_that_was_compressed_twice_is_read() {
 
 #[test]
 fn virtual_threads_in_older_forked_dumps_are_reported() {
-    // In a forked dump of an earlier agent the IDs of class objects are numbered from `base` on.
+    // An earlier agent of heapdiff wrote dumps in a forked process. In such a dump, the IDs of class objects begin at
+    // `base`.
     let forked = |base, threads: i32| {
         let mut heap = HeapBuilder::new(Written {
             base_address: Some(base),

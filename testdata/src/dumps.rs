@@ -92,7 +92,7 @@ fn jdk() -> Result<Jdk, JvmError> {
     }
 }
 
-/// Starts the program so that its heap contains no information about this machine.
+/// Starts the program in such a way that its heap contains no information about this machine.
 fn start_apart(scenario: &Scenario, jdk: &Jdk, home: &Path) -> Result<Target, JvmError> {
     let classes = jdk.compile(&scenario.source_path())?;
     start_clean(scenario.main_class, jdk, &classes, home, |launch| {

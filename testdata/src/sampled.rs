@@ -6,7 +6,7 @@ use heapdiff_sites::{
 
 use crate::writer::{ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Root, Value};
 
-/// A `heapdiff.SampleRef`.
+/// An object of the agent's class `heapdiff.SampleRef`, which describes a sampled object.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampled {
     /// The referent of this `SampleRef`: the sampled object.
@@ -70,7 +70,7 @@ pub struct AgentHeap {
     pub samples: Vec<Sampled>,
     /// Samples whose objects were freed by a GC, each with the time of the GC.
     pub collected: Vec<(Sampled, i32)>,
-    /// The site table.
+    /// The encoded table of strings, types and allocation sites.
     pub table: Vec<u8>,
     /// For each site: number of samples, and number of bytes of the sampled objects.
     pub totals: Vec<(i64, i64)>,
@@ -88,8 +88,8 @@ pub struct AgentHeap {
 
 impl AgentHeap {
     /// Returns the state of an agent in process 4711 that samples every allocation. The agent's table contains one type
-    /// (number 1, `byte[]`) and the given sites, numbered from 1. Each site is a stack of `class.method` frames, the
-    /// leaf first, all at line 7.
+    /// (number 1, `byte[]`) and the given sites, numbered from 1. Each site is a stack of `class.method` frames,
+    /// innermost first. All frames are at line 7.
     pub fn new(sites: &[&[&str]]) -> Self {
         let mut batch = Batch::new();
         let mut next = 1;

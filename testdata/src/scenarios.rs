@@ -51,7 +51,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Returns the program's argument.
+    /// Returns the argument that selects this mode: `leak` or `fixed`.
     pub fn argument(self) -> &'static str {
         match self {
             Mode::Leak => "leak",
@@ -97,7 +97,7 @@ pub struct Scenario {
     pub libraries: bool,
     /// The first major version of the JDK that can run the program.
     pub since: u32,
-    /// The growth in each phase.
+    /// The minimum growth in each phase.
     pub growth: Growth,
 }
 
@@ -114,7 +114,7 @@ pub struct Expected {
     pub detector: Option<&'static str>,
 }
 
-/// The values that most scenarios have in common.
+/// The values of fields that most scenarios have in common.
 const PLAIN: Scenario = Scenario {
     name: "",
     leak: "",

@@ -39,7 +39,7 @@ impl Answer {
 pub struct Received {
     /// The method, such as `POST`.
     pub method: String,
-    /// The path with its query.
+    /// The path and query of the URL.
     pub target: String,
     /// Headers, with their names in lower case.
     pub headers: Vec<(String, String)>,

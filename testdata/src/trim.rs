@@ -118,7 +118,7 @@ fn id_at(record: &[u8], at: usize) -> u64 {
     Reader { bytes: record, at }.number(ID)
 }
 
-/// Adds the class and the references of an object.
+/// Adds the class of an object to `classes`, and the targets of the object's references to `to`.
 fn references(dump: &Dump<'_>, record: &[u8], classes: &mut BTreeSet<u64>, to: &mut Vec<u64>) {
     match record[0] {
         0x21 => {

@@ -66,8 +66,8 @@ fn check(name: &str) {
                     jdk.version()
                 );
                 match mode {
-                    // The growth may be smaller than the expected step by at most 1/100 of the step, because other code
-                    // also creates and drops strings and similar objects.
+                    // Accept growth that is smaller than expected by at most 1/100 of a step, because other code also
+                    // creates and drops strings and similar objects.
                     Mode::Leak => assert!(after + step / 100 >= before + step, "{told}"),
                     Mode::Fixed => {
                         assert!(before.abs_diff(after) <= step / 20, "{told}");

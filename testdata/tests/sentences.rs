@@ -160,7 +160,7 @@ fn is_sentence(literal: &str) -> bool {
         >= 3
 }
 
-/// Returns the parts of a text between its placeholders, in their order.
+/// Returns the parts of a text between its placeholders, in the order of the text.
 fn fixed(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0_u32;
@@ -206,7 +206,8 @@ fn quoted() -> Vec<String> {
                 quoted.extend(literals(&code));
             }
             Some("rs") => quoted.extend(literals(parts(&code).1)),
-            // In documents, only the blocks of commands with their output are tested, so only these count.
+            // In documents, only the blocks of commands with their output are tested. So only these blocks count as
+            // quotes.
             Some("md") => {
                 let blocks = code.split("```console\n").skip(1);
                 let blocks = blocks.filter_map(|block| Some(block.split_once("\n```")?.0));

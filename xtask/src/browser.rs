@@ -582,7 +582,7 @@ fn heap_page(browser: &mut Browser) -> Result<()> {
             "no sentence has the label `{label}`: {labels}"
         );
     }
-    // A stack without frames has a sentence, which must not look like a frame.
+    // For a stack without frames, the page shows a sentence, which must not look like a frame.
     let none = "[...document.querySelectorAll('.stack')].filter((s) => s.textContent.includes('(no stack was recorded)'))";
     ensure!(
         browser.eval(&format!("{none}.length"))? == 1
@@ -592,8 +592,8 @@ fn heap_page(browser: &mut Browser) -> Result<()> {
     browser.is_unharmed()
 }
 
-/// Checks what a page reports about frames that stacks share: all stacks that grew share frames, but the stack that
-/// shrank does not have these frames.
+/// Checks what a page reports about frames that several stacks share. In this page, all stacks that grew share frames,
+/// but the stack that shrank does not have these frames.
 fn deep_page(browser: &mut Browser) -> Result<()> {
     const SAID: &str = "document.querySelector('#flame-graph .said').textContent";
     for (mode, whose) in [

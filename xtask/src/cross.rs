@@ -1,5 +1,5 @@
-//! Builds for other systems with cargo-zigbuild. Its linker has the symbols of old versions of glibc, of musl and of
-//! Windows.
+//! Builds for other systems with cargo-zigbuild. Its linker, zig, has the symbols of old versions of glibc, of musl and
+//! of Windows.
 
 mod pe;
 

@@ -133,8 +133,8 @@ pub(crate) struct Agents {
 }
 
 impl Product {
-    /// Builds the program. On Linux, the program is static and contains an agent for JVMs that are linked to glibc, and
-    /// one for JVMs that are linked to musl.
+    /// Builds the program. On Linux, the program is static and contains two agents: one for JVMs that are linked to
+    /// glibc, and one for JVMs that are linked to musl.
     pub(crate) fn build(builder: &Builder, target: Target) -> Result<Self> {
         if target.system() != "linux" {
             let program = builder.program(target, &[])?;

@@ -96,7 +96,7 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
 
 /// The settings of a series of assertions.
 struct Soak<'a> {
-    /// Parameters of the series: the number of leak assertions, and the size of the live objects in megabytes.
+    /// Two numbers: how many leak assertions to run, and the size of the live objects in megabytes.
     sizes: [u32; 2],
     fork: &'a str,
 }

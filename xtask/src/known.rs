@@ -1,6 +1,6 @@
-//! Tests libraries that have known leaks. Runs a program with the version before and the version after the fix. For the
-//! version before the fix, the report on the two dumps must name the leak, and no other known leak. For the version
-//! after the fix, the report must name no known leak. The libraries come from the Maven repository.
+//! Tests libraries that have known leaks. Each program runs with two versions of its library, before and after the fix.
+//! Before the fix, the report on the two dumps must name the leak, and no other known leak. After the fix, the report
+//! must name no known leak. The libraries come from the Maven repository.
 
 use std::fs;
 use std::path::Path;

@@ -22,7 +22,7 @@ const LIBRARIES: [[&str; 3]; 3] = [
     ["io.netty", "netty-transport", "4.1.121.Final"],
 ];
 
-/// Number of groups, and number of lines of their shapes. Each is a pair: expected, and found.
+/// Number of groups, and number of the lines that describe the groups. Each is a pair: expected, and found.
 #[derive(Default)]
 struct Score {
     groups: [usize; 2],
@@ -110,7 +110,7 @@ fn report(heapdiff: &Path, dump: &Path, classes: &Path) -> Result<Value> {
     Ok(serde_json::from_slice(&done.stdout)?)
 }
 
-/// Searches the report for a group with the expected lines, and compares the number of its members.
+/// Searches the report for a group with the expected kind, lines and number of members. Updates the score.
 fn compare(expected: &str, report: &Value, score: &mut Score) {
     let mut words = expected.split('\t');
     let kind = words.next().unwrap_or("");
@@ -118,7 +118,7 @@ fn compare(expected: &str, report: &Value, score: &mut Score) {
     let lines: Vec<&str> = words.collect();
     let is_meant = |group: &&Value| {
         let shape = group["shape"].as_array().map_or(&[][..], Vec::as_slice);
-        // The first and the last lines of a shape may belong to the library.
+        // The first and the last lines of a group may belong to the library.
         let mut shape = shape.iter().filter_map(Value::as_str);
         let in_order = lines.iter().all(|line| shape.any(|own| own.contains(line)));
         group["kind"] == kind && in_order && group["count"].as_u64() == count

@@ -105,7 +105,7 @@ fn build() -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Runs the programs and prints their output. Returns the names of the programs that failed.
+/// Runs the test programs and prints their output. Returns the names of the programs that failed.
 fn run_all(programs: &[Program], jdk: &Jdk) -> Vec<String> {
     let waiting = Mutex::new(programs.iter());
     let failed = Mutex::new(Vec::new());

@@ -49,7 +49,7 @@ pub(crate) struct Options {
     program: Option<PathBuf>,
 }
 
-/// Runs the tests.
+/// Builds the program for Windows if none is given, and tests it with wine.
 pub(crate) fn windows(options: &Options) -> Result<()> {
     let wine = Wine::find()?;
     let builder = Builder::for_release(&run::root(), &run::target_dir())?;
@@ -70,7 +70,7 @@ pub(crate) fn windows(options: &Options) -> Result<()> {
     golden.args(["test", "--workspace", "--release", "--locked"]);
     golden.args(["--test", "cli", "commands"]);
     run::run(golden.env("HEAPDIFF_BIN", script))?;
-    // Cargo built this program for the golden cases.
+    // When cargo ran the golden cases above, it also built this program.
     let native = std::path::absolute(run::target_dir())?.join("release/heapdiff");
     let tested = Tested {
         wine,

@@ -20,9 +20,9 @@ use crate::wakeup::NAME;
 /// Loads the agent before the JVM is initialized. Returns one of [`attach`]'s codes.
 pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
     let loaded = loadable(environment, options).and_then(|(environment, options)| {
-        // Set the interval as early as possible: a thread draws the distance to its first sample when it is created,
-        // and does not draw again before that sample. So the first sample of a thread that was created earlier would
-        // follow the JVM's default interval.
+        // Set the interval as early as possible. When a thread is created, it chooses the distance to its first sample
+        // at random, based on the interval. It does not choose again before that sample. So the first sample of a
+        // thread that was created earlier would follow the JVM's default interval.
         let monitors = arm_for(&environment, &options, true)?;
         // Two threads cannot run this code at the same time, because the JVM gives the capability to sample to only one
         // environment.
@@ -209,8 +209,8 @@ fn detach(env: &Env<'_>) -> i32 {
 }
 
 /// Stops the current agent `before` and starts a new agent with other options. The JVM gives the capability to sample
-/// to only one environment. So the new agent samples with the first agent's environment, and the new `environment`
-/// only creates monitors.
+/// to only one JVMTI environment. So the new agent samples with the first agent's environment, and the new
+/// `environment` only creates monitors.
 fn restart_with(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str) -> i32 {
     let Some(options) = checked(options) else {
         return attach::BAD_OPTIONS;

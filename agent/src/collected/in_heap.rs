@@ -43,7 +43,7 @@ impl RefArray {
     }
 }
 
-/// The references of the most recent collected samples, and of a uniform random selection.
+/// The references of the most recent collected samples, and of a uniform random selection of all collected samples.
 pub(crate) struct CollectedRefs {
     recent: RefArray,
     chosen: RefArray,
@@ -77,7 +77,7 @@ impl CollectedRefs {
         now: u32,
     ) -> Result<()> {
         // If `dead` has more references than the list of recent samples has slots, store only the last references in
-        // that list: all earlier ones would be overwritten at once.
+        // that list. All earlier references would be overwritten at once.
         let last = count.saturating_sub(self.reservoir.recent);
         for index in 0..count {
             let places = self.reservoir.places(seen + index as u64);

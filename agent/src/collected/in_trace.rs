@@ -1,7 +1,7 @@
-//! Collected samples for the trace.
+//! Stores collected samples for the trace. These are samples whose objects were garbage-collected.
 //!
-//! The agent's thread adds samples while it records them in the ledger, and the trace's thread takes them at each tick.
-//! The lock is held for the additions and for copying, never across a call into the JVM.
+//! The agent's thread adds samples here and records them in the ledger. The trace's thread takes the samples at each
+//! tick. The lock is held while samples are added or copied, never across a call into the JVM.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,8 +13,8 @@ use super::Reservoir;
 /// Maximum number of slots in each of the two lists. Two lists of this length take 2 MB together. The lists in the heap
 /// may be longer.
 const MOST: usize = 1 << 14;
-/// Minimum number of slots for the random selection, from which `heapdiff trace ages` estimates how long objects live.
-/// 4,096 samples give a share of 1 % with a standard error of 0.16 %.
+/// Minimum number of slots for the random selection. `heapdiff trace ages` estimates from this selection how long
+/// objects live. 4,096 samples give a share of 1 % with a standard error of 0.16 %.
 const LEAST_CHOSEN: usize = 1 << 12;
 
 /// A sample, and the time when it was found to be collected, in milliseconds since the start of sampling.
@@ -30,13 +30,13 @@ struct Lists {
     told: u64,
 }
 
-/// The most recent collected samples, and a uniform random selection.
+/// The most recent collected samples, and a uniform random selection of all collected samples.
 pub(crate) struct CollectedSamples {
     lists: Mutex<Lists>,
     reservoir: Reservoir,
 }
 
-/// Sets the element at index `at`. If the list is shorter, appends the element.
+/// Sets the element at index `at` of a list. If the list is shorter, appends the element to the list.
 fn put(list: &mut Vec<CollectedAt>, at: usize, one: CollectedAt) {
     match list.get_mut(at) {
         Some(place) => *place = one,
@@ -45,9 +45,9 @@ fn put(list: &mut Vec<CollectedAt>, at: usize, one: CollectedAt) {
 }
 
 impl CollectedSamples {
-    /// Creates two empty lists: of the most recent collected samples, and of randomly selected ones. Each has room for
-    /// `len` samples, but at most [`MOST`]. The second list has room for at least [`LEAST_CHOSEN`] samples, except if
-    /// `len` is 0. `seed` is for the random selection.
+    /// Creates two empty lists: one for the most recent collected samples, and one for randomly selected collected
+    /// samples. Each list has room for `len` samples, but at most [`MOST`]. Unless `len` is 0, the second list has room
+    /// for at least [`LEAST_CHOSEN`] samples. `seed` is the seed of the random selection.
     pub(crate) fn new(len: usize, seed: u64) -> Self {
         let recent = len.min(MOST);
         let chosen = if len == 0 {
@@ -84,8 +84,8 @@ impl CollectedSamples {
         }
     }
 
-    /// Returns the stored samples, each sample once. If no sample was added since the last call, returns `None`, unless
-    /// `anew` is true.
+    /// Returns the stored samples, each sample once. Returns `None` if no sample was added since the last call and
+    /// `anew` is false.
     pub(crate) fn all(&self, anew: bool) -> Option<Vec<Collected>> {
         let (recent, chosen) = {
             let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);

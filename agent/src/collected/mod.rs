@@ -1,5 +1,5 @@
 //! Stores some of the collected samples: the most recent ones, and a uniform random selection of all. [`CollectedRefs`]
-//! stores them in the heap for dumps. [`CollectedSamples`] stores them for the trace.
+//! stores these samples in the heap for dumps, and [`CollectedSamples`] stores them for the trace.
 
 mod in_heap;
 mod in_trace;
@@ -18,8 +18,8 @@ struct Reservoir {
     random: Random,
 }
 
-/// The slots that store an element of the stream: one in the list of the most recent elements, one in the random
-/// selection.
+/// The slots for one element of the stream: a slot in the list of the most recent elements, and a slot in the random
+/// selection. A slot is `None` if the list does not store the element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KeptAt {
     recent: Option<usize>,

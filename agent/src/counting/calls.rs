@@ -1,19 +1,19 @@
-//! Decides which calls are counted at the call site.
+//! Decides which calls are counted where they are made, because they allocate.
 //!
 //! Most of the called methods allocate without an allocation bytecode. The remaining methods are JDK methods that the
-//! JIT compiler replaces by intrinsics. Intrinsic code contains no counters, so these methods get no counters in their
-//! bodies. Instead, their callers count the result.
+//! JIT compiler replaces by intrinsics. The code of an intrinsic contains no counters. So these methods get no counters
+//! in their bodies, and the objects that they return are counted in their callers.
 
 use heapdiff_bytecode::{Call, Invoke, Kind, Name, Site, Told};
 
 use super::hooks::{LEVELS, MADE};
 
-/// Codes for the ways in which a call allocates. The kind of a call site contains such a code.
+/// Codes for the ways in which a call allocates. Each call site that is counted by class has one of these codes.
 pub(crate) mod mark {
     /// The call allocates the object that it returns.
     pub(crate) const MADE: u8 = 0;
-    /// The call allocates, unless the object's class overrides the method (`clone`). In that case, the allocation is
-    /// counted in the overriding method and not at the call.
+    /// `clone`: the call allocates, unless the object's class overrides the method. If the class overrides `clone`, the
+    /// allocation is counted in the overriding method and not at the call.
     pub(crate) const UNLESS_OVERRIDDEN: u8 = 1;
 }
 
@@ -43,8 +43,8 @@ fn is_body(class: &[u8], method: Name<'_>, descriptor: Name<'_>) -> bool {
     }
 }
 
-/// Returns the hook to call after `call`, or `None` if the call is not counted. `by_class` is true if the JVM gives
-/// access to an object's class. If it is false, calls whose result may be of several classes are not counted.
+/// Returns the hook to call after `call`, or `None` if the call is not counted. `by_class` is true if the hooks can
+/// read an object's class. If `by_class` is false, calls whose result may be of several classes are not counted.
 pub(crate) fn hook_after(call: &Call<'_>, by_class: bool) -> Option<Told> {
     hook_by_method(call).filter(|told| by_class || !matches!(told, Told::Returned { .. }))
 }
@@ -109,9 +109,10 @@ fn hook_by_method(call: &Call<'_>) -> Option<Told> {
     }
 }
 
-/// True if string concatenation with these operands creates a new string. Returns false for a primitive operand without
-/// other text, because such a concatenation might not create a string itself: `"" + true` returns a constant, and the
-/// string of a number is created and counted in a method of the number's class, such as `Integer.toString`.
+/// True if a string concatenation with these operands creates a new string. Returns false for a single primitive
+/// operand without other text, because such a concatenation might not create a string itself. For example, `"" + true`
+/// returns a constant. The string of a number is created and counted in a method of the number's class, such as
+/// `Integer.toString`.
 fn creates_concatenation(how: Invoke<'_>, descriptor: &[u8]) -> bool {
     let parameters = descriptor.split(|&c| c == b')').next().unwrap_or_default();
     let Invoke::Dynamic(_, recipe) = how else {

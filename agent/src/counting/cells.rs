@@ -1,30 +1,30 @@
-//! The counters that hooks increment. They are outside of the Java heap. Each site has two counters in each stripe, one
-//! for allocations and one for the bytes of arrays:
+//! The counters that hooks increment. They are outside of the Java heap. A stripe is a set of counters for some
+//! threads. Each site has two counters in each stripe, one for allocations and one for the bytes of arrays:
 //!
 //! ```text
 //! stripe 0:   site 0 [allocations, array bytes], site 1 [..], ..
 //! stripe 1:   site 0 [allocations, array bytes], site 1 [..], ..
 //! ```
 //!
-//! If a stripe is left, a live thread gets a private stripe. The thread then adds to its counters without atomic instructions. All
-//! other threads share stripes and add atomically, so that no count is lost. Threads of different stripes never write
-//! to the same cache line. The memory is never freed, because code that calls hooks may run forever. The kernel
-//! allocates a page only when a counter in this page is used.
+//! A live thread gets a private stripe if one is left. The thread then adds to its counters without atomic
+//! instructions. All other threads share stripes and add atomically, so that no count is lost. Threads of different
+//! stripes never write to the same cache line. The memory is never freed, because code that calls hooks may run
+//! forever. The kernel allocates a page only when a counter in this page is used.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::returned::Returned;
 use crate::jvmti::Shared;
 
-/// Maximum number of sites. Further sites are not counted; the report says so.
+/// Maximum number of sites. Allocations at further sites are not counted, and the report mentions this.
 pub(crate) const MOST_SITES: usize = 1 << 16;
 /// Number of stripes that several threads share; a power of two. A stripe contains two counters for each site. Threads
-/// that own no stripe use the shared ones.
+/// without a private stripe use the shared stripes.
 pub(crate) const STRIPES: i64 = 16;
 /// Number of stripes that each belong to a single thread.
 const OWN_STRIPES: usize = 128;
-/// If a thread's number has more bits than this, the thread shares a stripe. Thread numbers only grow, because the JVM
-/// never uses a number twice.
+/// If a thread's number has more bits than this number, the thread shares a stripe. Thread numbers only grow, because
+/// the JVM never uses a number twice.
 pub(crate) const THREAD_BITS: u8 = 20;
 const THREADS: usize = 1 << THREAD_BITS;
 /// Size of a site's counters in a stripe, in bytes. It is 16, because hooks compute the offset of the counters by
@@ -41,7 +41,8 @@ pub(crate) struct Cells {
     all: Shared,
     /// Address of each thread's private stripe, by the thread's number; 0 if the thread has no private stripe.
     places: Shared,
-    /// The owner of each stripe that was ever assigned to a thread: the number of a live thread, or `None`.
+    /// The owners of all stripes that were ever assigned to a thread. An owner is the number of a live thread. `None`
+    /// means that the stripe is free.
     owners: Mutex<Vec<Option<i64>>>,
     /// Counters for the objects that calls return.
     pub(crate) returned: Returned,
@@ -81,7 +82,7 @@ impl Cells {
         sums
     }
 
-    /// Assigns a free stripe to a live thread, if a stripe is left.
+    /// Assigns a free stripe to a live thread, if a free stripe is left.
     pub(crate) fn assign_stripe(&self, thread: i64) {
         // A thread has the number 0 until its object is initialized.
         let Some(at) = usize::try_from(thread).ok().filter(|at| *at > 0) else {
@@ -104,7 +105,7 @@ impl Cells {
         self.places.set(at, place.cast_unsigned());
     }
 
-    /// Frees the stripes of threads for which `over` returns true. These threads must not run Java code any more.
+    /// Frees the stripes of the threads for which `over` returns true. These threads must not run Java code any more.
     pub(crate) fn free_stripes(&self, over: impl Fn(i64) -> bool) {
         for owner in self.owners().iter_mut() {
             if let Some(thread) = owner.take_if(|thread| over(*thread)) {

@@ -1,4 +1,4 @@
-//! Defines the class with the hooks in the JVM, and finds classes by number. Hooks identify each class by a number.
+//! Defines the class with the hooks in the JVM, and finds classes by the numbers by which hooks identify them.
 
 use std::ffi::CString;
 use std::ptr::null_mut;
@@ -11,7 +11,8 @@ use crate::jvmti::classes::INITIALIZED;
 use crate::jvmti::{Jvmti, Result, call};
 
 impl Jvmti {
-    /// Returns the loaded classes for whose number `wanted` returns true, each with its number and its signature.
+    /// Returns the loaded classes for whose number `wanted` returns true. Each class comes with its number and its
+    /// signature.
     pub(crate) fn by_number<'local>(
         &self,
         env: &Env<'local>,
@@ -55,8 +56,8 @@ impl Jvmti {
 }
 
 impl Env<'_> {
-    /// Returns a function that maps a class to the number by which hooks identify it, or to 0 if that number cannot be
-    /// read.
+    /// Returns a function that maps a class to the number by which hooks identify the class. The function returns 0 if
+    /// this number cannot be read.
     fn numbers(&self) -> crate::jvmti::calls::Result<impl Fn(Ref<'_, Class>) -> u64 + use<'_>> {
         let unfit = |_| JniError::Unfit(hooks::THIS.to_owned());
         let name = CString::new(hooks::THIS).map_err(unfit)?;

@@ -1,5 +1,5 @@
-//! Reads the counters of all sites. Objects that calls return are counted by pairs of call site and class. A pair is
-//! counted at the allocation site with the call site and the name of the class.
+//! Reads the counters of all sites. Objects that calls return are counted by pairs of call site and class. For each
+//! pair, there is an allocation site with the position of the call site and the name of the class.
 
 use heapdiff_sites::types::of_class;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,7 +13,7 @@ use crate::jvmti::calls::{Class, Env, Ref};
 /// The name used for a class that was unloaded before its counters were read.
 const UNLOADED: &str = "(an unloaded class)";
 impl Engine {
-    /// Returns the number of objects and the bytes of each site.
+    /// Returns the number of objects and the bytes at each site.
     pub(super) fn counters(&self, env: &Env<'_>) -> Vec<[u64; 2]> {
         let pairs = self.cells.returned.read();
         self.resolve(env, &pairs);
@@ -36,7 +36,7 @@ impl Engine {
         counters
     }
 
-    /// Returns a class's JVM name. The names of generated classes, such as lambdas, contain a part that varies. This
+    /// Returns a class's JVM name. The name of a generated class, such as a lambda, contains a part that varies. This
     /// part is removed, so several generated classes share one name, although their objects may differ in size.
     /// Therefore, for a generated class, also returns the size of an object.
     fn named(

@@ -9,21 +9,20 @@ use super::returned;
 use crate::java;
 
 pub(crate) const THIS: &str = "java/lang/HeapdiffCounts";
-/// Names of the hooks that rewritten code calls. If a lookup of the method `object` succeeds, the class with the hooks
-/// exists.
+/// Names of the hooks that rewritten code calls. If the JVM finds the method `object`, the class with the hooks exists.
 pub(crate) const HOOKS: Hooks<'static> = Hooks {
     owner: THIS,
     object: "object",
     array: "array",
     level: "level",
 };
-/// The hook that gets an object returned by a call.
+/// The hook that receives an object which a call has returned.
 pub(crate) const MADE: &str = "made";
-/// The hook that gets an array of arrays returned by a call.
+/// The hook that receives an array of arrays which a call has returned.
 pub(crate) const LEVELS: &str = "levels";
 pub(crate) const OBJECT_TYPE: &str = "(I)V";
 
-/// Returns the class file for these counters and this array layout.
+/// Returns the class file of the class with the hooks, for these counters and this array layout.
 ///
 /// `klass` is the offset of a hidden field of `Class` objects. The field contains an address that serves as the class's
 /// number. `carriers` is true if the JVM has a method that returns the carrier of a virtual thread.

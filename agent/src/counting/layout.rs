@@ -21,7 +21,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Reads the layout from the JVM.
+    /// Reads the array layout from the JVM.
     pub(crate) fn from_jvm(environment: &Environment, env: &Env<'_>) -> Result<Self> {
         let class = env.class(c"jdk/internal/misc/Unsafe")?;
         let ask = |name| env.static_int(class.get(), name);
@@ -52,7 +52,7 @@ impl Layout {
         Self::checked(alignment, bases, reference).ok_or_else(layout_error)
     }
 
-    /// Returns the layout, or `None` if a site's number cannot encode it; see [`Self::number`].
+    /// Returns the layout, or `None` if a site's number cannot encode this layout; see [`Self::number`].
     fn checked(alignment: i64, bases: [i32; 5], reference: i32) -> Option<Self> {
         let is_base = |base: &i32| matches!(base, 12 | 16 | 20 | 24);
         let reference = match reference {
@@ -68,7 +68,7 @@ impl Layout {
         })
     }
 
-    /// Returns the number that identifies a site in the hooks, or `None` if it does not fit. Bits:
+    /// Returns the number that identifies a site in the hooks, or `None` if the number does not fit into 32 bits. Bits:
     ///
     /// ```text
     /// 31..4  index of the site

@@ -1,5 +1,5 @@
-//! Writes the results of the standing count (`count=on`) to a trace: how much each line of code has allocated since the
-//! last report.
+//! Writes the results of the standing count (`count=on`) to a trace. For each line of code, the trace shows how much
+//! the line has allocated since the last report.
 //!
 //! The counters and the sizes of objects are read before the trace's file is locked. The next tick contains the
 //! results. If this tick cannot be written, a later tick contains them.
@@ -16,10 +16,10 @@ use super::standing::STANDS;
 use super::{ENGINE, Engine, ROUND, locked};
 use crate::jvmti::calls::Env;
 
-/// Approximate maximum number of lines reported per second. If more lines change, reports are less frequent.
+/// Approximate maximum number of lines of code reported per second. If more lines change, reports are less frequent.
 const LINES_A_SECOND: u32 = 5000;
-/// Minimum time between two searches for object sizes in the list of loaded classes. A search is made earlier for a new
-/// class, and if a size is unknown and further classes were loaded.
+/// Minimum time between two searches for object sizes in the list of loaded classes. A search is made earlier in two
+/// cases: for a new class, and if a size is unknown and further classes were loaded.
 const LOOKS: Duration = Duration::from_secs(10);
 
 /// Names of class, method and allocated class, and the line number.
@@ -29,9 +29,9 @@ struct Line {
     key: Key,
     /// JVM name of the allocated class; `None` for arrays.
     object: Option<Arc<str>>,
-    /// Number of objects, and bytes, at the last reading of the counters. The bytes are only those of arrays, and of
-    /// objects whose class shares its name with other classes. For all other objects, the bytes are computed from the
-    /// number of objects and the size of one object.
+    /// Two numbers from the last reading of the counters: number of objects, and bytes. The bytes are only those of
+    /// arrays, and of objects whose class shares its name with other classes. For all other objects, the bytes are
+    /// computed from the number of objects and the size of one object.
     read: [u64; 2],
     /// The two numbers of `read`, as they were at the last report.
     told: [u64; 2],
@@ -60,8 +60,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Reads the counters if a report is due. Returns true if it has read them. `uptime` is the time since the run
-    /// began. `is_last` is true at the end of the run. `classes` is the number of loaded classes.
+    /// Reads the counters if a report is due. Returns true if the counters were read. `uptime` is the time since the
+    /// run began. `is_last` is true at the end of the run. `classes` is the number of loaded classes.
     pub(crate) fn read(
         &mut self,
         env: &Env<'_>,
@@ -82,7 +82,7 @@ impl Lines {
         {
             return false;
         }
-        // The caller has measured `uptime` just before.
+        // The caller has measured `uptime` just before this call.
         let read = Instant::now();
         if !self.count(engine, engine.counters(env), (uptime, read)) {
             return false;
@@ -120,7 +120,7 @@ impl Lines {
             return false;
         };
         self.head.at_ms = millis(uptime);
-        // Compute the start time of the count only once. Each reading would give a slightly different start time.
+        // Compute the start time of the count only once, because each reading would give a slightly different time.
         if self.last.is_none() {
             let counted = read.saturating_duration_since(begun.at);
             self.head.from_ms = millis(uptime.saturating_sub(counted));
@@ -136,7 +136,8 @@ impl Lines {
         true
     }
 
-    /// Returns the index of the line of code with these names, which are in the JVM's form. Adds the line if it is new.
+    /// Returns the index of the line of code with these names. The names are in the JVM's form. Adds the line if it is
+    /// new.
     fn line(&mut self, names: [Arc<str>; 3], line: Option<u16>, is_object: bool) -> usize {
         let [class, method, allocated] = names;
         let object = is_object.then(|| Arc::clone(&allocated));
@@ -159,7 +160,7 @@ impl Lines {
         Arc::clone(named.or_insert_with_key(|class| of_class(class).into()))
     }
 
-    /// Reads sizes of objects from the JVM, if some are not known or the set of loaded classes has changed.
+    /// Reads sizes of objects from the JVM if some sizes are not known or the set of loaded classes has changed.
     fn size(&mut self, engine: &Engine, env: &Env<'_>, (is_last, classes): (bool, u64)) {
         let changed = self.lines.iter();
         let changed = changed.filter(|line| line.read != line.told || line.lacks_size);
@@ -193,7 +194,8 @@ impl Lines {
         self.looked = Some((Instant::now(), classes));
     }
 
-    /// Iterates over lines whose counts have changed since the last report, and lines whose size was found since then.
+    /// Iterates over lines whose counts have changed since the last report, and lines whose object size was found since
+    /// then.
     fn changed_lines(&self) -> impl Iterator<Item = (usize, &Line)> {
         let lines = self.lines.iter().enumerate();
         lines.filter(|(_, line)| {
@@ -201,7 +203,7 @@ impl Lines {
         })
     }
 
-    /// Returns the size of an object that a line allocates; `None` for arrays, and if it is unknown.
+    /// Returns the size of an object that a line allocates. Returns `None` for arrays, and if the size is unknown.
     fn size_of(&self, line: &Line) -> Option<u64> {
         *self.sizes.get(line.object.as_ref()?)?
     }
@@ -233,7 +235,7 @@ impl Lines {
         self.lines.iter_mut().for_each(|line| line.told = [0; 2]);
     }
 
-    /// Records that the last reading was reported.
+    /// Records that the counts of the last reading were reported.
     pub(crate) fn mark_reported(&mut self) {
         for line in &mut self.lines {
             let is_known = |object| matches!(self.sizes.get(object), Some(Some(_)));

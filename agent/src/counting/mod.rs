@@ -1,5 +1,6 @@
-//! Counts every allocation. To do so, the agent inserts calls into the code of classes, and removes them at the end of
-//! the count. Before each allocation, the inserted code calls a method of the agent, a hook.
+//! Counts every allocation. At the start of a count, the agent inserts calls into the code of classes, and it removes
+//! them at the end of the count. Before each allocation, the inserted code calls a method of the agent. This method is
+//! a hook.
 //!
 //! 1. If a class is not loaded yet, its class file is rewritten when the JVM loads it ([`rewritten`]).
 //! 2. If a class is loaded already, the JVM passes its class file to the agent again ("retransformation"). This is done
@@ -69,21 +70,21 @@ use table::Table;
 /// Interval between progress messages.
 const TOLD: Duration = Duration::from_secs(2);
 /// Time that the agent waits after the planned end of a count. If nobody has ended the count by then, the agent ends
-/// it.
+/// the count.
 const GRACE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
-/// Passed to [`watch`] in place of a count's number if the count has ended, but its hooks are still in the classes
-/// because a debugger is attached. Then the thread only waits until it can remove these hooks.
+/// Passed to [`watch`] in place of a count's number. The count has ended, but its hooks are still in the classes
+/// because a debugger is attached. So the thread only waits until it can remove these hooks.
 const OVER: usize = 0;
 /// Number of passes over the loaded classes when the hooks are removed. Later passes restore classes that were just
 /// being loaded during the first pass.
 const LATE: u32 = 3;
 
-/// Descriptions of the current step in the agent's progress messages.
+/// Descriptions of the agent's current step in progress messages.
 const PUT: &str = "inserting counters into classes";
 const TAKE_OUT: &str = "removing counters from classes";
 
-/// States of the counting.
+/// States of the counting in this JVM.
 mod state {
     pub(super) const IDLE: u8 = 0;
     /// A count is being started or ended.
@@ -91,7 +92,8 @@ mod state {
     pub(super) const COUNTING: u8 = 2;
 }
 
-/// Returns the names of classes in the stacks of samples, or `None` if the agent does not sample.
+/// A function that returns the names of classes in the stacks of samples. It returns `None` if the agent does not
+/// sample.
 type Sampled<'a> = &'a dyn Fn() -> Option<FxHashSet<String>>;
 
 /// The data for counting in this JVM. It is created for the first count and used for all later counts.
@@ -102,16 +104,16 @@ struct Engine {
     /// True if hooks can determine the class of an object that a call returns.
     by_class: bool,
     table: Mutex<Table>,
-    /// The current plan; `None` if nothing is counted.
+    /// The options of the current count; `None` if nothing is counted.
     plan: Mutex<Option<Arc<Plan>>>,
     begun: Mutex<Option<Begun>>,
-    /// The file with the result of the last count. It is dropped when somebody has read it or when the next count
-    /// starts.
+    /// The file with the result of the last count. It is dropped when somebody has read the result, or when the next
+    /// count starts.
     result: Mutex<Option<File>>,
 }
 
-/// Key of a line in the result. The names are those of class, method and allocated class. The number is the line in the
-/// source. The flag is true if the allocated class is not an array.
+/// Key of a line in the result. The three names are those of the class, the method and the allocated class. The number
+/// is the line in the source. The flag is true if the allocated class is not an array.
 type Place = ([Arc<str>; 3], Option<u16>, bool);
 
 /// The time when a count began, and the readings of the counters at that time.
@@ -231,8 +233,8 @@ fn debugged() -> Result<(), Failed> {
     Err((attach::DEBUGGED, debugger::ATTACHED.to_owned()))
 }
 
-/// Parses the options into a plan. If the plan is limited to classes in sampled stacks, gets these classes from the
-/// agent.
+/// Parses the options into a [`Plan`], which describes what is counted. If the plan is limited to classes in sampled
+/// stacks, gets these classes from the agent.
 fn parse_plan(options: &str, sampled: Sampled<'_>) -> Result<Plan, Failed> {
     let mut plan = Plan::parse(options).map_err(|why| (attach::BAD_OPTIONS, why))?;
     if plan.sampled {
@@ -256,7 +258,7 @@ fn count_rewritten_classes(
     Ok(wanted.map_err(failed)?.len())
 }
 
-/// Returns the state of counting. The first call creates it.
+/// Returns the data for counting in this JVM. The first call creates this data.
 fn engine(environment: Environment, env: &Env<'_>) -> Result<&'static Engine, Failed> {
     match ENGINE.get() {
         Some(engine) => Ok(engine),
@@ -273,7 +275,7 @@ fn begin(environment: Environment, env: &Env<'_>, plan: Plan) -> Result<(), Fail
     engine.begin(env, plan)
 }
 
-/// Starts a thread that ends the count if nobody else has ended it in time; see [`watch`].
+/// Starts a thread that ends the count, if nobody else has ended the count in time; see [`watch`].
 fn watched(env: &Env<'_>) -> Result<(), Failed> {
     let Some(engine) = ENGINE.get() else {
         return Ok(());
@@ -433,7 +435,7 @@ impl Engine {
         })
     }
 
-    /// Inserts hooks into all classes that are to be counted. Then reads the counters. These readings mark the start of
+    /// Inserts hooks into all classes that are to be counted. Then reads the counters: these values mark the start of
     /// the count.
     fn begin(&self, env: &Env<'_>, plan: Plan) -> Result<(), Failed> {
         drop(locked(&self.result).take());
@@ -444,7 +446,7 @@ impl Engine {
             return debugged();
         }
         *locked(&self.plan) = Some(Arc::clone(&plan));
-        // If the stripes cannot be assigned, all threads share stripes, which makes hooks slower.
+        // If threads get no private counters (stripes), all threads share counters, which makes hooks slower.
         let _ = self.assign_stripes(env);
         let classes = self
             .jvmti
@@ -481,13 +483,13 @@ impl Engine {
         })
     }
 
-    /// Assigns stripes to the live threads. Also enables the events for threads that start and end, so that threads
-    /// that start later get stripes, too.
+    /// Assigns stripes (private counters) to the live threads. Also enables the events for threads that start and end,
+    /// so that threads that start later get stripes, too.
     fn assign_stripes(&self, env: &Env<'_>) -> crate::jvmti::Result<()> {
         let known = self.cells.threads();
         self.jvmti.hook_threads(true)?;
         let live = self.jvmti.live_threads(env)?;
-        // Between two counts, thread events are off. Free the stripes of threads that ended in that time.
+        // Between two counts, thread events are off. Free the stripes of threads that have ended in the meantime.
         let over = |thread: i64| known.contains(&thread) && !live.contains(&thread);
         self.cells.free_stripes(over);
         live.into_iter()
@@ -648,7 +650,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the counts since `begun`, with the largest sites first.
+    /// Returns the counts since `begun`. The sites with the largest counts come first.
     fn counts(&self, env: &Env<'_>, Begun { at, counters }: &Begun) -> Counts {
         let now = self.counters(env);
         let millis = u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! The request for a count, and the classes that are counted.
+//! The request for an allocation count, and the classes in which allocations are counted.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) enum Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// Returns the request in the agent's options, or `None` if they are not about counting.
+    /// Returns the request in the agent's options, or `None` if the options are not about counting.
     pub(crate) fn parse(options: &'a str) -> Option<Self> {
         let begin = options.strip_prefix(attach::COUNT).map(Self::Begin);
         let end = || options.strip_prefix(attach::COUNT_END).map(Self::End);
@@ -53,8 +53,8 @@ pub(crate) struct Plan {
 
 /// Packages of the JDK. Their classes count as JDK classes, whichever loader defines them.
 const JDK: [&str; 4] = ["java/", "jdk/", "sun/", "com/sun/"];
-/// Classes that are never counted, for one of three reasons: hooks use them, the JVM calls them where no hook may run,
-/// or JFR rewrites them itself.
+/// Classes in which nothing is counted, for one of three reasons: hooks use these classes, the JVM calls them where no
+/// hook may run, or JFR rewrites them itself.
 const NEVER: [&str; 8] = [
     "java/lang/invoke/",
     "jdk/internal/vm/",
@@ -110,19 +110,20 @@ impl Plan {
         }
     }
 
-    /// True if no filter is set.
+    /// True if no filter for classes is set.
     pub(crate) fn is_open(&self) -> bool {
         self.include.is_none() && self.exclude.is_none() && self.only.is_none()
     }
 
-    /// True if the filters accept a class. `name` is in the form of Java source.
+    /// True if the filters accept the class with this name. `name` is in the form of Java source.
     pub(crate) fn passes(&self, name: &str) -> bool {
         self.include.as_ref().is_none_or(|re| re.is_match(name))
             && !self.exclude.as_ref().is_some_and(|re| re.is_match(name))
             && self.only.as_ref().is_none_or(|only| only.contains(name))
     }
 
-    /// True if a class is counted. `name` is in the JVM's form; `is_boot` is true if the boot loader defines the class.
+    /// True if allocations in a class are counted. `name` is in the JVM's form; `is_boot` is true if the boot loader
+    /// defines the class.
     pub(crate) fn counts_class(&self, name: &str, is_boot: bool) -> bool {
         let begins = |packages: &[&str]| packages.iter().any(|p| name.starts_with(p));
         if begins(&NEVER) || !self.jdk && (is_boot || begins(&JDK)) {

@@ -10,7 +10,7 @@ const FIRST: usize = 32;
 /// Maximum number of classes in a batch. With larger batches, the JVM would have to compile too much of the program's
 /// code again at the same time.
 const MOST: usize = 256;
-/// A batch that takes less time than this is never too large.
+/// If a batch takes less time than this, the size of the batches does not decrease.
 const SHORT: Duration = Duration::from_millis(20);
 /// Maximum time of a batch, as a multiple of the time of the shortest batch so far. The time of the shortest batch is
 /// about the time of the JVM's walk over all loaded classes.
@@ -34,7 +34,7 @@ impl Portions {
         self.size
     }
 
-    /// Adapts the size to the time that the last batch took.
+    /// Adapts the size of the next batch to the time that the last batch took.
     pub(super) fn adapt_size(&mut self, time: Duration) {
         self.shortest = self.shortest.min(time);
         let longest = SHORT.max(self.shortest.saturating_mul(TIMES));
@@ -47,8 +47,8 @@ impl Portions {
 }
 
 /// Calls `work` for all items at once. If that fails, splits the items into halves and calls `work` for each half, and
-/// so on. Calls `failed` for each single item that fails. This finds the classes that the JVM rejects, because the JVM
-/// changes either all classes of a batch or none.
+/// so on. Calls `failed` for each single item that fails. The JVM changes either all classes of a batch or none, so
+/// this search finds the classes that the JVM rejects.
 pub(super) fn bisect_failures<'i, T, E>(
     items: &'i [T],
     mut work: impl FnMut(&'i [T]) -> Result<(), E>,

@@ -1,5 +1,5 @@
-//! Reports the progress of a count through a file in memory, because the JVM answers no other attach command while it
-//! starts or ends a count.
+//! Reports the progress of starting or ending an allocation count, through a file in memory. Meanwhile, the JVM answers
+//! no other attach command.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -9,7 +9,7 @@ use heapdiff_sites::attach::{Counting, counting_file_name};
 
 use crate::jvmti::memory_file;
 
-/// The file, or `None` if no progress is reported, and the content of the file.
+/// The file that shows the progress, and the content of this file. The file is `None` if no progress is reported.
 pub(super) struct Progress(Option<File>, Cell<Counting>);
 
 impl Progress {
@@ -52,7 +52,7 @@ impl Progress {
         }
     }
 
-    /// True if the requester emptied the file, which ends the count.
+    /// True if the requester has emptied the file. This is a request to end the count.
     pub(super) fn is_ended(&self) -> bool {
         let file = self.0.as_ref();
         file.is_some_and(|file| file.metadata().is_ok_and(|meta| meta.len() == 0))

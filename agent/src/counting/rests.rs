@@ -1,28 +1,28 @@
-//! Pauses between two batches of changed classes. In these pauses the JVM compiles the program's code again.
+//! Pauses after each batch of changed classes. In these pauses the JVM compiles the program's code again.
 //!
 //! Each batch stops the program for some milliseconds. HotSpot discards the compiled code that contains a method of a
 //! changed class. The methods in this code run in the interpreter until they are compiled again.
 //!
-//! When the first class of a JVM is changed, HotSpot discards all compiled code, unless an agent was loaded at the
-//! JVM's start. Only with such an agent do the compilers record from the start which code contains which method
-//! (`VM_RedefineClasses::flush_dependent_code`).
+//! When the first class of a JVM is changed, HotSpot usually discards all compiled code. The exception is a JVM in
+//! which an agent was loaded at the start. Only then do the compilers record from the start which code contains which
+//! method (`VM_RedefineClasses::flush_dependent_code`).
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Length of a pause, as a multiple of the time of the batch before it. So batches of at most 1.6 seconds stop the
-/// program for at most a quarter of the time. For longer batches, [`MOST`] limits the pause.
+/// Length of a pause, as a multiple of the time of the batch before it. With this factor, batches stop the program for
+/// at most a quarter of the time. If a batch takes more than 1.6 seconds, [`MOST`] limits the pause.
 const TIMES: u32 = 3;
 /// Maximum length of a pause.
 const MOST: Duration = Duration::from_secs(5);
 /// Interval between checks of the compiler threads.
 const LOOK: Duration = Duration::from_millis(50);
-/// Limit in percent of one processor. The compilers have caught up if they use less than this share.
+/// Limit in percent of one processor. The JIT compilers have no work left if they use less than this share.
 const CALM: u128 = 20;
-/// The first batch has one class. The pause after this batch ends once this number of consecutive checks has found the
-/// JIT compilers calm ([`CALM`]), or after [`MOST`].
+/// Applies to the pause after the first batch, which has one class. The pause ends once this number of consecutive
+/// checks has found that the JIT compilers use less than [`CALM`] percent, or after [`MOST`].
 const LOOKS: u32 = 5;
 
 /// True if a class of this JVM has been changed before.
@@ -34,8 +34,8 @@ pub(super) fn portion(size: usize) -> usize {
     if CHANGED.load(Relaxed) { size } else { 1 }
 }
 
-/// Pauses after a batch that took `time`. Calls `look` about every [`LOOK`] and ends the pause early if `look` returns
-/// true.
+/// Pauses after a batch that took `time`. Calls `look` about every [`LOOK`]. If `look` returns true, the pause ends
+/// early.
 pub(super) fn pause_after_batch(time: Duration, look: impl Fn() -> bool) {
     let start = Instant::now();
     if CHANGED.swap(true, Relaxed) {
@@ -57,8 +57,8 @@ pub(super) fn pause_after_batch(time: Duration, look: impl Fn() -> bool) {
     }
 }
 
-/// Returns the thread ids of the compiler threads. Their names are cut off, because the kernel keeps only the first 15
-/// bytes of a name such as `C2 CompilerThread0`.
+/// Returns the ids of the threads of the JIT compilers. Finds them by the beginnings of their names, because the kernel
+/// keeps only the first 15 bytes of a name such as `C2 CompilerThread0`.
 fn compilers() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task");
     let compiles = tasks.into_iter().flatten().flatten().filter(|task| {
@@ -69,7 +69,7 @@ fn compilers() -> Vec<String> {
     names.collect()
 }
 
-/// Returns the time in which the threads ran or waited for a processor.
+/// Returns the total time in which the threads ran or waited for a processor.
 fn thread_time(threads: &[String]) -> Duration {
     let time = |thread: &String| -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;

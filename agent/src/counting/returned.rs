@@ -1,18 +1,18 @@
-//! Counts objects that calls return, by site and class. The class of such an object is known only at run time.
+//! Counts the objects that calls return, by call site and class. The class of such an object is known only at run time.
 //!
-//! Each stripe has its own hash table outside of the Java heap. The key combines a site's number and a class's
-//! number. A class's number is the address of the JVM's data about the class, which is unique among loaded classes. An
-//! identity hash code is not unique: JDK 17 may give a newly loaded class the hash code of a class in its CDS archive.
-//! When the counters are read, each pair of site and class becomes an allocation site with the class's name
-//! (`counters`).
+//! A stripe is a set of counters for some threads. Each stripe has its own hash table outside of the Java heap. The key
+//! combines a site's number and a class's number. A class's number is the address of the JVM's data about the class,
+//! which is unique among loaded classes. An identity hash code is not unique: JDK 17 may give a newly loaded class the
+//! hash code of a class in its CDS archive. When the counters are read, each pair of site and class becomes an
+//! allocation site with the class's name (`counters`).
 
 use rustc_hash::FxHashMap;
 
 use super::cells::{MOST_SITES, STRIPES};
 use crate::jvmti::Shared;
 
-/// Maximum number of pairs of site and class in a stripe, as a power of two. Objects of further pairs are not counted;
-/// the report says so.
+/// Maximum number of pairs of site and class in a stripe, as a power of two. Objects of further pairs are not counted,
+/// and the report mentions this.
 pub(crate) const BITS: u32 = 14;
 /// Size of an entry in bytes, as a power of two. An entry consists of key, number of objects, bytes of arrays, and an
 /// unused word.
@@ -30,19 +30,19 @@ const _: () = assert!(MOST_SITES == 1 << SITE_BITS);
 /// The number of the call site, and the number of the returned object's class.
 pub(crate) type Pair = (u32, u64);
 
-/// The tables of all stripes.
+/// The hash tables of all stripes.
 pub(crate) struct Returned(Shared);
 
 impl Returned {
-    /// Allocates the tables, all empty. Returns `None` if there is not enough memory.
+    /// Allocates the hash tables, all empty. Returns `None` if there is not enough memory.
     pub(super) fn new() -> Option<Self> {
-        // Two counters follow the tables. They count the objects, and the bytes of arrays, for which the tables had no
-        // room.
+        // Two more counters follow the hash tables. They count the objects, and the bytes of arrays, for which the
+        // tables had no room.
         let bytes = usize::try_from(STRIPES * STRIPE_BYTES).ok()? + ENTRY;
         Shared::new(bytes / 8).map(Self)
     }
 
-    /// Returns the address of the tables.
+    /// Returns the address of the hash tables.
     pub(crate) fn start(&self) -> i64 {
         self.0.address()
     }
@@ -64,7 +64,7 @@ impl Returned {
         pairs
     }
 
-    /// Returns the number of objects that were not counted because the tables were full.
+    /// Returns the number of objects that were not counted because the hash tables were full.
     pub(super) fn uncounted_objects(&self) -> u64 {
         let end = usize::try_from(STRIPES * STRIPE_BYTES).unwrap_or(0) / 8;
         self.0.get(end)

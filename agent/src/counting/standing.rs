@@ -1,8 +1,8 @@
 //! The standing count (`count=on`): counts allocations as long as the agent samples. The counts are copied to the Java
 //! heap, so that dumps contain them.
 //!
-//! While a standing count runs, `heapdiff count` inserts and removes no hooks. Its result is the difference between two
-//! readings of the counters.
+//! While a standing count runs, `heapdiff count` neither inserts nor removes hooks. The result of `heapdiff count` is
+//! the difference between two readings of the counters.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ use crate::jvmti::calls::{Env, Global, Longs, Result};
 use crate::log::{Level, print_line};
 use crate::options::{CountChoice, Options};
 
-/// Minimum time between two copies.
+/// Minimum time between two copies of the counts to the heap.
 const OFTEN: Duration = Duration::from_secs(1);
 /// Maximum number of sites that are written to the heap in one step.
 const PORTION: usize = 512;
@@ -36,11 +36,11 @@ const FIGURES: usize = 2;
 /// True while a standing count (`count=on`) runs.
 pub(super) static STANDS: AtomicBool = AtomicBool::new(false);
 /// A count that `heapdiff count` started while the standing count runs: the options of this count, and the readings of
-/// the counters at its start. Both counts use the same counters.
+/// the counters at its start. The standing count and this count use the same counters.
 static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
 
-/// Starts a standing count if the options contain `count=on` or `count=jdk`. If it cannot start, the agent samples
-/// without it.
+/// Starts a standing count if the options contain `count=on` or `count=jdk`. If the count cannot start, the agent
+/// samples without counting.
 pub(crate) fn start_standing(env: &Env<'_>, options: &Options) {
     let jdk = match options.count {
         CountChoice::Off => return,
@@ -87,7 +87,7 @@ pub(crate) fn start_standing(env: &Env<'_>, options: &Options) {
     }
 }
 
-/// Ends the standing count (`count=on`) if one runs, and removes the hooks.
+/// Ends the standing count (`count=on`) if such a count runs, and removes the hooks.
 pub(crate) fn stop_standing(env: &Env<'_>) {
     if !STANDS.swap(false, AcqRel) {
         return;
@@ -154,7 +154,7 @@ pub(crate) struct InHeap {
     head: Arc<Global<Longs>>,
     sites: Blobs,
     totals: LongChunks,
-    /// The state of the copy: which data the heap contains already. `None` while a thread is copying.
+    /// Records which data the heap contains already. `None` while a thread is copying.
     told: Mutex<Option<Told>>,
 }
 
@@ -171,7 +171,7 @@ struct Told {
     figures: Vec<Vec<i64>>,
 }
 
-/// Sites that are not in the heap yet, each with its names.
+/// Sites that are not in the heap yet, each with the names of its class, its method and the allocated class.
 type New = Vec<(Known, [Arc<str>; 3])>;
 
 impl InHeap {
@@ -203,7 +203,7 @@ impl InHeap {
         self.copy_matching(env, is_due);
     }
 
-    /// Copies the counts that have changed.
+    /// Copies the counts that have changed to the Java heap.
     pub(crate) fn copy(&self, env: &Env<'_>) {
         self.copy_matching(env, |_| true);
     }
@@ -277,7 +277,7 @@ impl InHeap {
         }
     }
 
-    /// Writes sites to the heap until it is full.
+    /// Writes the sites in `new` to the heap, until the heap is full.
     fn write_sites(&self, env: &Env<'_>, new: &New, told: &mut Told) {
         for portion in new.chunks(PORTION) {
             let mut batch = Batch::new();
@@ -307,8 +307,8 @@ impl InHeap {
     }
 }
 
-/// For the first `sites` sites, returns how much their counters have increased. The result has chunks like those in the
-/// heap. The increase for the site with index `i` is at position `i + 1`, because ids of sites begin at 1.
+/// Returns how much the counters of the first `sites` sites have increased. The result has chunks like the arrays in
+/// the heap. The increase for the site with index `i` is at position `i + 1`, because ids of sites begin at 1.
 fn changes(now: &[[u64; 2]], before: &[[u64; 2]], sites: usize) -> Vec<Vec<i64>> {
     let mut chunks = vec![vec![0; FIGURES * TOTALS_CHUNK]; (sites + 1).div_ceil(TOTALS_CHUNK)];
     for (number, now) in now.iter().enumerate().take(sites) {
@@ -334,7 +334,7 @@ mod tests {
         assert!(chunks.iter().all(|c| c.len() == FIGURES * TOTALS_CHUNK));
         assert_eq!(chunks[0][..4], [0, 0, 5, 0]);
         assert_eq!(chunks[0][2 * 11..2 * 12], [5, 10]);
-        // Sites that were added after `before` was read had a count of 0 then.
+        // Sites that were added after `before` was read had a count of 0 at that time.
         assert_eq!(chunks[0][2 * 1001..2 * 1002], [1005, 2000]);
         assert_eq!(chunks[1][..2], [1028, 2046]);
         assert_eq!(changes(&now, &before, 1023).len(), 1);

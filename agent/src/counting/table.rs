@@ -1,4 +1,4 @@
-//! The table of allocation sites by number. It also records the results of rewriting classes.
+//! The table of allocation sites by number. The table also records the results of rewriting classes.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl Names {
     }
 }
 
-/// The methods or classes that are not counted: their number, and at most [`MOST_NAMES`] of their names.
+/// The methods or classes that are not counted: how many there are, and at most [`MOST_NAMES`] of their names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Missed {
     pub(crate) count: u64,
@@ -178,7 +178,7 @@ impl Table {
         self.resolved.insert(pair, Resolved { site, size });
     }
 
-    /// Stores `lost`, the number of objects that calls have returned but that could not be counted. If this number has
+    /// Stores `lost`: the number of objects that calls have returned but that could not be counted. If this number has
     /// grown, adds one to `uncounted`.
     pub(crate) fn set_uncounted(&mut self, lost: u64) {
         self.uncounted += u64::from(lost > self.lost);
@@ -204,7 +204,7 @@ impl Table {
         }
         if rewritten.bytes.is_some() {
             // If the JVM rejects a class of a batch, the other classes of the batch are rewritten a second time. The
-            // set contains each class only once, so each class is counted once.
+            // set `changed` contains each class only once, so each class is counted only once.
             self.classes += u64::from(self.changed.insert(format!("L{class};")));
         }
     }

@@ -2,8 +2,10 @@
 //! `OutOfMemoryError`.
 //!
 //! The guard's thread checks the container's memory several times a second. The trace's thread reports the heap that
-//! each major GC leaves in use. If a limit is reached, the guard first lets the trace write a tick, so that the stacks
-//! are on disk. Then a forked child writes the dump. The child continues if the JVM ends meanwhile.
+//! each major GC leaves in use. If a limit is reached, the guard acts in two steps:
+//!
+//! - It makes the trace write a tick, so that the stacks are on disk.
+//! - It forks a child, which writes the dump. The child continues if the JVM ends meanwhile.
 
 mod files;
 mod pressure;
@@ -31,8 +33,8 @@ const CHECK: Duration = Duration::from_millis(100);
 /// Minimum time between two attempts to take a dump for the same cause. A nearly full heap and an `OutOfMemoryError`
 /// count as one cause.
 const PAUSE: Duration = Duration::from_secs(3600);
-/// The guard takes no dump if the container's memory will be full in less than this time at its current growth. The
-/// dump might not be complete by then.
+/// The guard takes no dump if the container's memory will be full in less than this time at its current growth, because
+/// the dump might not be complete by then.
 const LEAST_LEFT: Duration = Duration::from_secs(10);
 /// Maximum time to wait until the trace has written a tick.
 const TICK: Duration = Duration::from_secs(2);
@@ -43,13 +45,13 @@ const THROWING: Duration = Duration::from_secs(5);
 /// State that the guard's thread shares with other threads.
 pub(crate) struct Guard {
     pub(crate) wakeup: Wakeup,
-    /// Bytes in use after the last major GC; 0 before the first.
+    /// Bytes in use after the last major GC; 0 before the first major GC.
     floor: AtomicU64,
     /// True from an `OutOfMemoryError` until the guard has seen it.
     exhausted: AtomicBool,
-    /// True while the guard would take a dump at an `OutOfMemoryError`: the option `guard` limits the heap, and the
-    /// last attempt for the heap is at least [`PAUSE`] ago. A fork sets this flag to false, so that the waiting thread
-    /// continues.
+    /// True while the guard would take a dump at an `OutOfMemoryError`. Two conditions apply: the option `guard` limits
+    /// the heap, and the last attempt for the heap is at least [`PAUSE`] ago. A fork sets this flag to false, so that
+    /// the waiting thread continues.
     armed: AtomicBool,
     /// True from the decision to take a dump until the child is forked.
     acting: AtomicBool,
@@ -157,13 +159,13 @@ pub(crate) struct Guarding<'a> {
     pub(crate) guard: &'a Guard,
     pub(crate) options: &'a GuardOptions,
     pub(crate) runtime: &'a Global,
-    /// Makes the trace try to write a tick, and waits for this attempt, but at most the given time.
+    /// Makes the trace try to write a tick. Waits for this attempt, but at most for the given time.
     pub(crate) write_tick: &'a dyn Fn(Duration) -> TickResult,
     /// Called before each fork.
     pub(crate) before_fork: &'a dyn Fn(),
 }
 
-/// The time of the guard's last attempt to take a dump, for each cause.
+/// For each cause, the time of the guard's last attempt to take a dump.
 #[derive(Default)]
 struct Last {
     heap: Option<Instant>,

@@ -5,27 +5,27 @@ use std::time::{Duration, Instant};
 
 pub(super) use crate::cgroup::{Memory, memory as group_memory};
 
-/// Share in percent. The memory is short if all tasks waited for memory in at least this share of the last ten seconds.
+/// A limit in percent. Memory is scarce if all tasks waited for memory in at least this share of the last ten seconds.
 const STALLED: f64 = 10.0;
-/// Percentage points. Reached limits and waiting tasks count as signs of short memory only if the share of memory in
-/// use is at most this much below the guard's limit. Without this condition, a full file cache would look like short
-/// memory.
+/// A distance in percentage points. Reached limits and waiting tasks count as signs of scarce memory only if the share
+/// of memory in use is at most this much below the guard's limit. Without this condition, a full file cache would look
+/// like scarce memory.
 const BELOW: u64 = 10;
-/// The time span that the slope covers.
+/// The time span over which the growth of the memory in use is measured.
 const SPAN: Duration = Duration::from_secs(10);
-/// Minimum time between two points of the slope.
+/// Minimum time between two readings from which this growth is measured.
 const STEP: Duration = Duration::from_millis(500);
 
-/// Signs from the kernel that memory is short.
+/// Signs from the kernel that memory is scarce.
 #[derive(Debug, Default)]
 pub(super) struct Pressure {
     limit_hits: Option<u64>,
 }
 
 impl Pressure {
-    /// True if the memory is short: the limit was reached since the last call, or tasks wait for memory ([`STALLED`]).
-    /// `share` is the guard's limit in percent. If the share of memory in use is more than [`BELOW`] points below this
-    /// limit, returns false.
+    /// True if memory is scarce: the limit was reached since the last call, or tasks wait for memory ([`STALLED`]).
+    /// `share` is the guard's limit in percent. Returns false if the share of memory in use is more than [`BELOW`]
+    /// points below this limit.
     pub(super) fn is_short(&mut self, memory: &Memory, share: u64) -> bool {
         let before = self.limit_hits.replace(memory.limit_hits);
         let is_near = super::is_reached(memory.used, memory.limit, share.saturating_sub(BELOW));
@@ -34,7 +34,7 @@ impl Pressure {
     }
 }
 
-/// The memory in use over the last seconds.
+/// Readings of the memory in use over the last seconds.
 #[derive(Debug, Default)]
 pub(super) struct Slope(VecDeque<(Instant, u64)>);
 
@@ -57,8 +57,8 @@ impl Slope {
         }
     }
 
-    /// Returns the time until `most` bytes are in use, at the current rate. Returns `None` if the memory in use does
-    /// not grow.
+    /// Returns the time until `most` bytes are in use, if the memory in use continues to grow as in these readings.
+    /// Returns `None` if the memory in use does not grow.
     pub(super) fn time_to(&self, used: u64, most: u64) -> Option<Duration> {
         let (&(first, from), &(last, to)) = (self.0.front()?, self.0.back()?);
         let millis = u64::try_from(last.duration_since(first).as_millis()).ok()?;

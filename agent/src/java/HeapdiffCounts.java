@@ -3,30 +3,30 @@ package java.lang;
 import jdk.internal.misc.Unsafe;
 
 /**
- * Counts allocations. Rewritten classes call its methods before each allocation. The class is in java.lang, because
- * every module reads that package, and classes in it may use Unsafe.
+ * Counts allocations. Rewritten classes call the methods of this class before each allocation. The class is in
+ * java.lang, because every module reads that package, and classes in that package may use Unsafe.
  *
  * The methods allocate nothing, and call no method that is rewritten or that an application may override (such as
  * Thread.getId). An array with a negative length cannot be allocated and is not counted.
  *
  * Public methods, and the methods that they call for each object, have at most 35 bytes of bytecode, because the C1
- * compiler inlines only such methods. The slow paths are in separate methods (called "shared"). The C2 compiler does
- * not compile a call that never happens. If the code of a slow path were in its caller, C2 would keep a loop's
+ * compiler inlines only such methods. The slow paths are in separate methods (called "shared"). Reason: the C2 compiler
+ * does not compile a call that never happens. If the code of a slow path were in its caller, C2 would keep a loop's
  * variables in memory.
  */
 public final class HeapdiffCounts {
     // The agent replaces these constants when it defines the class.
     /** Address of the counters that threads share. */
     static final long START = 0x4845_4150_0000_0000L;
-    /** Address of the table with the address of each thread's own counters. */
+    /** Address of the table that contains the address of each thread's own counters. */
     static final long PLACES = 0x4845_4150_0000_0001L;
     /** Address of the tables for objects that calls return. */
     static final long TABLES = 0x4845_4150_0000_0002L;
-    /** Address of the counters for objects that calls return, if there is no room for them in the tables at TABLES. */
+    /** Address of the counters for objects that calls return and for which the tables at TABLES have no room. */
     static final long LOST = 0x4845_4150_0000_0003L;
     /**
-     * Smallest offset of an array's first element, plus the alignment of objects, minus 1. With it, a size is rounded
-     * up.
+     * Smallest offset of an array's first element, plus the alignment of objects, minus 1. This constant is used to
+     * round up the size of an array.
      */
     static final long ROUND = 0x4845_4150_0000_0004L;
     /** The alignment of objects in bytes, as a negative number. */
@@ -35,14 +35,14 @@ public final class HeapdiffCounts {
      * Offset in a java.lang.Class of the hidden field with the address of the JVM's data about the class; 0 if unknown.
      */
     static final long KLASS = 0x4845_4150_0000_0006L;
-    /** Codes of the array layouts. They are the last four bits of a site's number. */
+    /** Codes of the array layouts. The last four bits of a site's number contain such a code. */
     static final int BYTES = 0x4845_0007;
     static final int SHORTS = 0x4845_0008;
     static final int INTS = 0x4845_0009;
     static final int LONGS = 0x4845_000a;
     static final int REFERENCES = 0x4845_000b;
 
-    // These constants are also in the agent's code. A test compares them.
+    // The following constants are also in the agent's code. A test compares the values.
     static final int STRIPES = 16;
     static final long STRIPE_BYTES = 1_052_736;
     static final int THREAD_BITS = 20;
@@ -51,22 +51,24 @@ public final class HeapdiffCounts {
     static final int ENTRY_BITS = 5;
     static final long TABLE_BYTES = 528_448;
 
-    /** Maximum number of entries that a lookup in a table examines. */
+    /** Maximum number of entries that a lookup in a hash table examines. */
     static final int PROBES = 100;
-    /** Multiplier of the hash: the odd number nearest to 2^64 divided by the golden ratio. */
+    /** Multiplier of the hash function: the odd number nearest to 2^64 divided by the golden ratio. */
     static final long MIXER = 0x9e37_79b9_7f4a_7c15L;
 
     static final Unsafe UNSAFE = Unsafe.getUnsafe();
     static final long TID = UNSAFE.objectFieldOffset(Thread.class, "tid");
-    /** This field is not final, so that the JIT compilers do not treat the offset as a constant. */
+    /**
+     * The value of KLASS. This field is not final, so that the JIT compilers do not treat the offset as a constant.
+     */
     static long klass = KLASS;
 
     private HeapdiffCounts() {}
 
     /**
-     * Returns the number of the running thread. For a virtual thread, returns its carrier's number: since JDK 19, the
-     * agent replaces the method's name by currentCarrierThread. A thread whose object is not initialized yet has the
-     * number 0.
+     * Returns the number of the running thread. For a virtual thread, returns the number of its carrier thread: since
+     * JDK 19, the agent replaces the name currentThread by currentCarrierThread. A thread whose object is not
+     * initialized yet has the number 0.
      */
     static long thread() {
         return UNSAFE.getLong(Thread.currentThread(), TID);
@@ -76,7 +78,9 @@ public final class HeapdiffCounts {
         return UNSAFE.getLong(null, address);
     }
 
-    /** Returns the address of the counters that belong to this thread alone, or 0. */
+    /**
+     * Returns the address of the counters that belong to this thread alone, or 0 if the thread has no such counters.
+     */
     static long own(long thread) {
         return thread >>> THREAD_BITS == 0 ? at(PLACES + (thread << 3)) : 0;
     }
@@ -86,7 +90,7 @@ public final class HeapdiffCounts {
         UNSAFE.putLong(null, cell, UNSAFE.getLong(null, cell) + n);
     }
 
-    /** Returns the address of a site's counters that several threads share. */
+    /** Returns the address of those counters of a site that several threads share. */
     static long cell(int site, long thread) {
         return (thread & STRIPES - 1) * STRIPE_BYTES + START + (site & -16);
     }
@@ -132,7 +136,10 @@ public final class HeapdiffCounts {
         UNSAFE.getAndAddLong(null, cell + 8, size(length, site));
     }
 
-    /** Counts the arrays of one level of a multi-dimensional array, and returns the total number of their elements. */
+    /**
+     * Hook for a multi-dimensional array. Counts the arrays of one level, and returns the total number of their
+     * elements.
+     */
     public static long level(long count, int length, int site) {
         if (length < 0) return 0;
         long cell = cell(site, thread());
@@ -141,12 +148,12 @@ public final class HeapdiffCounts {
         return count * length;
     }
 
-    /** Called by a hook after a call of a method. Counts the object that this method returned. */
+    /** Hook that rewritten code calls after a method has returned an object. Counts the returned object. */
     public static void made(Object made, int site) {
         if (made != null) add(made, 1, site);
     }
 
-    /** Counts the arrays of a multi-dimensional array that a call returned. */
+    /** Hook for a call that returned a multi-dimensional array. Counts the arrays of all levels. */
     public static void levels(Object made, int site) {
         long count = 1;
         while (made != null) {
@@ -180,12 +187,12 @@ public final class HeapdiffCounts {
         return 0;
     }
 
-    /** Returns the number that identifies a class in the tables. */
+    /** Returns the number that identifies a class in the hash tables. */
     static long number(Class<?> type) {
         return UNSAFE.getLong(type, klass) >>> 3;
     }
 
-    /** Returns the address of the counters for a site and a class. */
+    /** Returns the address of the counters for a site and a class of returned objects. */
     static long entry(int site, long number) {
         long key = number << SITE_BITS | site >> 4;
         long table = (thread() & STRIPES - 1) * TABLE_BYTES + TABLES;

@@ -4,14 +4,14 @@ import java.lang.ref.WeakReference;
 import jdk.internal.misc.Unsafe;
 
 /**
- * Counts how collections are used. Methods of JDK collections call it. The class is in java.lang, because every module
- * reads that package, and classes in it may use Unsafe. An instance is a weak reference to one collection, with its
- * counters.
+ * Counts how collections are used. Methods of JDK collections call this class. It is in java.lang, because every module
+ * reads that package, and classes in that package may use Unsafe. An instance is a weak reference to one collection,
+ * with the counters of this collection.
  *
- * It calls no method that is rewritten or that an application may override. It allocates only in "begin", when an
- * element is put into a large collection: one instance for each watched collection, and one instance for all
+ * This class calls no method that is rewritten or that an application may override. It allocates only in "begin", when
+ * an element is put into a large collection: one instance for each watched collection, and one instance for all
  * collections for which TABLE has no room. If the size of a collection is unknown, its growth is counted approximately,
- * without a lock, because this count only decides whether the collection is watched.
+ * without a lock. This count only decides whether the collection is watched.
  */
 public final class HeapdiffUsage extends WeakReference<Object> {
     // The agent replaces these constants when it defines the class.
@@ -19,27 +19,30 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final long LONGS = 0x4845_4150_0000_0000L;
     /** Offset of the first element of an array of references. */
     static final long OBJECTS = 0x4845_4150_0000_0001L;
-    /** Bytes of a reference in an array. */
+    /** Size in bytes of a reference in an array. */
     static final long SCALE = 0x4845_4150_0000_0002L;
     /** 1 if Reference.refersTo exists (JDK 16 and later), else 0. */
     static final long REFERS_TO = 0x4845_4150_0000_0003L;
 
-    // These constants are also in the agent's code. A test compares them.
+    // The following constants are also in the agent's code. A test compares the values.
     /** Approximate maximum number of watched collections; a power of two. */
     static final int SLOTS = 4096;
-    /** Number of places in TABLE at which a collection may be. */
+    /** Number of consecutive elements of TABLE at which a collection may be. */
     static final int WINDOW = 16;
     static final int PUT = 0;
     static final int REMOVED = 1;
     static final int READ = 2;
-    /** Number of longs in a stripe. PUT, REMOVED and READ are counters, LAST is a time, MARK and BEFORE are marks. */
+    /**
+     * Number of longs in a stripe. PUT, REMOVED and READ are indexes of counters, LAST of a time, MARK and BEFORE of
+     * marks.
+     */
     static final int STRIPE = 8;
     static final int LAST = 3;
     static final int MARK = 4;
     static final int BEFORE = 6;
     /**
-     * All collections for which TABLE has no room share one instance. This is the value of "size" in that instance.
-     * CROWDED_LONGS is the length of its "counts".
+     * Value of "size" in the instance that is shared by all collections for which TABLE has no room. CROWDED_LONGS is
+     * the length of "counts" in this instance.
      */
     static final int CROWDED = -2;
     static final int CROWDED_LONGS = 16384;
@@ -47,14 +50,14 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     /** Minimum number of elements of a watched collection; a power of two. */
     static final int LARGE = 256;
     /**
-     * Number of counters of each kind of use; a power of two. There are several so that threads write to different
-     * cache lines.
+     * Number of counters for each kind of use; a power of two. There are several counters for each kind, so that
+     * threads write to different cache lines.
      */
     static final int STRIPES = 8;
 
     static final Unsafe UNSAFE = Unsafe.getUnsafe();
     static final long TID = UNSAFE.objectFieldOffset(Thread.class, "tid");
-    /** All watched collections. The last element counts the collections for which the table had no room. */
+    /** All watched collections. The last element counts the collections for which TABLE had no room. */
     static final HeapdiffUsage[] TABLE = new HeapdiffUsage[SLOTS + WINDOW + 1];
     /**
      * Upper half: part of the hash of a collection. Lower half: the time when the collection was first seen, in units
@@ -77,8 +80,8 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     }
 
     /**
-     * Returns true if the value is not 0. If "refers" tested the constant itself, javac would drop one of its branches,
-     * because the value would be known at compile time.
+     * Returns true if the value is not 0. The constant REFERS_TO is tested through this method. Otherwise javac would
+     * know its value at compile time, and would drop a branch of "refers".
      */
     static boolean isSet(long value) {
         return value != 0;
@@ -125,8 +128,8 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     }
 
     /**
-     * Counts a use of a collection if it is watched. If it is not watched and the use puts elements into a large
-     * collection, may start to watch it.
+     * Counts a use of a collection if the collection is watched. If the collection is not watched, and the use puts
+     * elements into a large collection, this method may start to watch the collection.
      */
     static void watched(Object collection, int size, int n, int kind) {
         int hash = System.identityHashCode(collection);
@@ -142,7 +145,9 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         if (kind == PUT && (size < 0 || size >= LARGE)) begin(collection, size, n, hash);
     }
 
-    /** Does the same as "watched" for a collection of unknown size. */
+    /**
+     * Counts a use of a collection of unknown size if the collection is watched. May start to watch the collection.
+     */
     static void grown(Object collection, int size, int n, int kind) {
         int hash = System.identityHashCode(collection);
         int i = hash & SLOTS - 1, end = i + WINDOW;
@@ -171,8 +176,8 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     }
 
     /**
-     * Stores the time of a put. A mark consists of a time and the number of puts until then. Whenever the age of this
-     * instance has doubled since the last mark, sets a new mark. The last two marks are kept.
+     * Stores the time of a put. A mark consists of a time and the number of puts until that time. Whenever the age of
+     * this instance has doubled since the last mark, this method sets a new mark. The last two marks are kept.
      */
     void mark(int stripe, long put) {
         long now = System.currentTimeMillis();
@@ -187,15 +192,15 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     }
 
     /**
-     * Starts to watch a collection if it was first seen at least a second ago. Most large collections do not live that
-     * long.
+     * Starts to watch a collection if it was first seen at least a second ago. Most large collections do not live as
+     * long as a second.
      */
     static void begin(Object collection, int size, int n, int hash) {
         int now = (int) (System.currentTimeMillis() >>> 10);
         int mine = hash & 0xffff0000 | now & 0xffff, seen = SEEN[hash & 0xffff];
         if (((seen ^ mine) & 0xffff0000) != 0) {
-            // If two collections share an entry of SEEN, the one with the larger hash takes the entry. The other one
-            // takes the entry only if the entry is older than four seconds.
+            // If two collections share an entry of SEEN, the collection with the larger hash takes the entry. The other
+            // collection takes the entry only if the entry is older than four seconds.
             if (seen >>> 16 < hash >>> 16 || (now - seen & 0xffff) >= 4) {
                 SEEN[hash & 0xffff] = mine;
                 GROWN[hash & 0xffff] = 0;
@@ -215,7 +220,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
                         return;
                     }
                 }
-                // Before JDK 12, the agent replaces the method's name by compareAndSetObject.
+                // Before JDK 12, the agent replaces the name compareAndSetReference by compareAndSetObject.
                 if (UNSAFE.compareAndSetReference(TABLE, i * SCALE + OBJECTS, usage, made)) {
                     made.count(n, PUT);
                     return;
@@ -230,7 +235,9 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         crowded(hash);
     }
 
-    /** Counts a collection for which the table has no room: sets a bit, chosen by its hash, in a bitmap. */
+    /**
+     * Counts a collection for which TABLE has no room: sets a bit in a bitmap. The collection's hash selects the bit.
+     */
     static void crowded(int hash) {
         HeapdiffUsage all = TABLE[SLOTS + WINDOW];
         if (all == null) {

@@ -1,4 +1,5 @@
-//! The agent's Java classes. This folder contains each source and the class file that javac produces from it.
+//! The agent's Java classes. This folder contains the source of each class and the class file that javac produces from
+//! it.
 //!
 //! `javac` of JDK 17 compiles the sources of one folder (this one, `labels`, `scan` or `queue`):
 //!
@@ -7,36 +8,39 @@
 //! ```
 //!
 //! The classes are compiled for JDK 11, the oldest JDK that the agent supports. They are compiled as part of
-//! `java.base`, because `--release 11` gives no access to `Unsafe`. A test checks that javac produces exactly these
-//! bytes.
+//! `java.base`, because `--release 11` gives no access to `Unsafe`. A test checks that javac produces exactly the class
+//! files in this folder.
 //!
 //! A constant that depends on the JVM is a placeholder in the source ([`heapdiff_bytecode::fill()`]), because constants
 //! are faster than fields set by the agent. Names of methods that depend on the JVM are placeholders, too.
 
 use heapdiff_bytecode::{Damage, fill};
 
-/// `java.lang.HeapdiffCounts`; see its source.
+/// Class file of `java.lang.HeapdiffCounts`, which counts allocations.
 const COUNTS: &[u8] = include_bytes!("HeapdiffCounts.class");
-/// `java.lang.HeapdiffUsage`; see its source.
+/// Class file of `java.lang.HeapdiffUsage`, which counts uses of collections.
 const USAGE: &[u8] = include_bytes!("HeapdiffUsage.class");
-/// `heapdiff.SampleRef` for JDK 16 and later.
+/// Class file of `heapdiff.SampleRef` for JDK 16 and later, which have `Reference.refersTo`.
 const SCAN: &[u8] = include_bytes!("scan/SampleRef.class");
-/// `heapdiff.SampleRef` with a reference queue.
+/// Class file of `heapdiff.SampleRef` for earlier JDKs. It uses a reference queue.
 const QUEUE: &[u8] = include_bytes!("queue/SampleRef.class");
-/// `heapdiff.Labels`; see its source.
+/// Class file of `heapdiff.Labels`, which has native methods for the labels of threads.
 pub(crate) const LABELS: &[u8] = include_bytes!("labels/Labels.class");
 
-/// Returns the class that counts allocations. `numbers` and `names` replace its placeholders, in order.
+/// Returns the class file of the class that counts allocations. `numbers` and `names` replace its placeholders, in
+/// order.
 pub(crate) fn counts(numbers: &[i64; 12], names: &[(&str, &str)]) -> Result<Vec<u8>, Damage> {
     fill(COUNTS, numbers, names)
 }
 
-/// Returns the class that counts uses of collections. `numbers` and `names` replace its placeholders, in order.
+/// Returns the class file of the class that counts uses of collections. `numbers` and `names` replace its placeholders,
+/// in order.
 pub(crate) fn usage(numbers: &[i64; 4], names: &[(&str, &str)]) -> Result<Vec<u8>, Damage> {
     fill(USAGE, numbers, names)
 }
 
-/// Returns the Java class whose objects are samples. If `is_queue` is true, returns the variant with a reference queue.
+/// Returns the class file of the class whose objects are samples. If `is_queue` is true, returns the variant with a
+/// reference queue.
 pub(crate) fn sample_ref(is_queue: bool) -> Result<Vec<u8>, Damage> {
     fill(if is_queue { QUEUE } else { SCAN }, &[], &[])
 }
@@ -126,7 +130,7 @@ pub(crate) mod tests {
             let class = class.unwrap();
             assert!(!has(&class, &long[..7]) && !has(&class, &int[..3]));
         }
-        // The method names that are replaced.
+        // Methods whose names are replaced.
         assert!(has(COUNTS, b"\x01\x00\x0dcurrentThread"));
         assert!(has(USAGE, b"\x01\x00\x16compareAndSetReference"));
     }

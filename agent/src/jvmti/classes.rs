@@ -22,10 +22,10 @@ pub(crate) const INITIALIZED: c_int = 4;
 
 /// An object that receives the class files and thread events of one JVMTI environment.
 pub(crate) trait ClassFiles {
-    /// Returns the environment.
+    /// Returns the JVMTI environment that sends the class files and events.
     fn jvmti() -> Option<Jvmti>;
-    /// Returns the class file that the JVM shall use in place of `file`, or `None` to keep it. Called when the JVM is
-    /// about to parse the file, so it must not call the JVM.
+    /// Returns the class file that the JVM shall use in place of `file`, or `None` to keep `file`. The JVM calls this
+    /// function when it is about to parse the file. So the function must not call the JVM.
     fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>>;
     /// Called when the thread with this number begins to run.
     fn thread_starts(_: i64) {}
@@ -157,8 +157,8 @@ type ClassFileHook = unsafe extern "C" fn(
 );
 
 impl Environment {
-    /// Keeps the environment as long as the process lives, and prepares it to receive class files. The files arrive
-    /// once the event is enabled.
+    /// Keeps the environment as long as the process lives, and prepares it to receive class files. It receives class
+    /// files after [`Jvmti::hook_class_files`] has enabled the event.
     pub(crate) fn for_class_files<F: ClassFiles>(self) -> Result<Jvmti> {
         self.add_capabilities(&[capability::RETRANSFORM_CLASSES])?;
         self.set_callbacks(&Callbacks {
@@ -170,11 +170,13 @@ impl Environment {
                         class_file::<F>,
                     ))
                 },
-                // SAFETY: as above.
+                // SAFETY: the types differ only in the name of the JNI environment, which jvmti-sys takes from an older
+                // jni-sys.
                 ThreadStart: unsafe {
                     transmute::<Option<ThreadEvent>, jvmtiEventThreadStart>(Some(thread_start::<F>))
                 },
-                // SAFETY: as above.
+                // SAFETY: the types differ only in the name of the JNI environment, which jvmti-sys takes from an older
+                // jni-sys.
                 ThreadEnd: unsafe {
                     transmute::<Option<ThreadEvent>, jvmtiEventThreadEnd>(Some(thread_end::<F>))
                 },
@@ -364,15 +366,15 @@ impl Env<'_> {
             Err(JniError::HeapFull) => Err(JniError::HeapFull),
             Err(_) => {
                 let field = field(c"J")?.as_ptr();
-                // SAFETY: as above, with the type `long`.
+                // SAFETY: the JVM found the field in this class with the type `long`.
                 let long = unsafe { jni!(self.raw(), v1_1.GetStaticLongField, class.raw(), field) };
                 i32::try_from(long).map_err(|_| unfit())
             }
         }
     }
 
-    /// Returns the number by which hooks identify a thread. Reads the number from the thread's field, because the
-    /// program may override `Thread.getId`.
+    /// Returns the number of a thread, by which the hooks for counting identify the thread. Reads the number from the
+    /// thread's field, because the program may override `Thread.getId`.
     fn thread_number(&self, thread: Ref<'_>) -> super::calls::Result<i64> {
         let class = self.class(c"java/lang/Thread")?;
         let (name, kind) = (c"tid".as_ptr(), c"J".as_ptr());

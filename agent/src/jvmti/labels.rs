@@ -10,26 +10,26 @@ use super::calls::{Class, Env, JniError, Local, Ref, Result, jni};
 
 const NAME: &CStr = c"heapdiff/Labels";
 
-/// A native method of the class: its name, its signature, and the function that implements it.
+/// A native method of `heapdiff.Labels`: its name, its signature, and the function that implements it.
 pub(crate) struct Native {
     pub(crate) name: &'static CStr,
     pub(crate) signature: &'static CStr,
     pub(crate) function: *mut c_void,
 }
 
-/// The field of `java.lang.Thread` with the thread's id.
+/// The id of the field of `java.lang.Thread` that contains the thread's id.
 struct IdField(NonNull<_jfieldID>);
 
 // SAFETY: a field id belongs to no particular thread.
 unsafe impl Send for IdField {}
-// SAFETY: as above.
+// SAFETY: a field id belongs to no particular thread.
 unsafe impl Sync for IdField {}
 
-/// The field with the thread's id. It is set before the native methods are registered.
+/// The id of the field that contains a thread's id. It is set before the native methods are registered.
 static ID: OnceLock<IdField> = OnceLock::new();
 
 impl<'local> Env<'local> {
-    /// Defines the class in the boot loader, unless it exists, and registers its native methods.
+    /// Defines the class `heapdiff.Labels` in the boot loader, unless it exists, and registers its native methods.
     pub(crate) fn define_labels(&self, bytes: &[u8], natives: &[Native]) -> Result<()> {
         let thread = self.class(c"java/lang/Thread")?;
         let (name, kind) = (c"tid".as_ptr(), c"J".as_ptr());
@@ -40,7 +40,7 @@ impl<'local> Env<'local> {
         let field = NonNull::new(field).ok_or_else(|| JniError::Unfit("Thread.tid".to_owned()))?;
         ID.get_or_init(|| IdField(field));
         let class: Local<'_, Class> = match self.define_class(NAME, bytes) {
-            // An earlier attach has already defined the class.
+            // An earlier attach has already defined the class `heapdiff.Labels`.
             Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
                 self.class(NAME)?
             }
@@ -70,7 +70,7 @@ impl<'local> Env<'local> {
         self.check()
     }
 
-    /// Returns the id of a platform or virtual thread, which the JVM never uses again. Returns 0 before
+    /// Returns the id of a platform or virtual thread. The JVM never gives this id to another thread. Returns 0 before
     /// [`Self::define_labels`] was called.
     pub(crate) fn thread_id(&self, thread: Ref<'_>) -> u64 {
         ID.get().map_or(0, |field| {

@@ -24,7 +24,7 @@ pub(crate) fn memory_file(name: &str) -> io::Result<File> {
     }
 }
 
-/// Creates a pipe with a buffer of [`PIPE`] bytes, or of the usual size if the kernel refuses that.
+/// Creates a pipe with a buffer of [`PIPE`] bytes. If the kernel refuses this size, the buffer has the usual size.
 pub(crate) fn wide_pipe() -> io::Result<(PipeReader, PipeWriter)> {
     let (from, to) = io::pipe()?;
     // SAFETY: the descriptor is open, and the argument is a number. If the call fails, the pipe keeps its size.
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
 
 // SAFETY: the memory belongs to no particular thread, and all access to it is atomic.
 unsafe impl Send for Shared {}
-// SAFETY: as above.
+// SAFETY: the memory belongs to no particular thread, and all access to it is atomic.
 unsafe impl Sync for Shared {}
 
 impl Shared {

@@ -1,11 +1,11 @@
 //! Wraps JVMTI and JNI. This is the lowest layer of the agent, so it imports nothing from the agent's other modules.
 //!
-//! [`Environment`] and [`Jvmti`] wrap the functions of JVMTI. `calls` wraps those of JNI. `classes` and `versions`
-//! handle class files and classes. Functions that only one feature needs are in that feature's folder. `entry` contains
-//! the functions that the JVM calls, and registers them here as [`Called`].
+//! [`Environment`] and [`Jvmti`] wrap the functions of JVMTI, and `calls` wraps the functions of JNI. `classes` and
+//! `versions` handle class files and classes. Functions that only one feature needs are in that feature's folder.
+//! `entry` contains the functions that the JVM calls, and registers them here as [`Called`].
 //!
-//! The types express the conditions under which a call is sound: a [`Jvmti`] exists only for an environment that is
-//! never disposed of, and a [`Frame`] only while it is on the stack.
+//! The types express the conditions under which a call is sound. A [`Jvmti`] exists only for an environment that is
+//! never disposed of. A [`Frame`] exists only while its method is on the stack.
 
 pub(crate) mod calls;
 pub(crate) mod labels;
@@ -37,21 +37,21 @@ use sys::{
 
 /// A JVMTI environment that is being set up.
 ///
-/// It cannot be copied. Dropping it disposes of the environment and releases its capabilities. [`Self::into_permanent`]
-/// keeps it as long as the process lives.
+/// The value cannot be copied. Dropping it disposes of the environment and releases its capabilities.
+/// [`Self::into_permanent`] keeps the environment as long as the process lives.
 #[derive(Debug)]
 pub(crate) struct Environment(Jvmti);
 
 /// A JVMTI environment that is never disposed of.
 ///
-/// Code outside of this module gets one only from [`Environment::into_permanent`], or from the unsafe
+/// Code outside of this module gets a `Jvmti` only from [`Environment::into_permanent`], or from the unsafe
 /// `Environment::jvmti`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jvmti(NonNull<jvmtiEnv>);
 
 // SAFETY: a JVMTI environment belongs to no particular thread; any attached thread may use it.
 unsafe impl Send for Jvmti {}
-// SAFETY: as above; the JVM does its own locking.
+// SAFETY: any attached thread may use a JVMTI environment; the JVM does its own locking.
 unsafe impl Sync for Jvmti {}
 
 /// A JVMTI error, by number.
@@ -65,9 +65,9 @@ pub(crate) type Result<T> = std::result::Result<T, JvmtiError>;
 pub(crate) struct Called {
     /// Returns the callbacks of the JVMTI environment that samples.
     pub(crate) callbacks: fn() -> Callbacks,
-    /// Returns the body of an agent thread.
+    /// Returns the function that a thread of the agent runs.
     pub(crate) thread: fn(Thread) -> as_int::AgentThread,
-    /// Returns the native methods of the class with labels.
+    /// Returns the native methods of the class `heapdiff.Labels`.
     pub(crate) labels: fn() -> [Native; 3],
     /// Counts a panic in a callback.
     pub(crate) fault: fn(),
@@ -81,7 +81,7 @@ pub(crate) fn set_called(called: Called) {
     let _ = CALLED.set(called);
 }
 
-/// Defines the class with the labels of threads.
+/// Defines the class `heapdiff.Labels`, whose methods read and set the labels of threads.
 pub(crate) fn define_labels(env: &Env<'_>, bytes: &[u8]) -> calls::Result<()> {
     let natives = CALLED.get().map(|called| (called.labels)());
     env.define_labels(bytes, natives.as_ref().map_or(&[], |natives| natives))
@@ -94,8 +94,8 @@ fn fault() {
     }
 }
 
-/// Decodes the JVM's modified UTF-8: characters beyond 16 bits are two surrogates of three bytes each, and NUL is two
-/// bytes. Invalid bytes become U+FFFD.
+/// Decodes the JVM's modified UTF-8. A character above U+FFFF is stored as two surrogates of three bytes each, and NUL
+/// is stored as two bytes. Invalid bytes become U+FFFD.
 pub(crate) fn modified_utf8(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.to_owned();
@@ -126,8 +126,8 @@ pub(crate) fn check(code: c_int) -> Result<()> {
     }
 }
 
-/// A stack frame in the form in which JVMTI writes it: two numbers. The frame's method may have been unloaded
-/// meanwhile. So functions that pass a method to the JVM take a [`Frame`] instead.
+/// A stack frame in the form in which JVMTI writes it: two numbers. The class of the frame's method may have been
+/// unloaded meanwhile. So functions that pass a method to the JVM take a [`Frame`] instead.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct RawFrame(jvmtiFrameInfo);
@@ -144,7 +144,7 @@ impl RawFrame {
         location: 0,
     });
 
-    /// Returns a frame with arbitrary numbers, for tests.
+    /// Creates a frame from two arbitrary numbers, for tests.
     #[cfg(test)]
     pub(crate) fn of(method: usize, location: i64) -> Self {
         Self(jvmtiFrameInfo {
@@ -166,8 +166,8 @@ impl RawFrame {
 
 /// The stack of the current thread, innermost frame first, in the buffer that [`Jvmti::stack`] filled.
 ///
-/// `'local` is the lifetime of a native call, as in [`Env`]. Until that call returns, its callers stay on the stack, so
-/// their methods are valid. The raw pointers inside keep a value on its thread.
+/// `'local` is the lifetime of a native call. Until this call returns, its callers stay on the stack, so their methods
+/// are valid. The raw pointers in this type keep a value on its thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Stack<'buffer, 'local> {
     frames: &'buffer [RawFrame],
@@ -183,7 +183,7 @@ pub(crate) struct Frame<'local> {
 }
 
 impl<'buffer, 'local> Stack<'buffer, 'local> {
-    /// Returns the frames as numbers.
+    /// Returns the frames in JVMTI's form, as numbers.
     pub(crate) fn raw(&self) -> &'buffer [RawFrame] {
         self.frames
     }
@@ -206,7 +206,7 @@ impl<'buffer, 'local> Stack<'buffer, 'local> {
 }
 
 impl Frame<'_> {
-    /// Returns the frame as numbers.
+    /// Returns the frame in JVMTI's form, as numbers.
     pub(crate) fn raw(&self) -> RawFrame {
         self.raw
     }
@@ -240,7 +240,7 @@ pub(crate) struct Monitor(NonNull<c_void>);
 
 // SAFETY: raw monitors are made for use by several threads.
 unsafe impl Send for Monitor {}
-// SAFETY: as above.
+// SAFETY: raw monitors are made for use by several threads.
 unsafe impl Sync for Monitor {}
 
 /// Calls a function of the JVMTI table, after casting it to a type with integers in place of enums.
@@ -248,9 +248,9 @@ macro_rules! call {
     ($jvmti:expr, $name:ident $(, $argument:expr)*) => {{
         let jvmti: &$crate::jvmti::Jvmti = &$jvmti;
         match jvmti.table().base.$name {
-            // SAFETY: the two types differ only in `int` in place of C enums, which have the same ABI, and in the
-            // constness of pointers. The comment at each use argues that the arguments satisfy the function's
-            // specification.
+            // SAFETY: the two types differ in two ways: C enums, which have the same ABI as `int`, are replaced by
+            // `int`, and some pointers are const. The comment at each use argues that the arguments satisfy the
+            // function's specification.
             Some(function) => {
                 #[allow(
                     clippy::missing_transmute_annotations,
@@ -337,7 +337,7 @@ impl Environment {
         has_capability(&set, capability::VALUE_OBJECTS)
     }
 
-    /// Requests the capabilities that sampling needs. In a JVM with value objects, the JVM then also samples those.
+    /// Requests the capabilities that sampling needs. If the JVM has value objects, it then also samples value objects.
     pub(crate) fn add_sampling_capabilities(&self) -> Result<()> {
         let mut wanted = vec![
             capability::SAMPLED_OBJECT_ALLOC_EVENTS,
@@ -399,14 +399,14 @@ impl Jvmti {
         has_capability(&set, capability::VALUE_OBJECTS)
     }
 
-    /// Returns the raw pointer to the environment.
+    /// Returns the raw pointer to the JVMTI environment.
     pub(crate) fn raw(&self) -> *mut jvmtiEnv {
         self.0.as_ptr()
     }
 
     pub(crate) fn table(&self) -> &Interface {
         // SAFETY: the environment was created for JVMTI 11 or later, whose table has at least the size of `Interface`.
-        // It lives as long as the process.
+        // The environment lives as long as the process.
         unsafe { &*(*self.0.as_ptr()).cast::<Interface>() }
     }
 
@@ -423,7 +423,7 @@ impl Jvmti {
         }
     }
 
-    /// Enables the event of an `OutOfMemoryError`.
+    /// Enables the event for an `OutOfMemoryError` of a thread.
     pub(crate) fn enable_exhaustion(&self) -> Result<()> {
         let set = capabilities(&[capability::RESOURCE_EXHAUSTION_HEAP_EVENTS]);
         // SAFETY: the pointer is to a complete capability set.
@@ -464,7 +464,7 @@ impl Jvmti {
         }
     }
 
-    /// Reads the innermost frames of the current thread's stack, as many as fit into the buffer.
+    /// Reads the innermost frames of the current thread's stack: as many as fit into `buffer`.
     pub(crate) fn stack<'buffer, 'local>(
         &self,
         _: &Env<'local>,
@@ -508,7 +508,7 @@ impl Jvmti {
         class.ok_or(JvmtiError(error::NULL_POINTER))
     }
 
-    /// Returns name, source file and lines of a frame's method. `class` is the class that declares it.
+    /// Returns name, source file and lines of a frame's method. `class` is the class that declares the method.
     pub(crate) fn method(&self, class: Ref<'_, Class>, frame: Frame<'_>) -> Result<MethodNames> {
         let method: as_int::MethodId = frame.raw.0.method.cast();
         let mut file = null_mut();
@@ -534,7 +534,7 @@ impl Jvmti {
         Ok(MethodNames {
             name: name.unwrap_or_default(),
             file,
-            // SAFETY: as above, the method is valid.
+            // SAFETY: the frame is on the current thread's stack, so its method is valid.
             lines: unsafe { self.lines(method) },
         })
     }
@@ -601,7 +601,7 @@ impl Jvmti {
         boot
     }
 
-    /// Returns a thread's name, or `None` if it has none.
+    /// Returns a thread's name, or `None` if the thread has no name.
     pub(crate) fn thread_name(&self, env: &Env<'_>, thread: Ref<'_>) -> Option<String> {
         let mut info = jvmtiThreadInfo {
             name: null_mut(),
@@ -666,7 +666,8 @@ impl Jvmti {
         }
     }
 
-    /// Waits until notified, but at most `millis` milliseconds. Returns at once if `ready` returns true.
+    /// Waits until another thread calls [`Self::notify`], but at most `millis` milliseconds. Returns at once if `ready`
+    /// returns true.
     pub(crate) fn wait(
         &self,
         monitor: Monitor,
@@ -675,7 +676,7 @@ impl Jvmti {
     ) -> Result<()> {
         let raw: jrawMonitorID = monitor.0.as_ptr().cast();
         let millis = i64::try_from(millis).unwrap_or(i64::MAX);
-        // SAFETY: as above.
+        // SAFETY: the monitor is never destroyed; this thread enters and leaves it.
         unsafe {
             call!(self, RawMonitorEnter, raw)?;
             let waited = if ready() {
@@ -688,7 +689,8 @@ impl Jvmti {
         }
     }
 
-    /// Runs an agent thread on a `java.lang.Thread` that has not been started. `place` is passed to its body.
+    /// Runs a thread of the agent on a `java.lang.Thread` that has not been started. `place` is passed to the function
+    /// that the thread runs.
     pub(crate) fn run_thread(&self, thread: Ref<'_>, which: Thread, place: usize) -> Result<()> {
         const NORMAL: c_int = 5;
         let called = CALLED.get().ok_or(JvmtiError(error::NULL_POINTER))?;

@@ -24,7 +24,7 @@ pub(crate) struct Perf {
 
 // SAFETY: the memory lives as long as the process and is only read, one byte or word at a time.
 unsafe impl Send for Perf {}
-// SAFETY: as above.
+// SAFETY: the memory lives as long as the process and is only read, one byte or word at a time.
 unsafe impl Sync for Perf {}
 
 /// The location of a counter's value.
@@ -35,7 +35,7 @@ pub(crate) struct Counter {
 }
 
 impl Perf {
-    /// Returns the counters of this JVM, or `None` if it has none.
+    /// Returns the counters of this JVM, or `None` if this JVM has no counters.
     pub(crate) fn open(env: &Env<'_>) -> Option<Self> {
         let perf = Self::attach(env).ok().flatten()?;
         let magic: [u8; 4] = std::array::from_fn(|at| perf.byte(at));
@@ -128,7 +128,8 @@ impl Perf {
         if !place.is_aligned() {
             return 0;
         }
-        // SAFETY: the address is within the memory and aligned. The rest of the argument is the same as in `byte`.
+        // SAFETY: the address is aligned and within the memory, which lives as long as the process. The JVM may write
+        // at the same time. Therefore the read is volatile, and any value is acceptable.
         unsafe { place.read_volatile() }
     }
 

@@ -5,14 +5,14 @@ use std::ffi::{CStr, c_char, c_void};
 /// Maximum number of entries to search. HotSpot's table has about two thousand entries.
 const MOST: usize = 20_000;
 
-/// Returns the address of an exported symbol.
+/// Returns the address of a symbol that the JVM's library exports.
 fn exported(name: &CStr) -> Option<*const c_void> {
     // SAFETY: the name is NUL-terminated. The JVM's library stays loaded, so the address stays valid.
     let place = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     (!place.is_null()).then_some(place.cast_const())
 }
 
-/// Returns the value of an exported number, such as the size of a table entry.
+/// Returns the value of a number that the JVM's library exports, such as the size of a table entry.
 fn number(name: &CStr) -> Option<usize> {
     let place = exported(name)?.cast::<u64>();
     // SAFETY: HotSpot's numbers about this table are `uint64_t` and are set before any agent is loaded.
@@ -43,7 +43,8 @@ pub(crate) fn klass_offset() -> Option<i64> {
     for _ in 0..MOST {
         let of = text(entry, kind)?;
         if of == c"java_lang_Class" && text(entry, field) == Some(c"_klass_offset") {
-            // SAFETY: as above. The pointer is the address of a static field, or null.
+            // SAFETY: each entry has `stride` bytes and contains pointers at the exported offsets. This pointer is the
+            // address of a static field, or null.
             let place = unsafe { entry.add(address).cast::<*const i32>().read_unaligned() };
             if place.is_null() {
                 return None;

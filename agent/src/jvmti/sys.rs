@@ -1,9 +1,9 @@
-//! Additions to the crate `jvmti-sys`: the functions and events that JDK 11 added to JVMTI, and function types without
-//! enums.
+//! Additions to the crate `jvmti-sys`: functions and events that JDK 11 added to JVMTI, and function types that have
+//! integers in place of enums.
 //!
-//! A JVM may return error codes and events that the enums of `jvmti-sys` do not contain, and a Rust enum must not hold
-//! other values. So functions that take or return such values are cast to function types that have integers in place of
-//! the enums ([`as_int`]).
+//! A JVM may return error codes and events that the enums of `jvmti-sys` do not contain. A Rust enum must not hold such
+//! values. So functions that take or return error codes or events are cast to function types with integers
+//! ([`as_int`]).
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -19,14 +19,14 @@ pub(crate) const VERSION_11: jint = 0x300B_0000;
 pub(crate) const VERSION_17: jint = 0x3011_0000;
 pub(crate) const VERSION_21: jint = 0x3015_0000;
 
-/// The function table with the function that JDK 11 added at its end (slot 156, counted from 1).
+/// JVMTI's function table, with the function that JDK 11 added at its end (slot 156, counted from 1).
 #[repr(C)]
 pub(crate) struct Interface {
     pub(crate) base: jvmtiInterface_1,
     pub(crate) set_heap_sampling_interval: Option<SetInterval>,
 }
 
-/// The event callbacks up to `SampledObjectAlloc`.
+/// JVMTI's table of event callbacks, up to `SampledObjectAlloc`.
 #[repr(C)]
 pub(crate) struct Callbacks {
     pub(crate) base: jvmtiEventCallbacks,
@@ -156,7 +156,7 @@ pub(crate) mod as_int {
     ) -> c_int;
 }
 
-/// Events, by number.
+/// Numbers of JVMTI events.
 pub(crate) mod event {
     use std::ffi::c_int;
 
@@ -172,7 +172,7 @@ pub(crate) mod event {
     pub(crate) const SAMPLED_OBJECT_ALLOC: c_int = 86;
 }
 
-/// Errors, by number.
+/// Numbers of JVMTI errors.
 pub(crate) mod error {
     use std::ffi::c_int;
 
@@ -183,7 +183,7 @@ pub(crate) mod error {
     pub(crate) const NULL_POINTER: c_int = 100;
 }
 
-/// Capabilities, by bit number.
+/// Bit numbers of JVMTI capabilities.
 pub mod capability {
     /// `can_generate_garbage_collection_events`
     pub const GARBAGE_COLLECTION_EVENTS: u32 = 31;
@@ -203,7 +203,7 @@ pub mod capability {
     pub const VALUE_OBJECTS: u32 = 45;
 }
 
-/// A set of capabilities.
+/// Creates a set of capabilities from bit numbers.
 pub(crate) fn capabilities(bits: &[u32]) -> jvmtiCapabilities {
     let mut set = jvmtiCapabilities::default();
     for bit in bits {

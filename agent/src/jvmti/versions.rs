@@ -1,10 +1,12 @@
-//! Reads how often a class was redefined, and detects virtual threads. Only some JVMs have the field for the first task
-//! and the function for the second one.
+//! Reads how often a class was redefined, and detects virtual threads. Some JVMs lack the field with the number of
+//! redefinitions, and some lack the function that detects virtual threads.
 //!
 //! The JVM counts how often the bytecode of each class was redefined. After a redefinition, a method's id refers to the
-//! new bytecode, and frames that still run the old bytecode get another id. So the line numbers that were read for an
-//! id are valid as long as this count of the method's class stays the same. Allocation counters, `usage=on` and other
-//! agents redefine classes, and JVMTI has no event that reports when a redefinition takes effect.
+//! new bytecode, and frames that still run the old bytecode get another id. So the line numbers that were read for a
+//! method's id are valid as long as the count of its class stays the same.
+//!
+//! Allocation counters, `usage=on` and other agents redefine classes. JVMTI has no event that reports when a
+//! redefinition takes effect.
 
 use std::ptr::NonNull;
 
@@ -18,12 +20,12 @@ pub(crate) struct Redefinitions(Option<NonNull<_jfieldID>>);
 
 // SAFETY: a field id belongs to no particular thread.
 unsafe impl Send for Redefinitions {}
-// SAFETY: as above.
+// SAFETY: a field id belongs to no particular thread.
 unsafe impl Sync for Redefinitions {}
 
 impl Redefinitions {
-    /// Looks up the field `classRedefinedCount` of `java.lang.Class`. If the JVM does not have it, every class counts
-    /// as never redefined.
+    /// Looks up the field `classRedefinedCount` of `java.lang.Class`. If the JVM does not have this field, every class
+    /// counts as never redefined.
     pub(crate) fn new(env: &Env<'_>) -> Self {
         let class = env.class(c"java/lang/Class");
         let field = class.ok().and_then(|class| {

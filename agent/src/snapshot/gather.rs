@@ -22,7 +22,7 @@ use crate::jvmti::{Environment, Jvmti, JvmtiError, Result, call};
 
 /// The first id that is assigned to an object. It has the form of a usual heap address.
 const BASE: u64 = 0x7_0000_0000;
-/// Class status: linked. A class keeps this status if its initializer fails.
+/// JVMTI's class status: linked. A class keeps this status if its initializer fails.
 const PREPARED: c_int = 2;
 const ERROR: c_int = 8;
 const ARRAY: c_int = 16;
@@ -60,8 +60,8 @@ pub(super) struct Ids {
 
 impl Environment {
     /// Collects all data needed before the fork. The class references stay valid until the returned [`Held`] is
-    /// dropped. If `prepared` is given, does not link classes and does not allocate arrays in the heap to measure the
-    /// object layout.
+    /// dropped. If `prepared` is given, this function does not link classes, and it does not allocate arrays in the
+    /// heap to measure the object layout.
     pub(crate) fn gather<'a, 'local>(
         &self,
         env: &'a Env<'local>,
@@ -105,16 +105,16 @@ impl Environment {
             None => jvmti.object_layout(env, &classes),
         };
         for &class in &classes {
-            // SAFETY: as above.
+            // SAFETY: the JVM has just returned this local reference; it stays valid until `held` is dropped.
             let info = unsafe { jvmti.class_info(env, class, &mut ids, &mut gathered.others)? };
             gathered.classes.push(info);
         }
-        // SAFETY: as above.
+        // SAFETY: the JVM has just returned these local references; they stay valid until `held` is dropped.
         unsafe { jvmti.reference_class_fields(env, &classes) };
         let redefinitions = Redefinitions::new(env);
         let counts = || -> Vec<i32> {
             let classes = classes.iter().map(|&class| {
-                // SAFETY: as above.
+                // SAFETY: the JVM has just returned this local reference; it stays valid until `held` is dropped.
                 unsafe { Ref::<Class>::new(class) }
             });
             let counts = classes.map(|class| class.map_or(0, |c| redefinitions.count(env, c)));
@@ -158,8 +158,8 @@ impl Environment {
         // SAFETY: the environment belongs to this thread; the string is NUL-terminated.
         let made = unsafe { ((**raw).v1_2.NewStringUTF)(raw, c"heapdiff".as_ptr()) };
         let made = address(made)?;
-        // SAFETY: as above, and no exception is pending. `java.lang.Object` is loaded, so this fails only if the heap
-        // is full.
+        // SAFETY: the environment belongs to this thread; the string is NUL-terminated; no exception is pending.
+        // `java.lang.Object` is loaded, so this fails only if the heap is full.
         let class = unsafe { ((**raw).v1_2.FindClass)(raw, c"java/lang/Object".as_ptr()) };
         Some([made, address(class)?])
     }
@@ -415,7 +415,7 @@ impl Jvmti {
         Ok(info)
     }
 
-    /// Reads the fields of a class, with their ids. Array classes have none.
+    /// Reads the fields of a class, and JVMTI's ids of these fields. Array classes have no fields.
     ///
     /// # Safety
     /// The reference is to a class.
@@ -527,7 +527,7 @@ impl Jvmti {
         Ok(())
     }
 
-    /// Returns the method of a frame, or `None` if its class was loaded after the classes were gathered.
+    /// Returns the method of a frame, or `None` if the method's class was loaded after the classes were gathered.
     ///
     /// # Safety
     /// Local references to all classes in `ids` are held.
@@ -601,13 +601,13 @@ impl Jvmti {
                 line: 0,
             },
             is_native: is_native != 0,
-            // SAFETY: as above, the method is valid.
+            // SAFETY: the method is valid, because its class is loaded.
             lines: unsafe { self.lines(method) },
         })
     }
 }
 
-/// Methods by id; `None` for methods of classes that were loaded after the classes were gathered.
+/// Methods by JVMTI's id. The value is `None` for a method whose class was loaded after the classes were gathered.
 pub(super) type Methods = HashMap<usize, Option<MethodInfo>>;
 
 /// Deletes a local reference.

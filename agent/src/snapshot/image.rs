@@ -1,9 +1,9 @@
 //! The part of a dump that is known before the fork: names, classes, threads, and the position of each value in the
 //! file.
 //!
-//! The parent prepares this part. At the end of the dump, the child fills in the values that the heap walk reports for
-//! classes: static fields, loaders and signers. The positions of these values in the class section are computed before
-//! the fork, so that all class records can precede all object records.
+//! The parent prepares this part. Before the fork, it computes where the class section of the dump has room for values
+//! that only the heap walk reports: static fields, loaders and signers of classes. At the end of the dump, the child
+//! fills in these values. So all class records can precede all object records.
 
 use std::collections::HashMap;
 
@@ -123,9 +123,9 @@ pub(crate) struct Gathered {
     pub(crate) threads: Vec<ThreadInfo>,
     /// Ids of objects that are neither classes nor platform threads: class loaders and virtual threads.
     pub(crate) others: Vec<u64>,
-    /// The first id that was assigned.
+    /// The first id that was assigned to an object.
     pub(crate) base: u64,
-    /// The next free id.
+    /// The next id that can be assigned to an object.
     pub(crate) next: u64,
     pub(crate) taken_ms: u64,
     /// The object layout, or `None` if the heap was too full to measure it.
@@ -156,7 +156,7 @@ impl Gathered {
     }
 }
 
-/// The shape of a class's objects.
+/// The kind of the objects of a class: instances, arrays of references, or arrays of primitive values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Form {
     Instance,
@@ -164,8 +164,8 @@ pub(super) enum Form {
     PrimitiveArray,
 }
 
-/// The positions of a class's values: static fields in the class section of the dump, and other fields among the values
-/// of an instance.
+/// The positions of a class's values. Static fields have positions in the class section of the dump. Other fields have
+/// positions among the values of an instance.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) form: Form,
@@ -187,7 +187,7 @@ pub(super) struct Layout {
 /// Marks a field that has no value in instances, because it is static.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// The kind of object to which an id that was assigned before the fork refers.
+/// The kind of object to which an id refers. The id was assigned before the fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Free,
@@ -218,7 +218,7 @@ pub(crate) struct Image {
     pub(super) object: u64,
 }
 
-/// Returns HPROF's type number of a type signature.
+/// Returns HPROF's number of the type with this JVM signature.
 pub(crate) fn kind_of(signature: &str) -> u8 {
     match signature.as_bytes().first() {
         Some(b'Z') => 4,

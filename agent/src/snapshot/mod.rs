@@ -81,19 +81,19 @@ pub(crate) enum Place<'a> {
     Pipe(&'a File),
 }
 
-/// A dump that the forked child continues to write if the JVM ends.
+/// A dump that outlives the JVM: the forked child continues to write the dump if the JVM ends.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept<'a> {
     pub(crate) place: Place<'a>,
     pub(crate) prepared: &'a Prepared,
     /// Called after each fork of a child.
     pub(crate) forked: &'a dyn Fn(),
-    /// If true, the child is not ended when memory gets short, because the JVM is expected to die in any case.
+    /// If true, the child is not ended when memory becomes scarce, because the JVM is expected to die in any case.
     pub(crate) outlasts_memory: bool,
 }
 
 impl<'a> Wanted<'a> {
-    /// Returns the destination named in the options, or `None` if they do not request a snapshot.
+    /// Returns the destination named in the options, or `None` if the options do not request a snapshot.
     pub(crate) fn parse(options: &'a str) -> Option<Self> {
         let file = options.strip_prefix(attach::SNAPSHOT).map(Self::File);
         file.or_else(|| options.strip_prefix(attach::SNAPSHOT_PIPE).map(Self::Pipe))
@@ -123,7 +123,7 @@ pub(crate) fn take(environment: &Environment, env: &Env<'_>, wanted: Wanted<'_>)
     }
 }
 
-/// Data about a JVM that is read once, because reading it allocates arrays in the Java heap. Later dumps use this data.
+/// Data about a JVM that is read once and used for all later dumps. Reading it allocates arrays in the Java heap.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     layout: Option<ObjectLayout>,
@@ -241,9 +241,12 @@ fn snapshot(
     Ok(tally)
 }
 
-/// Runs a child. If the child hangs because it waits for a lock, runs another one. Runs at most [`TRIES`] children.
-/// After a child that has sent part of the dump, runs no other child. `child` runs one child and returns how it ended.
-/// `begin_anew` discards what the child wrote.
+/// Runs a child until one has ended without hanging:
+///
+/// - If the child hangs because it waits for a lock, runs another child, but at most [`TRIES`] children.
+/// - If the child has already sent part of the dump, runs no other child.
+///
+/// `child` runs one child and returns how it ended. `begin_anew` discards what the child wrote.
 fn first_unlocked<T>(
     mut target: T,
     mut child: impl FnMut(T) -> Result<(T, watch::Ended, Progress), (i32, String)>,

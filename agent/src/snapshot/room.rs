@@ -8,7 +8,7 @@ use heapdiff_units::Size;
 
 use crate::cgroup;
 
-/// Minimum free memory in bytes before the fork. While the child runs, half of this is enough.
+/// Minimum free memory in bytes before the fork. While the child runs, half of this amount is enough.
 const LEAST: u64 = 64 << 20;
 
 /// Checks that the kernel copies the heap's pages when they are modified after a fork. Only private memory mappings are
@@ -40,8 +40,8 @@ fn check_private_mappings(maps: &str, addresses: &[u64]) -> Result<(), (i32, Str
 }
 
 /// Returns the mappings of the JVM's `jstat` counters (hsperfdata), which other processes read. The child must replace
-/// these mappings by private copies, because otherwise its thread would change the JVM's counters. Other shared
-/// mappings belong to the program, which does not run in the child.
+/// these mappings with private copies, because otherwise its thread would change the JVM's counters. Other shared
+/// mappings belong to the program, and the program does not run in the child.
 pub(super) fn shared_files() -> Vec<(usize, usize)> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     shared_mappings(&maps)
@@ -59,7 +59,7 @@ fn shared_mappings(maps: &str) -> Vec<(usize, usize)> {
     maps.lines().filter_map(range).collect()
 }
 
-/// Returns the name of the mapping that contains an address, and whether the mapping is shared.
+/// Returns the name of the mapping that contains an address. The flag is true if the mapping is shared.
 fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
     maps.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -76,8 +76,8 @@ fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
 /// Checks that there is enough memory for the pages that the kernel must copy after a fork.
 ///
 /// The kernel copies the pages into which the child writes its tags, and each page that the JVM modifies while the
-/// child runs. The number of these pages is not known in advance. So this function requires that a part of the JVM's
-/// resident memory is free ([`required_memory`]). If memory still gets short, `watch` ends the child.
+/// child runs. The number of these pages is not known in advance. So the free memory must be at least a part of the
+/// JVM's resident memory ([`required_memory`]). If memory still becomes scarce, `watch` ends the child.
 ///
 /// If `marks_objects` is true, the heap walk marks objects in their headers, so the pages that contain these objects
 /// are copied, too. If `is_dying` is true, the JVM will soon run out of memory in any case, so a quarter of [`LEAST`]

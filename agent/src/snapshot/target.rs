@@ -16,7 +16,7 @@ use heapdiff_sites::piped;
 
 use crate::jvmti::{memory_file, wide_pipe};
 
-/// Maximum time to wait until the requester opens the pipe, and interval between checks ([`LOOK`]).
+/// Maximum time to wait until the requester opens the pipe. [`LOOK`] is the interval between checks.
 const TAKEN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
 /// Maximum number of bytes written to a pipe in one call. The parent detects progress by the kernel's count of written
@@ -95,8 +95,8 @@ pub(super) fn offered(token: &str) -> io::Result<File> {
         let mut first = [0];
         sign.seek(SeekFrom::Start(0))?;
         if sign.read(&mut first)? == 0 {
-            // The requester has emptied the announcement, so it has opened the pipe for reading. Our own read end is
-            // closed here. So if the requester later closes its read end, writing fails.
+            // The requester has emptied the announcement, so it has opened the pipe for reading. Now this function
+            // closes the agent's own read end. So if the requester later closes its read end, writing fails.
             return Ok(File::from(OwnedFd::from(to)));
         }
         if shown.elapsed() > TAKEN {

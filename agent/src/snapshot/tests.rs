@@ -41,7 +41,7 @@ fn field(name: &str, signature: &str, is_static: bool) -> FieldInfo {
     }
 }
 
-/// Returns eight classes. Their ids ascend in steps of 64. A thread's id follows them.
+/// Returns eight classes, whose ids ascend in steps of 64. The next id after the classes belongs to a thread.
 fn gathered() -> Gathered {
     let class = |number: u64, signature: &str, superclass: Option<usize>| ClassInfo {
         address: BASE + 64 * number,
@@ -133,7 +133,7 @@ impl Walk {
         id
     }
 
-    /// Reports a reference to a value object, or from one. Value objects have no tags.
+    /// Reports a reference to a value object, or a reference from a value object. Value objects have no tags.
     fn add_value(
         &mut self,
         kind: Kind,
@@ -160,7 +160,7 @@ impl Walk {
         assert_eq!(id, to.id, "no tag is set");
     }
 
-    /// Reports that the object is visited.
+    /// Reports that the heap walk visits the object.
     fn visit(&mut self, object: u64, class: u64) {
         self.add_reference(Kind::Class, object, 0, &To::class(class));
     }
@@ -206,7 +206,8 @@ fn a_written_heap_is_read_back() {
     let leaf = walk.add_reference(Kind::JniGlobal, 0, 0, &To::new(6, 32, None));
     walk.add_reference(Kind::SystemClass, 0, 0, &To::class(0));
     walk.visit(leaf, 6);
-    // JVMTI's field indexes: 0 is the interface's field, 1 to 3 the superclass's, 4 to 6 the class's own.
+    // JVMTI's field indexes: 0 is the field of the interface, 1 to 3 are fields of the superclass, 4 to 6 are fields of
+    // the class itself.
     let array = walk.add_reference(Kind::Field, leaf, 2, &To::new(2, 40, Some(5)));
     walk.add_reference(Kind::Field, leaf, 4, &To::known(leaf, 6));
     let mut primitive = |index, kind, value: &[u8]| {
@@ -267,7 +268,7 @@ fn a_written_heap_is_read_back() {
     assert_eq!(count, Some(Value::Long(9)));
     let constants = snapshot.static_value(by_name("a.Leaf"), "<resolved_references>");
     assert!(constants.unwrap().object().is_some());
-    // In a dump of the agent, an object's size is the distance from its id to the next id.
+    // In a dump that the agent writes, an object's size is the distance from its id to the next id.
     assert_eq!((array - leaf, ints - array), (32, 40));
     let threads = snapshot.threads();
     assert_eq!(threads.len(), 1);
@@ -397,9 +398,9 @@ fn large_arrays_are_segments_of_their_own() {
     assert_eq!(snapshot.array_length(find(ints)), Some(1 << 20));
 }
 
-/// Runs functions in place of forked child processes, one after another, as a snapshot runs its children. Each function
-/// writes to a file, and then ends as the element of `ends` with its index says. Returns the result, the number of
-/// functions that ran, and the file's content.
+/// Runs functions in place of forked child processes, one after another. Each function writes to a file. Then it ends
+/// in the way that the element of `ends` with the same index describes. Returns the result, the number of functions
+/// that ran, and the file's content.
 fn children(ends: &[Ended], sent: bool) -> (Result<Tally, (i32, String)>, usize, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dump");

@@ -1,12 +1,12 @@
 //! Threads that get their serial numbers while the child writes: virtual threads, and threads started after the fork
 //! was prepared.
 //!
-//! When the heap walk comes to a virtual thread, it reports the objects on the thread's stack frame by frame, but only
-//! frames that hold objects. The complete stack was read before the fork.
+//! When the heap walk comes to a virtual thread, it reports the objects on the thread's stack frame by frame. It
+//! reports only frames that hold objects. But the complete stack of the thread was read before the fork.
 //!
-//! - If that stack agrees with the frames of the heap walk, the dump gets the complete stack.
-//! - If the thread has continued to run since then, or if its stack was not read, the dump gets only the frames that
-//!   the heap walk reports.
+//! - If the complete stack agrees with the frames of the heap walk, the dump gets the complete stack.
+//! - If the thread has continued to run after its stack was read, the dump gets only the frames of the heap walk. The
+//!   same applies if the stack was not read.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,7 +26,7 @@ pub(crate) type Place = (usize, i64);
 pub(super) struct KnownMethod {
     /// Ids of the method's name, its signature and its source file.
     pub(super) names: [u64; 3],
-    /// Serial number of its class.
+    /// Serial number of the method's class.
     pub(super) class: u32,
     pub(super) is_native: bool,
     /// Line table: pairs of the bytecode index where a line begins and the line number.
@@ -76,8 +76,8 @@ impl KnownStacks {
     }
 
     /// Returns the stack that was read for the thread before the fork, and the number of innermost frames that JVMTI
-    /// left out of this stack. Returns `None` if no stack was read, or if the heap walk reported a frame that differs
-    /// from this stack.
+    /// left out of this stack. Returns `None` if no stack was read. Also returns `None` if the frames that the heap
+    /// walk reported have other methods than this stack.
     fn matching_stack(&self, thread: u64, reported: &Reported) -> Option<(&[Place], usize)> {
         let known = self.stacks.get(*self.threads.get(&thread)?)?;
         let agrees = |hidden: usize| {
@@ -86,9 +86,9 @@ impl KnownStacks {
                 visible.is_none_or(|at| known.get(at).is_some_and(|k| k.0 == place.0))
             })
         };
-        // The innermost frames that JVMTI left out shift the depths of the other frames. Try shifts up to the depth of
-        // the deepest reported frame. With a larger shift, no reported frame would be compared, and any stack would
-        // seem to agree.
+        // JVMTI may have left out innermost frames, so the depths of the other frames may be shifted. Try shifts up to
+        // the depth of the deepest reported frame. With a larger shift, no reported frame would be compared, and any
+        // stack would seem to agree.
         let last = reported
             .last_key_value()
             .map_or(0, |(&depth, _)| depth as usize);
@@ -100,8 +100,8 @@ impl KnownStacks {
 /// The frames that the heap walk reported for a thread, by depth.
 type Reported = BTreeMap<u32, Place>;
 
-/// Adds a frame at a depth. If `frames` already has a frame at this depth, replaces this frame only if its bytecode
-/// index is not known.
+/// Adds a frame at a depth. If `frames` already has a frame at this depth, the new frame replaces it only if the
+/// bytecode index of the old frame is not known.
 fn add(frames: &mut Reported, depth: u32, place: Place) {
     let known = frames.entry(depth).or_insert(place);
     if known.1 < 0 {
@@ -143,12 +143,12 @@ impl VirtualState {
 /// A thread that had no serial number before the fork.
 struct Late {
     id: u64,
-    /// The frames for which the heap walk has reported that they hold objects.
+    /// The frames of the thread that hold objects, as the heap walk has reported them.
     reported: Reported,
 }
 
-/// The threads that had no serial number before the fork and that the heap walk finds. They get serial numbers from
-/// `first` on.
+/// Threads that had no serial number before the fork and that the heap walk finds. Their serial numbers start with
+/// `first`.
 pub(super) struct LateThreads {
     first: u32,
     threads: Vec<Late>,
@@ -157,7 +157,7 @@ pub(super) struct LateThreads {
     pub(super) current: u64,
 }
 
-/// Stack traces of all threads in this list.
+/// The stack traces of all threads in a list of [`LateThreads`].
 #[derive(Default)]
 pub(super) struct Traces {
     /// The dump's records of these stack traces.
@@ -191,8 +191,8 @@ impl Traces {
 }
 
 impl LateThreads {
-    /// Creates an empty list. `known` is the number of threads that already have serial numbers, so the list continues
-    /// after them.
+    /// Creates an empty list. `known` is the number of threads that already have serial numbers. The serial numbers of
+    /// this list continue after them.
     pub(super) fn new(known: usize) -> Self {
         Self {
             first: u32::try_from(known + 1).unwrap_or(u32::MAX),
@@ -219,7 +219,7 @@ impl LateThreads {
         Some(serial.checked_sub(self.first)? as usize)
     }
 
-    /// Records a frame that the heap walk reported, if the serial number belongs to a thread of this list.
+    /// Records a frame that the heap walk reported, if the serial number belongs to a thread in this list.
     pub(super) fn report(&mut self, serial: u32, depth: u32, place: Place) {
         let at = self.number(serial);
         if let Some(thread) = at.and_then(|at| self.threads.get_mut(at))
@@ -232,9 +232,9 @@ impl LateThreads {
     /// Returns the stack traces of all threads in this list.
     pub(super) fn traces(&self, stacks: &KnownStacks) -> Traces {
         let mut traces = Traces::default();
-        // Frames that JVMTI leaves out of stacks. All threads with the same number of such frames unmount in the same
-        // way, so these frames are the same. If a frame is known from one thread, it is used for all of these threads.
-        // The key is the number of frames left out of the stack, and the depth of the frame.
+        // Frames that JVMTI leaves out of stacks. All threads with the same number of left-out frames unmount in the
+        // same way, so these frames are the same in all of them. If the frame at a depth is known for one thread, it is
+        // used for all of these threads. The key consists of the number of left-out frames and the depth of the frame.
         let mut hidden: HashMap<(usize, u32), Place> = HashMap::new();
         for thread in &self.threads {
             if let Some((_, left_out)) = stacks.matching_stack(thread.id, &thread.reported) {
@@ -270,8 +270,8 @@ impl LateThreads {
     }
 
     /// Returns the index of a frame in its thread's trace. Returns `u32::MAX` (HPROF's "no frame") if the trace does
-    /// not contain the frame. The traces of threads that had a serial number before the fork contain all frames, so
-    /// their depths are the indexes.
+    /// not contain the frame. If a thread had a serial number before the fork, its trace contains all frames, so the
+    /// depth of a frame is its index.
     pub(super) fn place(&self, traces: &Traces, serial: u32, depth: u32) -> u32 {
         match self.number(serial).and_then(|at| traces.depths.get(at)) {
             None => depth,
@@ -341,11 +341,11 @@ mod tests {
     #[test]
     fn a_matching_stack_is_used_completely() {
         let stacks = known(&[(3, 1), (4, 6), (9, -1)]);
-        // If only the bytecode index differs and the method is the same, the trace uses the index from the heap walk.
+        // If the method is the same and only the bytecode index differs, the trace uses the index from the heap walk.
         let (frames, places) = trace_of(&stacks, 100, &[(0, (3, 7))]);
         assert_eq!(frames, [(3, 20), (4, 20), (9, -3)]);
         assert_eq!(places, [0, 1, 2, NOWHERE, NOWHERE]);
-        // If the heap walk does not know the bytecode index, the trace uses the one that was read before the fork.
+        // If the heap walk reports no bytecode index, the trace uses the index that was read before the fork.
         let (frames, _) = trace_of(&stacks, 100, &[(1, (4, -1))]);
         assert_eq!(frames, [(3, 10), (4, 20), (9, -3)]);
     }

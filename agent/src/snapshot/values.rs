@@ -21,9 +21,9 @@ use jni_sys::jlong;
 /// Maximum distance between a tag on the stack and the description of its object.
 const NEAR: usize = 1 << 16;
 
-/// A value object: the address of the object or of its container, the offset in the container (0 if the value is not
-/// flattened), and the address of HotSpot's data about its class. A value at the start of another value has the same
-/// offset, but another class.
+/// A value object. It is identified by three numbers: the address of the object or of its container, the offset in the
+/// container (0 if the value is not flattened), and the address of HotSpot's data about its class. The class is needed,
+/// because a value at the start of another value has the same offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ValueObject {
     pub(super) address: u64,
@@ -37,11 +37,11 @@ impl ValueObject {
     }
 }
 
-/// An object as HotSpot describes it in a callback. `None` if it is not a value object.
+/// The description of an object in a callback, as HotSpot stores it. `None` if the object is not a value object.
 pub(super) type Described = Option<ValueObject>;
 
-/// Returns the description of the object that is referenced. Returns `None` if the layout of HotSpot's data is not the
-/// expected one.
+/// Returns the description of the object to which a reference leads. Returns `None` if the layout of HotSpot's data is
+/// not the expected one.
 ///
 /// # Safety
 /// The JVM passed `tag` and `size` to a callback that has not returned.
@@ -51,25 +51,25 @@ pub(super) unsafe fn target(tag: *const jlong, size: jlong) -> Option<Described>
     if unsafe { tag.sub(1).read_volatile() } != size {
         return None;
     }
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that the JVM passed `tag` to a callback that has not returned.
     unsafe { describe(tag) }
 }
 
-/// Returns the description of the referrer. `from` points to the tag of the referrer.
+/// Returns the description of the object from which a reference comes. `from` points to the tag of this object.
 ///
 /// # Safety
-/// As for [`target`].
-// SAFETY: as for `target`.
+/// The JVM passed `from` to a callback that has not returned.
+// SAFETY: the words beside the tag are on the same stack.
 pub(super) unsafe fn referrer(from: *const jlong) -> Option<Described> {
     // SAFETY: the caller upholds the `# Safety` contract.
     unsafe { describe(from) }
 }
 
-/// Reads the description to which the second word before a tag points.
+/// Reads the description of an object. The second word before the object's tag points to the description.
 ///
 /// # Safety
-/// As for [`target`].
-// SAFETY: as for `target`.
+/// The JVM passed `tag` to a callback that has not returned.
+// SAFETY: the words beside the tag are on the same stack.
 unsafe fn describe(tag: *const jlong) -> Option<Described> {
     // SAFETY: the caller upholds the `# Safety` contract. The word is on the same stack as the tag.
     let pointer = unsafe { tag.sub(2).cast::<usize>().read_volatile() };
@@ -77,8 +77,8 @@ unsafe fn describe(tag: *const jlong) -> Option<Described> {
         return None;
     }
     let words = with_exposed_provenance::<u64>(pointer);
-    // SAFETY: the pointer leads to a place near the tag on the same stack. If the place is beyond the end of the stack,
-    // the child ends with SIGSEGV, which harms nobody.
+    // SAFETY: the pointer leads to an address near the tag, on the same stack. If the address is beyond the end of the
+    // stack, the child ends with SIGSEGV, which harms nobody.
     let [address, offset, class] = [0, 1, 2].map(|at| unsafe { words.add(at).read_volatile() });
     if address == 0 || !address.is_multiple_of(8) {
         return None;

@@ -1,12 +1,12 @@
-//! Finds virtual threads and reads their stacks, which `GetAllStackTraces` leaves out.
+//! Finds virtual threads and reads their stacks. JVMTI's `GetAllStackTraces` does not return these stacks.
 //!
 //! The JVM has no list of virtual threads. But the JDK's classes store each virtual thread in a thread container. The
 //! JVM's own thread dumps (`jcmd Thread.dump_to_file`) also use these containers. With `-Djdk.trackAllThreads=false`,
 //! threads that were not started by an executor are in no container.
 //!
-//! Stacks are read at safepoints, at most [`BATCH`] threads at each safepoint. Outside a safepoint, a carrier may mount
-//! the thread while its stack is read. JVMTI can prevent the mounting, but only after an expensive change of mode. The
-//! new mode applies to all virtual threads until the JVM ends.
+//! Stacks are read at safepoints, at most [`BATCH`] threads at each safepoint. Outside a safepoint, a carrier thread
+//! may mount the virtual thread while its stack is read. JVMTI can prevent the mounting, but only after an expensive
+//! change of mode. The new mode applies to all virtual threads until the JVM ends.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int};
@@ -22,17 +22,17 @@ use crate::jvmti::calls::Env;
 use crate::jvmti::sys::VERSION_21;
 use crate::jvmti::{Jvmti, Result, call};
 
-/// Maximum number of threads whose stacks are read.
+/// Maximum number of virtual threads whose stacks are read.
 const MOST: usize = 20_000;
 /// Maximum number of threads whose stacks are read at one safepoint.
 const BATCH: usize = 64;
-/// Maximum total time for reading stacks. Checked before each batch of [`BATCH`] threads.
+/// Maximum total time for reading stacks. The time is checked before each batch of [`BATCH`] threads.
 const LONGEST: Duration = Duration::from_secs(2);
 /// Maximum number of thread containers.
 const CONTAINERS: c_int = 10_000;
-/// Class status: initialized.
+/// JVMTI's class status: initialized.
 const INITIALIZED: c_int = 4;
-/// Thread state: alive.
+/// JVMTI's thread state: alive.
 const ALIVE: c_int = 1;
 
 /// A JNI environment. If one of its methods fails, the method clears the pending exception and returns null.
@@ -168,7 +168,7 @@ impl Calls {
 }
 
 impl Jvmti {
-    /// True if the heap walk reports the stacks of virtual threads. This is so in JDK 21 and later.
+    /// True if the heap walk reports the stacks of virtual threads. JDK 21 and later report them.
     pub(super) fn reports_virtual_threads(&self) -> bool {
         let mut version = 0;
         // SAFETY: the out parameter is a local int. If the call fails, the version stays 0.
@@ -285,8 +285,8 @@ impl Jvmti {
         Ok(())
     }
 
-    /// Looks up the methods that unmount a virtual thread. JVMTI leaves their frames out of stacks, but the heap walk
-    /// reports them.
+    /// Looks up the methods that unmount a virtual thread. JVMTI leaves the frames of these methods out of stacks, but
+    /// the heap walk reports them.
     ///
     /// # Safety
     /// Local references to all classes in `ids` are held.
@@ -297,8 +297,8 @@ impl Jvmti {
         if class.is_null() {
             return;
         }
-        // SAFETY: the class is valid; the out parameters are a local int and a local pointer. If the call fails, they
-        // stay unchanged.
+        // SAFETY: the class is valid; the out parameters are a local int and a local pointer. If the call fails, the
+        // int and the pointer stay unchanged.
         let _ = unsafe { call!(self, GetClassMethods, class, &raw mut count, &raw mut list) };
         if !list.is_null() {
             let count = usize::try_from(count).unwrap_or(0);

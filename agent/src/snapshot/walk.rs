@@ -20,9 +20,10 @@
 //! child sleeps, the child is not in a callback, and all objects that were seen have been visited. The parent then
 //! sends a signal to the child. The signal handler writes the end of the dump.
 //!
-//! A child whose dump outlives the JVM ([`Completion`]) gets a signal when the JVM ends. From then on, a timer
-//! interrupts the child, and the child checks these conditions itself. In place of its state in the kernel, the child
-//! uses the number of times that it has gone to sleep: an idle child sleeps again after each interruption.
+//! Some dumps outlive the JVM ([`Completion`]). A child that writes such a dump gets a signal when the JVM ends. From
+//! then on, a timer interrupts the child, and the child checks these conditions itself. It cannot see whether the
+//! kernel lets it sleep. Instead, it uses the number of times that it has gone to sleep: an idle child sleeps again
+//! after each interruption.
 
 mod signals;
 
@@ -56,7 +57,7 @@ pub(crate) mod end {
     pub(crate) const FAILED: i32 = 70;
     pub(crate) const NO_SPACE: i32 = 71;
     pub(crate) const PANICKED: i32 = 72;
-    /// HotSpot describes value objects in an unknown way.
+    /// HotSpot describes value objects in a way that the agent does not know.
     pub(crate) const VALUES: i32 = 73;
 }
 
@@ -115,19 +116,19 @@ struct Walk {
     page: Page,
     file: c_int,
     /// Start address and length of each shared mapping of a file to which the JVM writes. The child replaces these
-    /// mappings by private copies.
+    /// mappings with private copies.
     shared: Vec<(usize, usize)>,
     /// True if the JVM has value objects.
     has_values: bool,
-    /// The child's last step if the dump outlives the JVM.
+    /// The child's last step, if the dump outlives the JVM. Otherwise `None`.
     completion: Option<Completion>,
     in_child: bool,
     /// Process id of the child, or the error number of the failed fork.
     forked: Option<std::result::Result<c_int, c_int>>,
 }
 
-/// The heap walk of this process, if this process is the child; otherwise null. The signal handler needs it to write
-/// the end of the dump.
+/// The heap walk of this process if this process is the child, otherwise null. The signal handler uses this pointer
+/// when it writes the end of the dump.
 static CHILD: AtomicPtr<Walk> = AtomicPtr::new(null_mut());
 
 /// A child process that walks the heap.
@@ -185,10 +186,10 @@ type OnReference = unsafe extern "C" fn(
     jint,
     *mut c_void,
 ) -> jint;
-// SAFETY: as above.
+// SAFETY: this is only a function type. Only the JVM calls the functions that have it.
 type OnPrimitive =
     unsafe extern "C" fn(jint, *const Info, jlong, *mut jlong, jvalue, jint, *mut c_void) -> jint;
-// SAFETY: as above.
+// SAFETY: this is only a function type. Only the JVM calls the functions that have it.
 type OnArray =
     unsafe extern "C" fn(jlong, jlong, *mut jlong, jint, jint, *const c_void, *mut c_void) -> jint;
 
@@ -204,7 +205,7 @@ impl Environment {
     /// Forks at a safepoint. The caller has already written the start of the dump; the child writes the rest. Also
     /// returns `image` and `target`, so that another attempt can use them.
     ///
-    /// `shared` lists mappings of files that the child must replace by private copies.
+    /// `shared` lists mappings of files that the child must replace with private copies.
     pub(crate) fn fork(
         &self,
         image: Image,
@@ -265,7 +266,8 @@ impl Walk {
         if self.forked.is_some() {
             return;
         }
-        // SAFETY: both calls take no arguments. The module's documentation explains what the child may do afterwards.
+        // SAFETY: both calls take no arguments. The module's documentation explains what the child may do after the
+        // fork.
         let (parent, pid) = unsafe { (libc::getpid(), libc::fork()) };
         if pid == 0 {
             self.in_child = true;
@@ -378,11 +380,11 @@ fn code_of(error: &std::io::Error) -> c_int {
     }
 }
 
-/// Replaces a shared mapping by a private copy. Does nothing if the mapping was not inherited.
+/// Replaces a shared mapping with a private copy. Does nothing if the child did not inherit the mapping.
 ///
 /// # Safety
 /// The mapping existed before the fork, and only this thread uses it.
-// SAFETY: the mapping is replaced by one of the same size, and nothing else uses it meanwhile.
+// SAFETY: the mapping is replaced by a mapping of the same size, and nothing else uses the old mapping meanwhile.
 unsafe fn make_mapping_private(start: usize, length: usize) {
     let place: *mut u8 = std::ptr::with_exposed_provenance_mut(start);
     // SAFETY: `msync` accepts any address. It returns an error if the range is not mapped, and changes nothing.
@@ -409,7 +411,7 @@ unsafe fn make_mapping_private(start: usize, length: usize) {
     }
 }
 
-/// Closes all open files except one.
+/// Closes all open files except the file `kept`.
 ///
 /// # Safety
 /// Nothing uses the other files any more.
@@ -611,15 +613,15 @@ unsafe extern "C" fn on_reference(
     };
     walk.run_callback(|writer| writer.reference(&reference, &mut number));
     if value.is_none() {
-        // SAFETY: as above. If an object refers to itself, both pointers lead to one tag; `from` was copied before this
-        // write.
+        // SAFETY: the JVM passed a pointer to the tag of the referenced object. If an object refers to itself, both
+        // pointers lead to one tag; `from` was copied before this write.
         unsafe { *tag = number.cast_signed() };
     }
     VISIT_OBJECTS
 }
 
-/// Returns the value objects among the referenced object and the referrer. Ends the child if HotSpot's data about them
-/// has an unknown layout.
+/// Returns the value objects among two objects: the referenced object, and the object from which the reference comes.
+/// Ends the child if HotSpot's data about these objects has an unknown layout.
 ///
 /// # Safety
 /// The JVM passed the arguments to a callback of a reference.
@@ -636,7 +638,7 @@ unsafe fn values_of(
     } else if from == tag {
         target
     } else {
-        // SAFETY: as above.
+        // SAFETY: the caller upholds the `# Safety` contract, and the pointer is not null.
         unsafe { values::referrer(from) }
     };
     match target.zip(referrer) {

@@ -1,5 +1,5 @@
-//! Watches the child from the parent. Detects when the heap walk is over. Ends a child that is stuck, or that uses
-//! memory which other processes need.
+//! The parent watches the child. It detects when the child's heap walk is over. It ends a child that hangs, and a child
+//! that uses memory which other processes need.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +10,8 @@ use super::Progress;
 use super::walk::Child;
 
 const POLL: Duration = Duration::from_millis(10);
-/// Maximum time without progress. While the child sleeps, wall-clock time counts. While the child is runnable, its CPU
-/// time counts, because it may have the lowest priority and wait long for a CPU on a busy machine.
+/// Maximum time without progress. While the child sleeps, wall-clock time counts. While the child is runnable, only its
+/// CPU time counts: it may have the lowest priority, and then it waits long for a CPU on a busy machine.
 const STUCK: Duration = Duration::from_secs(60);
 /// A child that waits for another thread is ended after this number of consecutive checks without any change. The child
 /// has no other thread, so it would wait forever.
@@ -32,11 +32,11 @@ pub(super) enum Ended {
     Unwanted,
 }
 
-/// Watches the child until it has ended or must be ended, for example because `room` returns an error: memory is short.
-/// If the child still runs when this function returns, dropping `child` kills it.
+/// Watches the child until the child has ended or must be ended, for example because `room` returns an error: memory is
+/// scarce. If the child still runs when this function returns, dropping `child` kills it.
 ///
-/// `file` is the dump file, or `None` for a pipe. If the dump file is removed, the child is ended. With a pipe, the
-/// child's writing fails once nobody reads the pipe.
+/// `file` is the dump file, or `None` for a pipe. If the dump file is removed, this function ends the child. If the
+/// dump goes to a pipe that nobody reads any more, the child itself fails when it writes.
 pub(super) fn watch(
     child: &mut Child,
     file: Option<&Path>,
@@ -79,7 +79,7 @@ pub(super) fn watch(
             if file.is_some_and(|file| length_of(file).is_none()) && !child.is_done() {
                 return Ended::Unwanted;
             }
-            // A large array is written within one callback, so count written bytes as progress, too.
+            // The child writes a large array within one callback. So count written bytes as progress, too.
             let now = written_by(child.pid()).or_else(|| length_of(file?));
             if now != written {
                 (moved, written) = (Instant::now(), now);
@@ -90,8 +90,8 @@ pub(super) fn watch(
     }
 }
 
-/// True if a child that slept between the two readings has finished its heap walk: the two readings are equal, the
-/// child is not in a callback, and all objects that were seen have been visited.
+/// True if a child has finished its heap walk. The child slept between two readings of its progress. The walk is over
+/// if the two readings are equal, the child is not in a callback, and all objects that were seen have been visited.
 fn has_finished_walk(before: &Progress, after: &Progress) -> bool {
     let tally = &after.tally;
     before == after && !after.busy && after.callbacks > 0 && tally.seen == tally.visited
@@ -127,11 +127,11 @@ impl State {
     }
 
     fn read(stat: &str) -> Option<Self> {
-        // The name, which precedes the state in the line, may contain spaces and brackets.
+        // The process name, which precedes the state in the line, may contain spaces and brackets.
         let mut words = stat.rsplit_once(") ")?.1.split_ascii_whitespace();
         let letter = words.next()?.chars().next()?;
         let parent = words.next()?.parse().ok()?;
-        // CPU time in user mode, and CPU time in kernel mode.
+        // The process's CPU time in user mode, and its CPU time in kernel mode.
         let (own, kernel) = (words.nth(9)?, words.next()?);
         let ticks = own.parse::<u64>().ok()? + kernel.parse::<u64>().ok()?;
         Some(Self {
@@ -148,8 +148,8 @@ impl State {
     }
 }
 
-/// True if the main thread of a process waits for another thread without a timeout. False if the kernel does not
-/// show this.
+/// True if the main thread of a process waits for another thread without a timeout. If the kernel does not show what
+/// the thread waits for, returns false.
 fn waits_for_a_thread(pid: i32) -> bool {
     let call = fs::read_to_string(format!("/proc/{pid}/syscall"));
     call.is_ok_and(|call| is_endless_wait(&call))
@@ -248,15 +248,15 @@ mod tests {
         }
     }
 
-    /// Checks that `watch` detects at once a process that waits like a child for a lock which another thread held at
-    /// the fork.
+    /// A process waits like a child for a lock that another thread held at the fork. Checks that `watch` detects this
+    /// wait at once.
     #[test]
     #[expect(clippy::zombie_processes, reason = "`Child` waits for it")]
     fn a_child_that_waits_for_a_thread_is_given_up_at_once() {
         const WAITS: &str = "HEAPDIFF_TEST_WAITS";
         if std::env::var_os(WAITS).is_some() {
-            // This code runs in the process that is started below. The thread is either its main thread, or a thread
-            // for which its main thread waits. So the process waits until `watch` ends it.
+            // This code runs in the process that is started below, in its main thread or in another thread. In the
+            // second case, the main thread waits for that other thread. So the process waits until `watch` ends it.
             loop {
                 std::thread::park();
             }
@@ -323,8 +323,8 @@ mod tests {
             .unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         let deadline = Instant::now() + Duration::from_secs(20);
-        // `head` is a child of the shell. The kernel adds the bytes that it has written to those of the shell once the
-        // shell has waited for it.
+        // `head` is a child of the shell. Once the shell has waited for `head`, the kernel adds the bytes that `head`
+        // has written to the bytes of the shell.
         let is_seen = || written_by(pid).is_some_and(|bytes| bytes >= 36_864);
         while !is_seen() && Instant::now() < deadline {
             sleep(POLL);

@@ -3,9 +3,9 @@
 //! The heap walk reports one object after another: first the reference to its class, then its other references and its
 //! primitive values. So an object is complete when the next object begins.
 //!
-//! An object gets its id when the heap walk first sees it. The id is the sum of the sizes of all objects that got an id
-//! before, as the JVM reports these sizes, plus the first id. So the distance to the next id is exactly the object's
-//! size. If object A has 16 bytes and object B has 24 bytes, the ids are:
+//! An object gets its id when the heap walk first sees the object. The id is the first id plus the sum of the sizes of
+//! all objects that got an id before. The JVM reports these sizes. So the distance to the next id is exactly the
+//! object's size. If object A has 16 bytes and object B has 24 bytes, the ids are:
 //!
 //! ```text
 //! object A: id 0x700000000
@@ -55,7 +55,7 @@ pub(crate) enum Kind {
     StackLocal,
     JniLocal,
     Thread,
-    /// A reference from a root of another kind.
+    /// A reference from a GC root of another kind.
     Other,
 }
 
@@ -74,12 +74,12 @@ pub(crate) struct Reference {
     /// Id of the class of the referenced object; 0 if not known.
     pub(crate) class: u64,
     pub(crate) size: u64,
-    /// The array length, if the referenced object is an array.
+    /// The length of the referenced object, if this object is an array.
     pub(crate) length: Option<u32>,
-    /// Id of the referrer; 0 for roots.
+    /// Id of the object from which the reference comes; 0 if the reference comes from a GC root.
     pub(crate) from: u64,
-    /// The referenced object, if it is a value object. Value objects have no tags. `of_value` is the referrer, if it is
-    /// a value object; `from` is 0 then.
+    /// The referenced object, if it is a value object. Value objects have no tags. `of_value` is the object from which
+    /// the reference comes, if that object is a value object; in this case `from` is 0.
     pub(crate) value: Option<ValueObject>,
     pub(crate) of_value: Option<ValueObject>,
 }
@@ -87,7 +87,7 @@ pub(crate) struct Reference {
 /// Numbers of objects handled so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Number of objects that the heap walk has found so far and for which it calls a callback, now or later.
+    /// Number of objects that the heap walk has found so far. It has called a callback for each of them, or will do so.
     pub(crate) seen: u64,
     pub(crate) visited: u64,
     /// Number of objects whose field values are not in the dump, because their classes were loaded after the list of
@@ -131,15 +131,15 @@ pub(crate) struct Writer<O> {
     image: Image,
     output: O,
     next: u64,
-    /// For each slot in [`Image::slots`]: `seen` is true if the heap walk has seen the object. `visited` is true if the
-    /// heap walk has visited the class in the slot.
+    /// Has one element for each element of [`Image::slots`]. `seen` is true if the heap walk has seen the object.
+    /// `visited` is true if the object is a class that the heap walk has visited.
     seen: Vec<bool>,
     visited: Vec<bool>,
-    /// Lengths of reference arrays that were seen but not visited, by id.
+    /// Lengths of arrays of references that the heap walk has seen but not visited, by the array's id.
     lengths: HashMap<u64, u32>,
     /// Class objects that were not known before the fork, by id. The value is true if the heap walk has found an
-    /// instance of the class or has visited the class object. Otherwise the class object is written as an instance,
-    /// like the class object of a primitive type.
+    /// instance of the class or has visited the class object. If it is false, the class object is written as an
+    /// instance, like the class object of a primitive type.
     strangers: HashMap<u64, bool>,
     /// Ids of value objects. Like in HotSpot's own dumps, flattened values have the ids 1, 2, 3, ...
     values_by_place: HashMap<ValueObject, u64>,
@@ -152,7 +152,7 @@ pub(crate) struct Writer<O> {
     roots: Vec<Root>,
     late: LateThreads,
     buffer: Vec<u8>,
-    /// True while a record is written that is larger than a segment. Such a record is the only one in its segment.
+    /// True while a record is written that is larger than a segment. No other record is in the segment of this record.
     streaming: bool,
     tally: Tally,
 }
@@ -193,14 +193,14 @@ impl<O: Output> Writer<O> {
         &self.output
     }
 
-    /// Returns the image and the output with which the writer was created. The data that the heap walk has reported so
-    /// far is lost.
+    /// Returns the image and the output that were passed to [`Writer::new`]. The data that the heap walk has reported
+    /// so far is lost.
     pub(crate) fn into_parts(self) -> (Image, O) {
         (self.image, self.output)
     }
 
     /// Handles a reference. `id` is the tag of the referenced object. If `id` is 0 and the object is not a value
-    /// object, sets `id` to a new tag.
+    /// object, this function sets `id` to a new tag.
     pub(crate) fn reference(&mut self, reference: &Reference, id: &mut u64) -> io::Result<()> {
         let id = match reference.value {
             Some(value) => self.value_id(value, reference.size),
@@ -378,7 +378,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Assigns an id to the object if it has none. Counts the object if it is seen for the first time.
+    /// Assigns an id to the object if the object has none. Counts the object if it is seen for the first time.
     fn register_object(&mut self, reference: &Reference, id: &mut u64) {
         if *id == 0 {
             *id = self.next;
@@ -444,7 +444,7 @@ impl<O: Output> Writer<O> {
         }
     }
 
-    /// Begins a new object.
+    /// Begins a new object: writes the previous object, and makes the new object the current one.
     fn begin(&mut self, object: u64, class: u64) -> io::Result<()> {
         self.close()?;
         self.tally.visited += 1;
@@ -524,8 +524,8 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Makes a class object the current object, unless it already is. Returns the index of its layout if the class is
-    /// known.
+    /// Makes a class object the current object, unless it already is the current one. If the class is known, returns
+    /// the index of its layout.
     fn class(&mut self, object: u64) -> io::Result<Option<usize>> {
         if let Current::Class {
             object: now,
@@ -637,7 +637,7 @@ impl<O: Output> Writer<O> {
         });
     }
 
-    /// Returns the thread's serial number. Assigns one if the thread has none.
+    /// Returns the thread's serial number. Assigns a number if the thread has none.
     fn serial(&mut self, thread: u64) -> u32 {
         match self.image.threads.get(&thread) {
             Some(&serial) => serial,
@@ -682,8 +682,8 @@ impl<O: Output> Writer<O> {
         }
     }
 
-    /// Writes the string constants of the current class as an array. The JVM has such an array in the heap, but the
-    /// heap walk does not report it. So the writer creates the array itself.
+    /// Writes the string constants of the current class as an array. The JVM has an array with these constants in the
+    /// heap, but the heap walk does not report that array. So the writer creates an array itself.
     fn close_class(&mut self, layout: Option<usize>) -> io::Result<()> {
         let constants = std::mem::take(&mut self.constants);
         let resolved = layout.and_then(|layout| self.image.layouts[layout].resolved);
@@ -715,7 +715,7 @@ impl<O: Output> Writer<O> {
         self.buffer.extend_from_slice(&length.to_be_bytes());
     }
 
-    /// Returns `length`, but at most the number of elements that fit into one record. If the array is longer, adds one
+    /// Returns `length`, but at most the number of elements that fit into one record. If `length` is larger, adds one
     /// to the number of truncated arrays.
     fn longest(&mut self, length: usize, width: usize) -> u32 {
         let most = (u32::MAX as usize - 64) / width;

@@ -1,5 +1,5 @@
-//! JNI calls for counting the use of collections: defines the class with the hooks, and checks fields and methods of
-//! other classes.
+//! JNI calls for counting the use of collections. They define the class with the hooks, and check fields and methods of
+//! other classes. A hook is a method that the rewritten methods of collections call.
 
 use std::ffi::CString;
 
@@ -34,7 +34,7 @@ impl<'local> Env<'local> {
         self.has_method(class, (&text(name)?, &text(descriptor)?))
     }
 
-    /// Returns the class with the hooks. Defines it in the boot loader if it does not exist yet.
+    /// Returns the class with the hooks. If the class does not exist yet, defines it in the boot loader.
     pub(crate) fn usage_class(&self, bytes: &[u8]) -> Result<Local<'local, Class>> {
         let name = text(hook::THIS)?;
         let class = match self.define_class(&name, bytes) {

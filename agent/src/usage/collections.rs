@@ -1,6 +1,6 @@
 //! The JDK collections whose use is counted.
 //!
-//! If one method of a class calls another one, only one of the two is listed, so that each use is counted once. The
+//! If one method of a class calls another one, only one of the two gets a hook, so that each use is counted once. The
 //! calls between the methods were found in the sources of JDK 17 and 25. Tests check each method with each JDK.
 
 use heapdiff_sites::usage::Kind;
@@ -97,7 +97,7 @@ const CONCURRENT_MAP: Watched = Watched {
     gate: Gate::Array("table", NODES),
     size: Size::Asked,
     points: &[
-        // Each put and each removal passes through `addCount`.
+        // `ConcurrentHashMap` calls `addCount` for each put and each removal.
         point(Kind::Put, Many::Difference(1), &["addCount"]),
         read(&[
             "get",
@@ -152,13 +152,13 @@ const TREE_MAP: Watched = Watched {
     size: Size::Field("size"),
     points: &[
         put(&["addEntry", "addEntryToEmptyMap"]),
-        // Before JDK 15, the methods that put an element have no method in common. So the number of elements put
-        // follows from the change of the collection's size.
+        // Before JDK 15, there is no single method that all puts call. So the number of elements put follows from the
+        // change of the collection's size.
         point(Kind::Put, Many::Some, &["put|addEntry"]),
         removed(&["deleteEntry"]),
         cleared(&["clear"]),
-        // Every iteration over the map or over one of its views begins with a search for the first entry. So the
-        // methods that search the first entry are counted as reads of the map.
+        // Every iteration over the map or one of its views begins with a search for the first entry. So the methods
+        // that search the first entry count as reads of the map.
         read(&[
             "get",
             "containsKey",
@@ -292,7 +292,7 @@ const PRIORITY_BLOCKING_QUEUE: Watched = Watched {
         point(Kind::Removed, Many::IfAny, &["dequeue"]),
         removed(&["removeAt"]),
         cleared(&["clear"]),
-        // Other methods, iterators and spliterators call `toArray`, so they are not listed.
+        // Other methods, iterators and spliterators call `toArray`, so they get no hook of their own.
         read(&["peek", "contains", "forEach", "toArray"]),
     ],
     ..watched_class(PRIORITY_BLOCKING)
@@ -329,8 +329,8 @@ const VECTOR: Watched = Watched {
 };
 
 const TABLE: &str = "java/util/Hashtable";
-/// Each method changes the number of elements itself, so hooks are called where the field with this number is set. All
-/// methods are synchronized.
+/// Each method of `Hashtable` changes the number of elements itself. So hooks are called at the instructions that set
+/// the field with this number. All methods are synchronized.
 const HASHTABLE: Watched = Watched {
     gate: Gate::Changes("modCount"),
     size: Size::Field("count"),
@@ -357,7 +357,7 @@ const HASHTABLE: Watched = Watched {
 
 const WEAK: &str = "java/util/WeakHashMap";
 const WEAK_OUTSIDE: &str = "Ljava/util/WeakHashMap;";
-/// Entries that the map expunges after a GC count as removed.
+/// Counts entries of a `WeakHashMap` as removed when the map expunges them after a GC.
 const WEAK_MAP: Watched = Watched {
     gate: Gate::Changes("modCount"),
     size: Size::Field("size"),
@@ -392,7 +392,7 @@ const IDENTITY_MAP: Watched = Watched {
     steps: &[Steps::Size("size")],
     ..watched_class(IDENTITY)
 };
-/// `toArray()` is not listed, because it calls `toArray(T[])`.
+/// `toArray()` gets no hook, because it calls `toArray(T[])`.
 const IDENTITY_PASSES: &[Point] = &[read(&["toArray([", "spliterator"])];
 
 /// Describes a view of a map. The view is an inner class of the map.
@@ -407,7 +407,7 @@ const fn view_of(
 }
 
 /// Adds `steps` to the description of a class that belongs to a map, such as a view. A step is an instruction by which
-/// a method puts or removes elements. The class needs its own steps, because its methods change the map's size
+/// a method puts or removes elements. The class needs steps of its own, because its methods change the map's size
 /// themselves.
 const fn with_steps(part: Watched, steps: &'static [Steps]) -> Watched {
     Watched { steps, ..part }

@@ -1,4 +1,5 @@
-//! Concurrent collections whose use is counted, other than `ConcurrentHashMap`. See `collections`.
+//! Concurrent collections whose use is counted, other than `ConcurrentHashMap`. The module `collections` describes the
+//! others.
 
 use heapdiff_sites::usage::Kind;
 
@@ -66,7 +67,8 @@ pub(super) const COPIED_LIST: Watched = Watched {
 };
 
 const BLOCKING_DEQUE: &str = "java/util/concurrent/LinkedBlockingDeque";
-/// Every method that changes the size holds the lock, so hooks are called where the size is set.
+/// Every method that changes the size of a `LinkedBlockingDeque` holds the lock. So hooks are called at the
+/// instructions that set the size.
 pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
     gate: Gate::Open,
     size: Size::Field("count"),
@@ -86,8 +88,8 @@ pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
 };
 
 const ARRAY_BLOCKING: &str = "java/util/concurrent/ArrayBlockingQueue";
-/// Every method that changes the size holds the lock, so hooks are called where the size is set. `spliterator` gets no
-/// hook, because it calls `iterator`, which has one.
+/// Every method that changes the size of an `ArrayBlockingQueue` holds the lock. So hooks are called at the
+/// instructions that set the size. `spliterator` gets no hook, because it calls `iterator`, which has one.
 pub(super) const ARRAY_BLOCKING_QUEUE: Watched = Watched {
     gate: Gate::Length("items"),
     size: Size::Field("count"),
@@ -105,7 +107,8 @@ pub(super) const ARRAY_BLOCKING_QUEUE: Watched = Watched {
 
 const QUEUE: &str = "java/util/concurrent/ConcurrentLinkedQueue";
 const QUEUE_NODE: &str = "java/util/concurrent/ConcurrentLinkedQueue$Node";
-/// Each element has its own node. The thread whose `casItem` succeeds removes the element.
+/// Each element of a `ConcurrentLinkedQueue` has its own node. The thread whose call of `casItem` succeeds removes the
+/// element.
 pub(super) const LINKED_QUEUE: Watched = Watched {
     gate: Gate::Grown,
     size: Size::Unknown,
@@ -137,7 +140,7 @@ pub(super) const LINKED_QUEUE: Watched = Watched {
     ],
     ..watched_class(QUEUE)
 };
-/// `remove` clears the node's element without `casItem`, so `remove` itself gets a hook.
+/// The iterator's `remove` clears the node's element without `casItem`, so `remove` itself gets a hook.
 pub(super) const LINKED_QUEUE_ITERATOR: Watched = inner_class(
     LINKED_QUEUE,
     "java/util/concurrent/ConcurrentLinkedQueue$Itr",
@@ -150,8 +153,8 @@ pub(super) const LINKED_QUEUE_ITERATOR: Watched = inner_class(
 );
 
 const DEQUE: &str = "java/util/concurrent/ConcurrentLinkedDeque";
-/// When threads take an element, exactly one of them unlinks its node, so calls of `unlink` are counted as removals.
-/// `isEmpty` is not listed, because it calls `peekFirst`.
+/// When several threads try to take an element of a `ConcurrentLinkedDeque`, exactly one of them unlinks the element's
+/// node. So calls of `unlink` are counted as removals. `isEmpty` gets no hook, because it calls `peekFirst`.
 pub(super) const LINKED_DEQUE: Watched = Watched {
     gate: Gate::Grown,
     size: Size::Unknown,
@@ -183,8 +186,8 @@ pub(super) const LINKED_DEQUE: Watched = Watched {
 const SKIP_LIST: &str = "java/util/concurrent/ConcurrentSkipListMap";
 const SUB: &str = "java/util/concurrent/ConcurrentSkipListMap$SubMap";
 const SKIP_LIST_TYPE: &str = "Ljava/util/concurrent/ConcurrentSkipListMap;";
-/// Each put and each removal passes through `addCount`. For reads, the internal search methods are not listed, because
-/// they start again if another thread interferes. The methods that call them are listed.
+/// A `ConcurrentSkipListMap` calls `addCount` for each put and each removal. Its internal search methods start again if
+/// another thread interferes. So these methods get no hook for reads, but the methods that call them do.
 pub(super) const SKIP_LIST_MAP: Watched = Watched {
     gate: Gate::Grown,
     size: Size::Unknown,
@@ -228,7 +231,7 @@ pub(super) const SKIP_LIST_ITERATOR: Watched = inner_class(
     Collection::Argument(1),
     &[read(&["<init>"])],
 );
-/// Puts, removals and lookups in a submap pass through the map.
+/// Puts, removals and lookups in a submap call methods of the map, which are counted there.
 pub(super) const SUB_MAP: Watched = inner_class(
     SKIP_LIST_MAP,
     SUB,

@@ -1,5 +1,5 @@
-//! The class with the hooks for uses of collections (`java/HeapdiffUsage.java`): its methods, and the class file for a
-//! JVM.
+//! The class with the hooks for uses of collections (`java/HeapdiffUsage.java`): the names of its methods, and its
+//! class file for a JVM.
 
 use heapdiff_bytecode::Damage;
 
@@ -41,11 +41,11 @@ pub(crate) const TABLE: (&str, &str) = ("TABLE", "[Ljava/lang/HeapdiffUsage;");
 
 /// Approximate maximum number of watched collections.
 const SLOTS: usize = 4096;
-/// Number of consecutive places of the table in which a collection is searched. The collection's hash determines the
-/// first of these places.
+/// A collection may be at any of this number of consecutive positions in the table. The collection's hash determines
+/// the first of these positions.
 const WINDOW: usize = 16;
-/// Number of places for single collections. One more place follows. Its counters are a bitmap of the collections that
-/// found no place of their own.
+/// Number of elements of the table for single collections. One more element follows. Its counters are a bitmap of the
+/// collections for which the table had no room.
 pub(crate) const PLACES: usize = SLOTS + WINDOW;
 
 /// Values that differ between JVMs.
@@ -62,7 +62,7 @@ pub(crate) struct Jvm {
     pub(crate) exchange: &'static str,
 }
 
-/// Returns the file of the class with the hooks, for this JVM.
+/// Returns the class file of the class with the hooks, for this JVM.
 pub(crate) fn bytes(jvm: Jvm) -> Result<Vec<u8>, Damage> {
     let numbers = [
         jvm.longs.into(),

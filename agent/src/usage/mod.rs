@@ -4,7 +4,7 @@
 //!
 //! Hooks (`hook`) are called at the entry of the collections' methods (`points`). For each watched collection there is
 //! an instance of the hooks' class. This instance contains the counters and is a weak reference to the collection. So
-//! each dump contains the current counts, without any copying. A reader of the dump assigns the counts to the
+//! each dump contains the current counts without any copying. A reader of the dump matches the counts with the
 //! collections that grew.
 
 #[allow(unsafe_code)]
@@ -41,12 +41,13 @@ struct Engine {
     jvmti: Jvmti,
     /// The array of watched collections, in the Java heap.
     table: Global<Objects>,
-    /// Names of the classes for which this JVM has all fields and methods that their hooks use.
+    /// Names of the classes that can be counted: this JVM has all fields and methods that the hooks of these classes
+    /// use.
     fit: FxHashSet<&'static str>,
 }
 
 static ENGINE: OnceLock<Engine> = OnceLock::new();
-/// True if class files get hooks.
+/// True while hooks are inserted into class files.
 static ON: AtomicBool = AtomicBool::new(false);
 /// Number of class files that got hooks since the last call of `begin`.
 static CHANGED: AtomicU64 = AtomicU64::new(0);
@@ -100,7 +101,7 @@ impl ClassFiles for Collections {
     }
 }
 
-/// Inserts calls of hooks within methods. Returns `None` if the class needs none.
+/// Inserts calls of hooks inside methods. Returns `None` if the class needs no such calls.
 fn insert_hooks_within(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>, String> {
     if watched.steps.is_empty() {
         return Ok(None);
@@ -154,7 +155,7 @@ fn note(watched: &Watched, entered: &Entered<'_>) {
     }
 }
 
-/// Starts counting if the options request it. If it cannot start, the agent samples without it.
+/// Starts counting if the options request it. If counting cannot start, the agent samples without counting.
 pub(crate) fn start_counting(env: &Env<'_>, options: &Options, refs: Option<&RefClass>) {
     if !options.usage {
         return;
@@ -217,7 +218,7 @@ pub(crate) fn stop_counting(env: &Env<'_>) {
         );
     }
     for place in 0..=hook::PLACES {
-        // A method that still runs its old code with a hook may store an entry after this. The entry is a weak
+        // A method that still runs its old code with a hook may store an entry after this line. The entry is a weak
         // reference, so it does not keep the collection alive.
         let _ = engine.table.get().put(env, place, None);
     }

@@ -1,6 +1,6 @@
-//! The points at which hooks are called. Most points are entries of methods that run once for each element put or
-//! removed, or once for each read. A method that calls another method of this kind is not listed, so nothing is counted
-//! twice.
+//! The points in methods of collections at which hooks are called. Most points are entries of methods. Such a method
+//! runs once for each element that is put or removed, or once for each read. If one of these methods calls another one,
+//! only one of the two has a hook, so nothing is counted twice.
 //!
 //! If no method runs once per element, hooks are called at steps within methods instead. A step is an instruction that
 //! sets the field with the number of elements, or a call that has returned.
@@ -11,7 +11,7 @@ use heapdiff_sites::usage::Kind;
 use super::collections;
 use super::hook::{BY_ARRAY, BY_ARRAYS, BY_CHANGES, BY_DIFFERENCE, BY_LONG, BY_NUMBER, BY_SIZES};
 
-/// How to get the collection at a point.
+/// How the inserted code gets the collection at a point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Collection {
     /// The collection is `this`.
@@ -29,21 +29,21 @@ pub(super) enum Collection {
 /// when elements are removed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gate {
-    /// Tests the collection's modification count, which is in this field.
+    /// Compares the collection's modification count, which is in this field, with a limit.
     Changes(&'static str),
-    /// Tests the length of the collection's array, which is in this field and never null.
+    /// Compares the length of the collection's array with a limit. The array is in this field and never null.
     Length(&'static str),
     /// The inserted code does not test the collection: the hook always searches the collection in the table.
     Open,
-    /// Tests the length of the collection's array, which may be null. The first string is the name of the array's
-    /// field, and the second string is the field's type. The hook does not get the size of the collection.
+    /// Compares the length of the collection's array, which may be null, with a limit. The first string is the name of
+    /// the array's field, and the second string is the field's type. The hook does not get the size of the collection.
     Array(&'static str, &'static str),
     /// The inserted code does not test the size, because only a traversal can determine it. Instead, a collection
     /// counts as large once it has grown by 256 elements (`LARGE` in the hooks' class).
     Grown,
 }
 
-/// How to get the number of elements.
+/// How the inserted code gets the number of elements of a collection.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Size {
     Field(&'static str),
@@ -55,7 +55,7 @@ pub(super) enum Size {
     Asked,
     /// The length of an array in a field that is never null.
     Length(&'static str),
-    /// The size of the collection is not known. Then its gate is [`Gate::Grown`].
+    /// The size of the collection is not known. The quick test for such a collection is [`Gate::Grown`].
     Unknown,
 }
 
@@ -85,18 +85,18 @@ pub(super) enum Many {
 pub(super) struct Point {
     kind: Kind,
     many: Many,
-    /// Names of methods. A name may be followed by the beginning of the method's descriptor. In `first|second`,
-    /// `second` replaces `first` if the class has a method `second`.
+    /// Names of the methods that call the hook. A name may be followed by the beginning of the method's descriptor.
+    /// `first|second` means `second` if the class has a method `second`, and otherwise `first`.
     methods: &'static [&'static str],
 }
 
-/// A kind of step within a method: an instruction that shows that elements are put or removed.
+/// A kind of step within a method: an instruction at which elements are put or removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Steps {
     /// An instruction in any method that sets this field, which contains the number of elements.
     Size(&'static str),
-    /// A call of `class.name` has returned. Only calls in the methods `within` count, or calls in any method if
-    /// `within` is empty.
+    /// A call of the method `class.name` has returned. Only calls in the methods `within` count. If `within` is empty,
+    /// calls in all methods count.
     After {
         within: &'static [&'static str],
         class: &'static str,
@@ -118,7 +118,7 @@ pub(crate) enum Returned {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     pub(crate) class: &'static str,
-    /// The class of the collection.
+    /// The class of the collection to which `class` belongs.
     pub(super) of: &'static str,
     pub(super) collection: Collection,
     pub(super) gate: Gate,
@@ -164,7 +164,7 @@ pub(super) const fn point(kind: Kind, many: Many, methods: &'static [&'static st
     }
 }
 
-/// Returns the description of a class by its name.
+/// Returns the description of the class with this name.
 pub(crate) fn of(class: &str) -> Option<&'static Watched> {
     collections::ALL
         .iter()
@@ -179,8 +179,8 @@ pub(crate) enum Needed {
 }
 
 impl Watched {
-    /// Returns the hook call for the entry of a method, or `None` if the method is not counted. `all` are all methods
-    /// of the class.
+    /// Returns the hook call to insert at the entry of a method, or `None` if the method is not counted. `all` contains
+    /// all methods of the class.
     pub(crate) fn entry(
         &self,
         method: &(String, String),
@@ -201,8 +201,8 @@ impl Watched {
         Some(self.call(point))
     }
 
-    /// Returns the hook call for an instruction that puts or removes elements, and the index in `steps` of the entry
-    /// that matches the instruction. Returns `None` if the instruction is not counted.
+    /// Returns the hook call to insert at an instruction that puts or removes elements. Also returns the index of the
+    /// entry in `steps` that matches the instruction. Returns `None` if the instruction is not counted.
     pub(crate) fn step(&self, step: &Step<'_>) -> Option<(usize, Entry<'static>)> {
         let named = |meant: [&str; 2]| {
             [step.owner, step.name] == meant.map(|name| Name::new(name.as_bytes()))
@@ -232,9 +232,9 @@ impl Watched {
     fn hook_entry(&self, steps: &Steps) -> Entry<'static> {
         match *steps {
             Steps::Size(name) => {
-                // The stack contains the collection and the new size. The pushes below leave both in place for the
-                // original instruction, and add the hook's arguments: new size, collection, current size, and the
-                // number that the gate tests (-1 without a test).
+                // The stack contains the collection and the new size. The pushes below leave both values in place for
+                // the original instruction. They add the hook's arguments: new size, collection, current size, and the
+                // number that the quick test ([`Gate`]) uses (-1 without a test).
                 let size = Push::Field(self.of, name, "I");
                 let mut pushes = vec![Push::PairAgain, Push::Swap, Push::Again];
                 match self.gate {
@@ -373,8 +373,8 @@ impl Watched {
     }
 }
 
-/// True if a method has the name in `meant`. If `meant` also contains a descriptor, the method's descriptor must begin
-/// with it.
+/// True if a method has the name in `meant`. If `meant` also contains the beginning of a descriptor, the method's
+/// descriptor must begin with the same text.
 fn is_named((name, descriptor): &(String, String), meant: &str) -> bool {
     match meant.find('(') {
         Some(at) => *name == meant[..at] && descriptor.starts_with(&meant[at..]),

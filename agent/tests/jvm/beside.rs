@@ -1,4 +1,4 @@
-//! Tests counts while another agent redefines the same classes, and while a debugger stops in them.
+//! Tests allocation counts while another agent redefines the same classes, and while a debugger stops in these classes.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::counted::{USUAL, ask, assert_exact, begin, end, shown};
 use crate::debugged::wait_for_its_end;
 use crate::jdks;
 
-/// Returns the counts of a class as triples of source line, allocated class and number of objects, in ascending order.
+/// Returns the counts of a class, sorted. Each count consists of source line, allocated class and number of objects.
 fn of(counts: &Counts, class: &str) -> Vec<(Option<u32>, String, u64)> {
     let sites = counts.sites.iter().filter(|site| site.class == class);
     let mut all: Vec<_> = sites
@@ -21,7 +21,7 @@ fn of(counts: &Counts, class: &str) -> Vec<(Option<u32>, String, u64)> {
     all
 }
 
-/// Returns the number of the first source line that contains a text. Line numbers begin with 1.
+/// Returns the number of the first source line that contains `text`. Line numbers begin with 1.
 pub(crate) fn line(program: &str, text: &str) -> Option<u32> {
     let source = std::fs::read_to_string(programs::agent(program)).unwrap();
     let found = source.lines().position(|line| line.contains(text));
@@ -76,14 +76,14 @@ fn a_class_that_others_redefine() {
         ];
         expected.sort();
         assert_eq!(of(&counts, ONE), expected, "{which}");
-        // JVMs before JDK 20 cache the file of a class that was changed once, and use the cached file for every later
-        // retransformation (JDK-7124710).
+        // When a class is changed for the first time, JVMs before JDK 20 cache its file. They use the cached file for
+        // every later retransformation (JDK-7124710).
         let body = answer_to(&mut target, "work");
         match jdk.major() {
             20.. => assert_eq!(body, ["Object[]", "plain"], "{which}"),
             _ => assert_eq!(body, ["byte[]", "plain"], "{which}"),
         }
-        // After the count has ended, nothing is counted. Later counts work on the current code.
+        // After the count has ended, nothing is counted. Later counts use the current code of the class.
         begin(&target, "include=^nothing$");
         answer_to(&mut target, "work");
         assert_eq!(of(&end(&target), ONE), [], "{which}");
@@ -131,7 +131,8 @@ fn listens(target: &mut Target) -> String {
     listening.rsplit([' ', ':']).next().unwrap().to_owned()
 }
 
-/// Starts a debugger with a breakpoint in a line of the program. It attaches to the port that the JVM announced last.
+/// Starts a debugger with a breakpoint in a line of the program. The debugger attaches to the port `port`, which the
+/// JVM announced last.
 fn debugger(jdk: &Jdk, port: &str, line: u32) -> Target {
     let classes = jdk.compile(&programs::agent("Debugger.java")).unwrap();
     let mut debugger = Launch::class(jdk, classes, "Debugger")
@@ -145,8 +146,9 @@ fn debugger(jdk: &Jdk, port: &str, line: u32) -> Target {
     debugger
 }
 
-/// Debuggers are attached before, during and after a count. They stop at each call and step to the next source line.
-/// The agent changes no class while a debugger is attached, because the debugger library would keep the old line table.
+/// Debuggers are attached before, during and after a count. A debugger stops at each call and steps to the next source
+/// line. The agent changes no class while a debugger is attached, because the debugger library would keep the old line
+/// table.
 #[test]
 fn a_debugger() {
     for jdk in jdks() {
@@ -158,7 +160,7 @@ fn a_debugger() {
         );
         let every = format!("{} [{next}]", n / 4);
         let classes = jdk.compile(&programs::agent("Counted.java")).unwrap();
-        // The JVM chooses a free port and announces it. It listens again after a debugger has disconnected.
+        // The JVM chooses a free port and announces the port. It listens again after a debugger has disconnected.
         let jdwp = "-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0";
         let mut target = Launch::class(&jdk, classes, "Counted")
             .flags([jdwp, "-XX:+EnableDynamicAgentLoading"])

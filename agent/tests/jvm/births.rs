@@ -14,7 +14,7 @@ use crate::{cc, launch};
 const N: u64 = 200;
 
 /// Objects that are counted in application classes. Each entry contains the name of a method, the class of the objects
-/// that it creates, and their number. The method creates them itself or by a call of the JDK.
+/// that the method creates, and their number. The method creates them itself or by a call of the JDK.
 const COUNTED: &[(&str, &str, u64)] = &[
     ("newObject", "Kinds$Plain", N),
     ("intArray", "int[]", N),
@@ -49,8 +49,8 @@ const UNCOUNTED: &[(&str, &str)] = &[
     ("arrayViaJni", "int[]"),
 ];
 
-/// Objects that JDK methods create for the program. Each entry contains class and name of the JDK method, class of the
-/// objects, and their number.
+/// Objects that JDK methods create for the program. Each entry contains the class and the name of the JDK method, the
+/// class of the objects, and their number.
 const IN_THE_JDK: &[(&str, &str, &str, u64)] =
     &[("java.io.ObjectStreamClass", "newInstance", "Kinds$Saved", N)];
 
@@ -78,7 +78,7 @@ fn dumped(jdk: &Jdk, count: &str, flags: &[&str]) -> Dumped {
     dumped
 }
 
-/// Returns the JVMs to test. The program uses a record, so it requires JDK 17.
+/// Returns the JVMs to test. The program uses a record, so these are JVMs of JDK 17 or later.
 fn jdks() -> Vec<Jdk> {
     let mut jdks = counted::jdks();
     jdks.retain(|jdk| jdk.major() >= 17);

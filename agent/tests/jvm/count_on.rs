@@ -1,4 +1,5 @@
-//! With `count=on`, each dump contains the allocation counts. The tests compare them with what the program allocates.
+//! With `count=on`, each dump contains the allocation counts. The tests compare these counts with what the program
+//! allocates.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +18,8 @@ use crate::{CHECKED, library};
 /// The counts in a dump.
 pub(crate) struct Dumped {
     head: Vec<i64>,
-    /// Number of objects, and bytes of arrays. The key consists of class, method, line and allocated class.
+    /// Number of objects, and bytes of arrays, at each site. The key consists of class, method, line and allocated
+    /// class.
     pub(crate) sites: BTreeMap<(String, String, u32, String), (u64, u64)>,
 }
 
@@ -163,7 +165,7 @@ fn a_dump_contains_all_counts() {
                 method == "main" && allocated.ends_with("[]")
             });
             assert_eq!(main.unwrap().1.0, u64::from(times), "{which}");
-            // Line numbers match the source.
+            // The line numbers in the counts are those of the source.
             let source = fs::read_to_string(programs::agent("Counted.java")).unwrap();
             let line = source.lines().position(|l| l.contains("new Removed(i).v"));
             let mut removed = dumped.sites.keys().filter(|key| key.1 == "removed");
@@ -178,8 +180,8 @@ fn a_dump_contains_all_counts() {
     }
 }
 
-/// If the agent is attached to a running program, it rewrites loaded classes and prints that it does so. Filters select
-/// the classes. The counts in a forked dump are up to date.
+/// If the agent is attached to a running program, it rewrites loaded classes and prints a message about this. Filters
+/// select the classes. The counts in a dump by a forked child are up to date.
 #[test]
 fn an_attached_agent_counts_from_then_on() {
     for jdk in jdks() {
@@ -230,8 +232,8 @@ fn an_attached_agent_counts_from_then_on() {
     }
 }
 
-/// Checks the counts of `main`, which allocates one array in each phase. Returns all other counts. `main` runs until
-/// the program ends, so it keeps the counters that were inserted earlier.
+/// Checks the counts of `main`, which allocates one array in each phase. `main` runs until the program ends, so it
+/// keeps the counters that were inserted earlier. Returns the counts of all other methods.
 fn without_main(mut counts: Counts, phases: u64) -> Counts {
     let is_array = |allocated: &str| allocated.ends_with("[]");
     let main = counts

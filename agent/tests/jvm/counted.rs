@@ -13,8 +13,8 @@ use crate::library;
 
 pub(crate) const TOKEN: &str = "test";
 
-/// Returns every JVM into which the agent can be loaded, including JVMs without a compiler (`javac`). The environment
-/// variable `HEAPDIFF_COUNT_MAJORS` selects some of them.
+/// Returns every JVM into which the agent can be loaded. Some of these JVMs have no Java compiler (`javac`). The
+/// environment variable `HEAPDIFF_COUNT_MAJORS` restricts the result to some Java versions.
 pub(crate) fn jdks() -> Vec<Jdk> {
     let mut jdks = Jdk::all_for_agent();
     if let Ok(majors) = std::env::var("HEAPDIFF_COUNT_MAJORS") {
@@ -32,8 +32,8 @@ fn times() -> u64 {
     times.map_or(1, |times| times.parse().unwrap())
 }
 
-/// Prints a row for the table of `cargo xtask counting`. Called after the test has found that the counts match what the
-/// program allocated.
+/// Prints a row for the table that `cargo xtask counting` writes. Called after the test has found that the counts match
+/// what the program allocated.
 fn row(jdk: &Jdk, flags: &[&str], (t, n): (u64, u64), threads: &str) {
     let of = expected(t, n, USUAL);
     let objects: u64 = of.iter().map(|(.., objects, _)| objects).sum();
@@ -160,7 +160,7 @@ impl Sizes {
     }
 }
 
-/// Returns the layout without compressed references.
+/// Returns the object layout of a JVM that does not compress references.
 fn wide(jdk: &Jdk) -> Sizes {
     Sizes {
         // Before Java 15, a JVM without compressed references does not compress class pointers either.
@@ -344,7 +344,7 @@ pub(crate) fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, wh
     for method in ["negative", "badCopies", "main"] {
         assert!(!found.keys().any(|(m, _)| m == method), "{which}: {method}");
     }
-    // If a class defines its own `clone` method, a call of it is not counted.
+    // If a class defines its own `clone` method, a call of this method is not counted.
     for class in ["Counted$Circle", "Counted$Single"] {
         let of_copy = ("copy".to_owned(), class.to_owned());
         assert!(!found.contains_key(&of_copy), "{which}: {class}");
@@ -388,7 +388,7 @@ fn only_classes_in_sampled_stacks_are_counted() {
     }
 }
 
-/// Counts two phases of the program. The phases before, between and after them are not counted.
+/// Checks the counts of two phases of the program. The other phases before, between and after them are not counted.
 fn phase(jdk: &Jdk, (t, n): (u64, u64), sizes: Sizes, flags: &[&str]) {
     let of = (t, n * times());
     let which = format!("JDK {} {flags:?} {of:?}", jdk.version());
@@ -415,7 +415,7 @@ fn phase(jdk: &Jdk, (t, n): (u64, u64), sizes: Sizes, flags: &[&str]) {
             let per_object = histogram.bytes("Counted$Kept") / histogram.instances("Counted$Kept");
             assert_eq!(kept.bytes, Some(per_object * of.1), "{which}");
         }
-        // No count runs during the next phase, so that phase must not appear in the next result.
+        // No count runs during the next phase, so the next result must not contain this phase.
         target.advance(next + 1).unwrap();
         let threads = match (t, jdk.major()) {
             (2.., 21..) => format!("{}, half of them virtual", t),
@@ -460,7 +460,7 @@ fn with_each_collector() {
     }
 }
 
-/// Counts in ten thousand virtual threads, which share a few carrier threads.
+/// Counts allocations in ten thousand virtual threads, which share a few carrier threads.
 #[test]
 fn in_ten_thousand_virtual_threads() {
     for jdk in jdks().iter().filter(|jdk| jdk.major() >= 21) {
@@ -511,7 +511,7 @@ fn allocations_in_jdk_collections_are_counted() {
             let array = USUAL.array(USUAL.reference, n);
             let arrays = |class| of(class, "java.lang.Object[]");
             assert_eq!(arrays("java.util.LinkedList"), (1, array), "{which}");
-            // `ArrayList` grows its array by half each time. It copies the array by a method that the JIT compiler
+            // `ArrayList` grows its array by half each time. It copies the array with a method that the JIT compiler
             // replaces by an intrinsic.
             let room = std::iter::successors(Some(10), |room| Some(room + room / 2));
             let room: Vec<u64> = room
@@ -535,7 +535,8 @@ fn allocations_in_jdk_collections_are_counted() {
     }
 }
 
-/// Runs counts while the JVM checks JNI calls and verifies all bytecode, and with other object layouts.
+/// Counts allocations while the JVM checks JNI calls and verifies all bytecode. Also counts in JVMs with other object
+/// layouts.
 #[test]
 fn counts_are_exact_with_jni_checks_and_other_layouts() {
     for jdk in jdks() {
@@ -552,8 +553,8 @@ fn counts_are_exact_with_jni_checks_and_other_layouts() {
     }
 }
 
-/// After many counts, no class contains hooks any more. The test shows this with a last count whose filter matches no
-/// class: it counts nothing.
+/// After many counts, no class contains hooks any more. The test shows this with one more count. Its filter matches no
+/// class, so it would count only objects at hooks that earlier counts have left.
 #[test]
 fn counters_are_removed_after_a_count() {
     for jdk in jdks() {

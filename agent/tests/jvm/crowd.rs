@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::dumped::Dumped;
 use crate::{jdks, launch};
 
-/// The kernel may deschedule a thread that creates a table chunk for other threads. No sample is lost meanwhile: every
-/// allocation is sampled, and all kept objects have a sample.
+/// The kernel may deschedule a thread that creates a chunk of a table for other threads. No sample is lost meanwhile.
+/// The agent samples every allocation, so all objects that the program keeps have a sample.
 #[test]
 fn no_sample_is_lost_in_a_crowd() {
     let (threads, objects) = (600, 600);

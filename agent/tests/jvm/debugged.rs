@@ -1,4 +1,4 @@
-//! Checks that a debugger and stack traces show the same lines and variables with and without a count of allocations.
+//! Checks that a debugger and stack traces show the same lines and variables with and without an allocation count.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ struct Debugged {
     port: String,
 }
 
-/// The result of one round.
+/// The result of one round of the test.
 #[derive(Debug, PartialEq)]
 struct Seen {
     /// Lines that the program prints: stack traces and results.

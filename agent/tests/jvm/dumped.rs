@@ -11,7 +11,7 @@ use hprof::answers::{Content, Value};
 use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Target};
 
-/// A sample or a class definition.
+/// A sample or a class definition that the agent has recorded.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     pub(crate) uid: i64,
@@ -21,8 +21,8 @@ pub(crate) struct Sample {
     pub(crate) kind: String,
     pub(crate) thread: String,
     pub(crate) time: i64,
-    /// Class of the referenced object. If the referenced object is a class object, this is the class that this object
-    /// represents.
+    /// Class of the object to which the sample refers. If that object is a class object, this is the class that the
+    /// class object represents.
     pub(crate) referent: Option<String>,
 }
 
@@ -35,12 +35,12 @@ pub(crate) struct Dumped {
     pub(crate) classes: Vec<Sample>,
     pub(crate) recent: Vec<Sample>,
     pub(crate) reservoir: Vec<Sample>,
-    /// Number of samples, and their bytes, by site.
+    /// Number of samples, and their bytes, at each site.
     pub(crate) totals: HashMap<u32, (i64, i64)>,
-    /// Number of objects, and their bytes, by type.
+    /// Number of allocated objects, and their bytes, for each class.
     pub(crate) class_totals: BTreeMap<String, (i64, i64)>,
     counters: Vec<i64>,
-    /// Process id and start time, in the same form as the run id in a trace.
+    /// Process id and start time, in the same form as the id of a run in a trace.
     pub(crate) run: String,
     /// Total size of all objects of the agent, in bytes.
     pub(crate) bytes: u64,
@@ -102,7 +102,7 @@ impl Dumped {
                 });
             values.collect()
         };
-        // Missing chunks count as zeros.
+        // Chunks that do not exist count as zeros.
         let pairs = |name: &'static str| -> HashMap<u32, (i64, i64)> {
             let Some(outer) = array(name) else {
                 return HashMap::new();
@@ -202,7 +202,7 @@ impl Dumped {
         self.counters[counter.index()]
     }
 
-    /// Checks that no sample was lost and nothing failed.
+    /// Checks that no sample was lost and that nothing failed.
     pub(crate) fn assert_complete(&self) {
         for counter in [
             Counter::DroppedFull,

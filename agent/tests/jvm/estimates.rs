@@ -1,4 +1,4 @@
-//! Compares estimates with known values.
+//! Compares the agent's estimates with known values.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::{jdks, launch};
 
 const GROUPS: usize = 40;
 
-/// Returns the number of bytes that each thread of `Keeper` keeps in objects of mixed sizes. This is measured with
-/// interval 0 on the same JDK, so the numbers are exact.
+/// Returns the number of bytes that each thread of the program `Keeper` keeps in objects of mixed sizes. The numbers
+/// are measured with interval 0 on the same JDK, so they are exact.
 fn truth(jdk: &Jdk, objects: &str) -> HashMap<String, f64> {
     let dumped = keeper(
         jdk,
@@ -78,13 +78,14 @@ const RUNS: u32 = 3;
 
 /// Checks that estimates are unbiased. Forty threads keep some 11 MB each, in objects of 32 bytes to 32 KB. For each
 /// thread, z = (estimate - truth) / standard error.
-/// - The variance of all z lies between the 0.01 % tails of the distribution of chi-square / 40 with 40 degrees of
+/// - The variance of all z must lie between the 0.01 % tails of the distribution of chi-square / 40 with 40 degrees of
 ///   freedom.
-/// - The mean of z and the sum of all estimates are within four standard errors of the truth.
+/// - The mean of z must be within four standard errors of 0. The sum of all estimates must be within four standard
+///   errors of the truth.
 ///
-/// The mean and the sum are first averaged over [`RUNS`] JVMs. The result must lie within four standard errors of a
+/// The mean and the sum are first averaged over [`RUNS`] JVMs. The averages must lie within four standard errors of a
 /// single JVM, although an average varies less. The reason is that the threads of one JVM are not independent: HotSpot
-/// seeds the random numbers of each thread with the thread's address, and a linear congruential generator preserves the
+/// seeds the random numbers of each thread with the thread's address. A linear congruential generator preserves the
 /// distance of two such seeds.
 fn unbiased(interval: &str) {
     let objects = "2000";
@@ -103,7 +104,8 @@ fn unbiased(interval: &str) {
 }
 
 /// Returns two numbers for one JVM. The first is the mean over its threads of z = (estimate - truth) / standard error.
-/// The second is the difference between the sum of all estimates and the true sum, in standard errors.
+/// The second is the difference between the sum of all estimates and the true sum, divided by the standard error of the
+/// sum.
 fn deviations(jdk: &Jdk, interval: &str, objects: &str, truth: &HashMap<String, f64>) -> [f64; 2] {
     let options = format!("interval={interval},max_samples=1000000");
     let dumped = keeper(jdk, &options, objects, "1.0", "mixed");
@@ -140,7 +142,8 @@ fn deviations(jdk: &Jdk, interval: &str, objects: &str, truth: &HashMap<String, 
     [mean, off]
 }
 
-/// Returns the exact variance of the estimate for one thread. The program's random sizes are known.
+/// Returns the exact variance of the estimate for one thread. It can be computed, because the random sizes of the
+/// objects are known.
 fn variance_of(thread: &str, objects: &str, interval: f64) -> f64 {
     let group: u64 = thread.strip_prefix("group-").unwrap().parse().unwrap();
     let mut random = JavaRandom::new(group);
@@ -193,9 +196,9 @@ fn unbiased_at_512_kib() {
 }
 
 /// Checks estimates while GCs run. Before JDK 25, each GC makes a thread forget what it has allocated in its TLAB since
-/// its last sample. This is one interval on average, or less if the TLAB is younger. (It is one interval because the
-/// distance back to the last sample has the same distribution as the distance to the next one.) Nothing else biases the
-/// estimate.
+/// its last sample. The forgotten amount is one interval on average, or less if the TLAB is younger. It is one interval
+/// because the distance back to the last sample has the same distribution as the distance to the next sample. Nothing
+/// else biases the estimate.
 #[test]
 fn estimates_are_right_while_gcs_run() {
     let objects = "2000";
@@ -239,7 +242,7 @@ fn estimates_are_right_while_gcs_run() {
     }
 }
 
-/// The estimate of live bytes is within 10 % if all, one tenth or none of the objects are kept.
+/// Checks that the estimate of live bytes is within 10 % if the program keeps all, one tenth or none of its objects.
 #[test]
 fn liveness() {
     for jdk in jdks() {
@@ -272,7 +275,7 @@ fn liveness() {
                 (estimate - expected).abs() <= 0.1 * expected,
                 "keep {keep}: {estimate}"
             );
-            // Survival rate: the share of the samples taken at the site whose objects are live.
+            // Survival rate of a site: the share of its samples whose objects are still live.
             let taken = size(dumped.taken("Keeper.equal"));
             #[allow(clippy::cast_precision_loss, reason = "small")]
             let survival = alive.len() as f64 / taken;

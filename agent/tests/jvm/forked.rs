@@ -1,4 +1,4 @@
-//! Compares snapshots that a forked child took with dumps that the JVM wrote, while the program is idle.
+//! Compares snapshots by a forked child with dumps by the JVM itself, while the program is idle.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
@@ -39,7 +39,7 @@ fn private_collectors(jdk: &Jdk) -> Vec<&'static str> {
     flags
 }
 
-/// Returns the flags of all object layouts that the JVM supports, the default first.
+/// Returns the flags for each object layout that the JVM supports. The default layout is the first one.
 fn layouts(jdk: &Jdk) -> Vec<&'static [&'static str]> {
     let all: [&[&str]; 5] = [
         &[],
@@ -155,7 +155,7 @@ const EXCEPT_BEFORE: [&str; 5] = [
     "java.lang.Object[]",
     "java.lang.ref.ReferenceQueue",
     "java.util.WeakHashMap$Entry",
-    // Objects of this class contain fields that the JVM itself has added.
+    // The JVM itself has added fields to the objects of this class.
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "Forked$$Lambda$",
 ];
@@ -210,8 +210,8 @@ fn archived(
         }
     }
     let objects: u64 = archived.values().map(|sum| sum.0).sum();
-    // With other object layouts, the JVM does not map the CDS archive. In that case, the strings that were found are
-    // not from the archive: only weak references hold them.
+    // With an object layout other than the default, the JVM does not map the CDS archive. In that case, the strings
+    // that were found are not from the archive: only weak references hold these strings.
     if objects < 1000 {
         archived.clear();
     }
@@ -221,7 +221,7 @@ fn archived(
 /// Compares the number of objects and the bytes of every class with the JVM's histogram.
 fn compare_histograms(jdk: &Jdk, collector: &str, target: &Target, what: &str) {
     let folder = tempfile::tempdir().unwrap();
-    // The first load of the agent creates some objects, so load it before the comparison.
+    // When the agent is loaded for the first time, some objects are created. So load the agent before the comparison.
     take(target, folder.path());
     let own = target.histogram(Selection::Live).unwrap();
     let found = histogram(&open(&take(target, folder.path())));
@@ -404,7 +404,7 @@ fn every_object_equals_that_in_a_dump_of_the_jvm() {
                     "{name}"
                 );
             }
-            // In both dumps, the same thread and the same frame hold the local variable.
+            // In both dumps, the local variable must be held by the same frame of the same thread.
             let holder = |snapshot: &Snapshot| {
                 let threads = snapshot.threads();
                 let thread = threads.iter().find(|t| t.name.as_deref() == Some("holder"));
@@ -435,8 +435,8 @@ pub(crate) fn frames(snapshot: &Snapshot, thread: &hprof::answers::Thread) -> Ve
     thread.frames.iter().map(frame).collect()
 }
 
-/// Returns how long the program was stopped for each run of an operation, in milliseconds. The times are from the JVM's
-/// log of safepoints.
+/// Returns how long the program was stopped for each run of a safepoint operation, in milliseconds. The times are from
+/// the JVM's log of safepoints.
 fn pauses(log: &Path, operation: &str) -> Vec<f64> {
     let text = fs::read_to_string(log).unwrap();
     let lines = text
@@ -506,7 +506,7 @@ fn many_snapshots_leave_nothing_behind() {
                 "a child, or what is left of one"
             );
         }
-        // The JVM closes the connection of a command after its answer.
+        // The JVM closes the connection of an attach command after it has answered the command.
         let end = Instant::now() + Duration::from_secs(20);
         while open_files(&target) > files && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));

@@ -1,4 +1,5 @@
-//! Compares virtual threads in snapshots by a forked child with those in a dump that the JVM writes at the same moment.
+//! Compares virtual threads in two dumps: a snapshot by a forked child, and a dump that the JVM writes at the same
+//! moment.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +28,8 @@ fn forked(target: &Target) -> Snapshot {
     open(&take(target, folder.path()))
 }
 
-/// Returns three things for each thread, by its name: its frames, the retained size of its thread object, and the class
-/// of that object's dominator.
+/// Returns for each thread, by its name: its frames, the retained size of its thread object, and the class of the
+/// dominator of this object.
 fn threads(snapshot: &Snapshot) -> BTreeMap<String, (bool, Vec<String>, u64, String)> {
     let of = |thread: &hprof::answers::Thread| {
         let object = thread.object.unwrap();
@@ -132,7 +133,7 @@ fn virtual_threads_equal_those_in_a_dump_of_the_jvm() {
 fn parked_threads_have_frames_from_jdk_21_on() {
     for jdk in jdks().into_iter().filter(|jdk| jdk.major() >= 21) {
         // If the flag is `false`, the virtual threads of this test are in no thread container of the JDK, so the agent
-        // does not find them there. Then the dump contains only those frames of a thread that hold objects.
+        // does not find them there. Then the dump contains only the frames that hold objects.
         for flag in ["-Djdk.trackAllThreads=true", "-Djdk.trackAllThreads=false"] {
             let target = started(&launch(&jdk, 20).flag(flag).flags(CHECKED));
             let snapshot = forked(&target);

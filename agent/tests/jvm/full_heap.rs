@@ -1,5 +1,5 @@
-//! Tests the agent in full heaps: it is loaded into a full heap, or it runs while the heap fills. The JVM continues in
-//! both cases.
+//! Tests the agent in full heaps. Either the agent is loaded into a full heap, or the heap fills while the agent runs.
+//! The JVM continues in both cases.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,8 +24,9 @@ fn each(test: impl Fn(&Jdk, &str)) {
     }
 }
 
-/// In a full heap, the agent does not start and prints the reason. When the heap has room again, it starts. If one more
-/// GC frees enough memory, the agent might start in the first attempt. With the Serial collector, this does not happen.
+/// In a full heap, the agent does not start and prints the reason. When the heap has room again, the agent starts. If
+/// one more GC freed enough memory, the agent might start in the first attempt. With the Serial collector, this does
+/// not happen.
 #[test]
 fn attached_to_a_full_heap() {
     each(|jdk, collector| {
@@ -90,7 +91,7 @@ fn filled_while_sampled() {
     });
 }
 
-/// Returns the result code of the agent's answer.
+/// Returns the result code in the agent's answer.
 fn code(answer: &str) -> i32 {
     let number = answer
         .lines()
@@ -117,8 +118,9 @@ fn is_of_a_memory_pool(frame: &str) -> bool {
     frame.contains("at sun.management.MemoryPoolImpl.getUsage0(")
 }
 
-/// The heap first has room for few of the agent's objects, and then for more and more of them. Whichever object finds
-/// no room, the JVM continues, and the attach can be repeated until there is room for all objects.
+/// At first, the heap has room for only few of the agent's objects. Then it has room for more and more of them.
+/// Whichever object finds no room, the JVM continues, and the attach can be repeated until there is room for all
+/// objects.
 #[test]
 fn attached_at_every_level() {
     each(|jdk, collector| {

@@ -14,9 +14,9 @@ use crate::{CHECKED, jdks, launch, library};
 const KEPT: f64 = 100_000.0;
 /// Size of each object in bytes: the header and ten numbers.
 const SIZE: u64 = 96;
-/// Maximum number of unproven samples in a heap of 64 MB. These are samples of which no GC has shown yet whether they
-/// are live or dead. All unproven samples together may take 1/200 of the heap, and each sample counts with the object's
-/// size plus 160 bytes.
+/// Maximum number of unproven samples in a heap of 64 MB. An unproven sample is a sample of which no GC has shown yet
+/// whether it is live or dead. All unproven samples together may take 1/200 of the heap, and each sample counts with
+/// the object's size plus 160 bytes.
 const MOST: usize = (64 << 20) / 200 / (SIZE as usize + 160);
 
 /// Returns the flags of generational ZGC, or `None` if the JDK does not have it.
@@ -48,7 +48,7 @@ fn aside(jdk: &Jdk, flags: &[&str], options: Option<&str>) -> Target {
         .unwrap()
 }
 
-/// Dumps the whole heap, including unreachable objects. No GC runs before the dump.
+/// Takes a dump of the whole heap, including unreachable objects. No GC runs before the dump.
 fn dumped(target: &Target) -> Dumped {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("heap.hprof");
@@ -60,8 +60,8 @@ fn dumped(target: &Target) -> Dumped {
     Dumped::read(&file).expect("the dump has the agent's class")
 }
 
-/// Checks the number of samples that were taken: it must be as large as with a collector under which all samples are
-/// tracked. Returns the number of lost samples.
+/// Checks the number of samples that were taken. It must be the same as with a collector for which the agent tracks all
+/// samples. Returns the number of lost samples.
 fn assert_all_are_taken(dumped: &Dumped) -> f64 {
     let weight = dumped.first.weight(SIZE).unwrap();
     let taken = f64::from(i32::try_from(dumped.taken("Aside.drop")).unwrap());
@@ -74,7 +74,7 @@ fn assert_all_are_taken(dumped: &Dumped) -> f64 {
     lost
 }
 
-/// Without the agent's option `follow`, the number of tracked samples per time is limited: to eighty in ten seconds.
+/// Without the agent's option `follow`, at most eighty samples are tracked in ten seconds.
 #[test]
 fn fast_allocation_tracks_few_samples() {
     for jdk in jdks() {
@@ -110,8 +110,8 @@ fn fast_allocation_tracks_few_samples() {
     }
 }
 
-/// JDK 23 and earlier also have a ZGC that is not generational. With this ZGC, the agent tracks all samples, at any
-/// allocation rate.
+/// In JDK 23 and earlier, ZGC can also run without generations. Then the agent tracks all samples, at any allocation
+/// rate.
 #[test]
 fn zgc_without_generations_tracks_all_samples() {
     for jdk in jdks() {
@@ -157,7 +157,7 @@ fn a_trace_distinguishes_young_and_full_gcs() {
     }
 }
 
-/// Runs a program that keeps `kept` objects in a heap of at most `heap`, and returns a dump of it.
+/// Runs a program that keeps `kept` objects in a heap of at most `heap`. Returns a dump of this heap.
 fn steady(jdk: &Jdk, flags: &[&str], options: &str, heap: &str, kept: &str) -> Dumped {
     let mut target = launch(jdk, "Steady", options)
         .flag(format!("-Xmx{heap}"))
@@ -229,7 +229,7 @@ fn few_samples_are_tracked_and_all_are_counted() {
         assert!(first.counter(Counter::Thinnings) > 0);
         assert!(first.sampling.interval > first.first.interval && first.first.interval == 16 << 10);
         let lost = assert_all_are_taken(&first);
-        // After a full GC, only samples of kept objects are left, and the estimate is correct.
+        // After a full GC, the agent has only samples of kept objects, and the estimate is correct.
         target.advance(2).unwrap();
         let second = dumped(&target);
         let kept = second.of_kind("Aside.keep", "Aside$Kept");

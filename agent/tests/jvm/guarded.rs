@@ -15,7 +15,7 @@ use testdata::programs;
 use crate::dumped::Dumped;
 use crate::{collectors, library};
 
-/// Maximum time until the child has written its dump.
+/// Maximum time until the forked child has written its dump.
 const WRITTEN: Duration = Duration::from_secs(120);
 
 fn launch(jdk: &Jdk, collector: &str, options: &str) -> Launch {
@@ -98,8 +98,8 @@ fn a_dump_is_sent_through_a_named_pipe() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     let (done, dump) = mpsc::channel();
     let read = pipe.clone();
-    // This thread waits until the agent opens the pipe. If the agent never opens it, the test fails after [`WRITTEN`],
-    // while this thread still waits.
+    // This thread waits until the agent opens the pipe. If the agent never opens the pipe, the test fails after
+    // [`WRITTEN`], while this thread still waits.
     thread::spawn(move || {
         let snapshot = Snapshot::open(&read, &Options::default(), &Silent);
         let _ = done.send(Box::new(snapshot));
@@ -114,7 +114,7 @@ fn a_dump_is_sent_through_a_named_pipe() {
     let class = snapshot.classes().by_name("Guarded$Order");
     let orders = snapshot.instances(class).len();
     assert!(orders > 50_000, "{orders}");
-    // A static field holds the orders, and the child sends static fields last.
+    // A static field holds all orders. The child sends the values of static fields last.
     let bytes = orders as u64 * snapshot.instance_bytes(class[0]);
     assert!(snapshot.unreachable_bytes() < bytes / 2);
     assert!(files(folder.path(), ".hprof").is_empty());

@@ -11,7 +11,7 @@ use crate::{cc, jdks, launch};
 
 const N: usize = 200;
 
-/// Method, type, and number of objects of this type that a call of the method allocates.
+/// The name of a method, a type, and the number of objects of this type that a call of the method allocates.
 const KINDS: &[(&str, &str, usize)] = &[
     ("newObject", "Kinds$Plain", 1),
     ("intArray", "int[]", 1),
@@ -70,7 +70,7 @@ fn every_kind(dumped: &Dumped) {
         // objects.
         let linking = "java.lang.invoke.MethodHandleNatives.linkCallSite";
         found.retain(|sample| !dumped.through(sample.site, linking));
-        // On the first call, the JVM creates some strings for the class's name and the constants.
+        // On the first call of a method, the JVM creates some strings for the class's name and the constants.
         let more = if kind == "java.lang.String" { 20 } else { 0 };
         if !(each * N..=each * N + more).contains(&found.len()) {
             let odd: Vec<_> = found
@@ -100,11 +100,11 @@ fn every_kind(dumped: &Dumped) {
     let sizes: Vec<i64> = large.iter().map(|sample| sample.size).collect();
     assert_eq!(sizes.len(), 10);
     assert!(sizes.iter().all(|size| (*size - (2 << 20)).abs() <= 24));
-    // All uids are different.
+    // The uids of all samples are different.
     let uids: HashSet<i64> = dumped.samples.iter().map(|sample| sample.uid).collect();
     assert_eq!(uids.len(), dumped.samples.len());
 
-    // Deep stacks are truncated at the depth in the options, and marked as truncated.
+    // Stacks that are deeper than the option `depth` are truncated, and are marked as truncated.
     let deep: Vec<_> = dumped
         .samples
         .iter()
@@ -187,8 +187,8 @@ fn virtual_threads() {
     }
 }
 
-/// Allocates 8 million objects of 32 bytes, and arrays of 1,000 to 100,000 ints. For each of the two, checks that the
-/// number of samples is within 10 % of what the interval predicts.
+/// Allocates 8 million objects of 32 bytes, and arrays of 1,000 to 100,000 ints. Checks that the number of samples of
+/// the objects and of the arrays is within 10 % of the number that the interval predicts.
 fn volumes(jdk: &Jdk, threads: &str, flags: &[&str]) {
     let mut target = launch(jdk, "Volumes", "interval=64k")
         .flags(["-Xmx256m"])

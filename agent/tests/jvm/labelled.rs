@@ -18,7 +18,7 @@ fn each_sample_has_the_labels_of_its_thread() {
             .agent(&library(), "interval=0,max_samples=100000")
             .flags(CHECKED);
         let mut target = launch.start().unwrap();
-        // The program logs the number of its objects by thread and labels.
+        // The program logs the number of its objects for each thread and each set of labels.
         let logged = target.lines_until_ready().unwrap();
         let logged = logged.iter().filter_map(|line| line.strip_prefix("ITEMS "));
         let logged: BTreeMap<String, u64> = logged

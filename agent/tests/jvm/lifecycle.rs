@@ -158,10 +158,10 @@ fn attached_late() {
             answer.contains(&attach::BAD_OPTIONS.to_string()),
             "{answer}"
         );
-        // After invalid options, valid ones are accepted.
+        // After the agent has refused invalid options, it accepts valid options.
         let answer = target.load_agent(&library(), "interval=0").unwrap();
         assert!(answer.contains("return code: 0"), "{answer}");
-        // On JDK 17, a thread keeps its old interval until its next sample. That sample comes after 512 KiB on average.
+        // On JDK 17, a thread uses its old interval until its next sample. This sample comes after 512 KiB on average.
         let mut kept = 0;
         for phase in 2..=20 {
             target.advance(phase).unwrap();
@@ -182,7 +182,8 @@ fn attached_late() {
     }
 }
 
-/// Counts the arrays of length `PIECES` in the heap. Each agent creates one for the pieces of its site table.
+/// Counts the arrays of length `PIECES` in the heap. Each agent creates one such array for the pieces of its site
+/// table.
 fn site_tables(target: &Target) -> usize {
     const PIECES: u32 = 2048;
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +199,7 @@ fn site_tables(target: &Target) -> usize {
     .count()
 }
 
-/// An agent's sampling state is freed when it is detached. The heap keeps only the tables of the last agent.
+/// When an agent is detached, its sampling state is freed. The heap keeps only the tables of the last agent.
 #[test]
 fn attached_and_detached_again_and_again() {
     for jdk in jdks() {
@@ -223,7 +224,7 @@ fn attached_and_detached_again_and_again() {
         }
         assert_eq!(site_tables(&target), before + 1, "JDK {}", jdk.version());
         ask(&format!("{}interval=0", attach::CHANGE), attach::DONE);
-        // On JDK 17, a thread keeps its old interval until its next sample. That sample comes after 512 KiB on average.
+        // On JDK 17, a thread uses its old interval until its next sample. This sample comes after 512 KiB on average.
         for phase in 2..=20 {
             target.advance(phase).unwrap();
             let dumped = Dumped::of(&target);
@@ -266,9 +267,9 @@ fn a_delay_before_the_first_sample() {
     }
 }
 
-/// The agent panics in GC callbacks, where JVMTI forbids disabling events. So the agent's thread disables them, and
-/// later GCs do not call the agent. If a callback tried to disable them, the JVM would refuse, and each later GC would
-/// panic again.
+/// The agent panics in GC callbacks, where JVMTI forbids disabling events. So the agent's thread disables the events,
+/// and later GCs do not call the agent. If a callback tried to disable the events, the JVM would refuse, and each later
+/// GC would panic again.
 #[test]
 fn panics_in_gc_callbacks_disable_the_agent() {
     const COLLECTIONS_AFTER: u32 = 6;

@@ -57,7 +57,7 @@ fn all_samples_are_tracked_with_every_collector() {
                 );
                 let most = second.counter(Counter::Uids);
                 assert!(uids.iter().all(|uid| (1..=most).contains(uid)));
-                // The agent must find out that the objects which the program has dropped were collected.
+                // The agent must find out that the dropped objects were garbage-collected.
                 assert!(second.counter(Counter::Collected) >= 2500, "{context}");
                 assert_eq!(
                     (second.recent.len(), second.reservoir.len()),
@@ -115,7 +115,7 @@ fn a_full_table_is_downsampled_and_estimates_stay_right() {
             objects += weight.objects;
             variance += weight.objects_variance;
         }
-        // The estimate does not include the samples that were dropped while the table was full.
+        // The estimate does not include the samples that were lost because the table was full.
         let lost = f64::from(i32::try_from(dumped.counter(Counter::DroppedFull)).unwrap());
         println!(
             "JDK {}: {objects:.0} of 20000, {lost} dropped, interval {}",
@@ -181,7 +181,7 @@ fn strategies_by_count_and_by_class() {
         std::thread::sleep(Duration::from_millis(2500));
         let dumped = Dumped::of(&target);
         dumped.assert_complete();
-        // All objects of each class are counted, and every 50th has a stack.
+        // All objects of each class are counted, and every 50th object has a sample with its stack.
         assert_eq!(dumped.class_totals["Steady$Kept"].0, 20_000);
         assert_eq!(dumped.class_totals["Steady$Dropped"].0, 60_000);
         let (objects, bytes) = dumped.class_totals["Steady$Kept"];
@@ -189,7 +189,7 @@ fn strategies_by_count_and_by_class() {
         assert_eq!(bytes, objects * size);
         let found = kept(&dumped).len();
         // Each of the 400 distances has a standard deviation of 29 % of its mean, so the number of samples has a
-        // standard deviation of 5.8. The limit of the check is five times that.
+        // standard deviation of 5.8. The check allows five times this deviation.
         assert!((371..=429).contains(&found), "{found}");
         assert!(target.finish().unwrap());
     }
@@ -205,7 +205,7 @@ fn a_strategy_by_time() {
         assert_eq!(dumped.sampling.weight(24), None);
         let recorded = dumped.counter(Counter::Recorded);
         assert!(recorded > 0);
-        // Two samples are at least half of the mean time apart. This limits the number of samples.
+        // Any two samples are at least half of the mean time apart. This limits the number of samples.
         let elapsed = i64::try_from(start.elapsed().as_millis()).unwrap();
         assert!(
             recorded <= elapsed / 10 + 2,
@@ -303,7 +303,7 @@ fn frames_follow_the_option_verbosity() {
     }
 }
 
-/// Measures how many heap bytes the agent uses.
+/// Measures how many bytes of the heap the agent uses for each sample and for each site.
 #[test]
 fn bytes_for_each_sample_and_site() {
     for jdk in jdks() {

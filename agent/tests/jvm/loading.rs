@@ -23,15 +23,15 @@ fn definitions_have_stacks() {
         };
         assert_eq!(plugins("deploy"), 30);
         assert_eq!(plugins("hide"), 20);
-        // These classes are unloaded with their loaders. One of them may still be loaded, because a frame may still
-        // hold it.
+        // These classes are unloaded together with their class loaders. One class may still be loaded, because a frame
+        // may still hold it.
         assert!(plugins("deployAndForget") <= 1);
         assert!(dumped.counter(Counter::Collected) >= 39);
         let unloaded = |s: &&Sample| {
             s.kind == "Loaders$Plugin" && dumped.through(s.site, "Loaders.deployAndForget")
         };
         assert!(dumped.recent.iter().filter(unloaded).count() >= 39);
-        // The object to which the sample refers is the class object itself.
+        // The sample of a class definition refers to the class object itself.
         for sample in below("deploy") {
             assert_eq!(sample.referent.as_deref(), Some("Loaders$Plugin"));
             assert_eq!((sample.size, sample.mark), (0, 2));
@@ -42,7 +42,7 @@ fn definitions_have_stacks() {
             "{frames:?}"
         );
         assert!(frames.iter().any(|f| f == "Loaders$PluginLoader.define"));
-        // The JDK defines lambdas and proxies on behalf of the program.
+        // The JDK defines lambda classes and proxy classes on behalf of the program.
         assert!(below("lambda").iter().any(|s| s.kind == "Loaders$$Lambda"));
         assert!(below("proxy").iter().any(|s| s.kind.contains("$Proxy")));
         assert!(target.finish().unwrap());

@@ -40,7 +40,7 @@ use testdata::programs::agent_library as library;
 /// Flags that make the JVM check each JNI call and report forbidden calls on standard error, which the tests read.
 const CHECKED: [&str; 2] = ["-Xcheck:jni", "-XX:+DisplayVMOutputToStderr"];
 
-/// Returns a launch of a program of `testdata/java/agent`. The program is compiled, and the agent is loaded with it.
+/// Compiles a program of `testdata/java/agent`. Returns a launch of this program with the agent.
 fn launch(jdk: &Jdk, program: &str, options: &str) -> Launch {
     let classes = jdk
         .compile(&programs::agent(&format!("{program}.java")))

@@ -107,7 +107,7 @@ fn assert_exact(counts: &Counts, which: &str) {
 }
 
 /// Runs many counts. Each result is exact, and the program continues. After a GC, the JVM's memory contains nothing
-/// that belongs to a count. Set `HEAPDIFF_COUNT_ROUNDS=1000` for a long run.
+/// that belongs to a count. Set `HEAPDIFF_COUNT_ROUNDS=1000` for a test with many rounds.
 #[test]
 fn counters_are_inserted_and_removed_repeatedly() {
     let asked_for = std::env::var("HEAPDIFF_COUNT_ROUNDS").ok();
@@ -125,8 +125,8 @@ fn counters_are_inserted_and_removed_repeatedly() {
             load(&mut target, &format!("{}{TOKEN}", attach::COUNT_END));
             assert_exact(&counts(&target), &which);
             if round == 2 || round % (rounds / 20).max(10) == 0 {
-                // Request a GC, which frees the memory of earlier versions of classes. A JVM may wait long until it
-                // runs such a GC by itself, while its metaspace grows.
+                // Request a GC, which frees the memory of earlier versions of classes. Without the request, a JVM may
+                // wait long for the next GC, while its metaspace grows.
                 asked(&mut target, "collect");
                 let now = figures(&mut target);
                 println!("{which}: {now:?}");
@@ -138,7 +138,7 @@ fn counters_are_inserted_and_removed_repeatedly() {
         let (first, last) = (&seen[0].1, &seen[seen.len() - 1].1);
         assert!(first.rounds < last.rounds, "{seen:?}");
         assert!(first.pools > 0 && first.pools == last.pools, "{seen:?}");
-        // A GC frees earlier versions of classes.
+        // A GC frees the memory of earlier versions of classes.
         let most = seen.iter().map(|(_, f)| f.committed.max(f.metaspace)).max();
         assert!(most.is_some_and(|most| most < 40_000_000), "{seen:?}");
         assert!(last.code < 64_000_000, "{seen:?}");

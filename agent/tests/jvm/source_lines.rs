@@ -33,7 +33,7 @@ fn marked(comment: &str) -> Line {
     Line::At(line("Lines.java", &format!("// {comment}")).unwrap())
 }
 
-/// Returns frames with their lines, innermost first.
+/// Returns the frames of a site with their lines, innermost first.
 fn frames(table: &SiteTable, site: u32) -> Vec<(String, Line)> {
     let frames = table.frames(site);
     frames
@@ -59,13 +59,13 @@ fn checked(dumped: &Dumped, phases: usize, which: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Checks that each stack in `now` is also in `plain`, which contains the stacks from before classes were rewritten.
+/// Checks that each stack in `now` is also in `plain`. `plain` contains the stacks from before classes were rewritten.
 fn assert_same(now: &BTreeSet<String>, plain: &BTreeSet<String>, which: &str) {
     let other: Vec<_> = now.difference(plain).collect();
     assert!(other.is_empty() && !now.is_empty(), "{which}: {other:#?}");
 }
 
-/// Checks the frames of threads in a dump by a forked process.
+/// Checks the lines of the threads' frames in a dump by a forked process.
 fn assert_threads(target: &Target, phases: usize, which: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("forked.hprof");
@@ -125,7 +125,7 @@ fn lines_during_and_after_a_count() {
     }
 }
 
-/// Checks line numbers with the options `count` and `usage`. They are set at the JVM's start or in a running JVM.
+/// Checks line numbers with the options `count` and `usage`, which are set at the JVM's start or in a running JVM.
 #[test]
 fn lines_under_options_that_rewrite() {
     for jdk in jdks() {
@@ -205,8 +205,8 @@ fn lines_of_a_class_that_others_redefine() {
         let which = format!("JDK {}", jdk.version());
         let mut target = redefined(&jdk);
         assert_eq!(ask(&target, "interval=0"), attach::DONE, "{which}");
-        // The JVM takes its first sample after the interval that was set before `interval=0`. That is 512 KiB on
-        // average, but sometimes several MiB.
+        // After `interval=0`, the next sample of a thread still follows the interval that was set before. This interval
+        // is 512 KiB on average, but sometimes several MiB.
         let mut rounds = 0;
         while rounds == 0 || (lines_of(&target, ONE).is_empty() && rounds < 1000) {
             for _ in 0..50 {
@@ -219,7 +219,7 @@ fn lines_of_a_class_that_others_redefine() {
         let mut both = BTreeSet::from([old]);
         both.extend(new);
         assert_eq!(lines_of(&target, ONE), both, "{which}");
-        // Another agent has redefined the class. Line numbers also match during a count in it.
+        // Another agent has redefined the class. The line numbers must also be correct during a count in this class.
         begin(&target, "");
         answer_to(&mut target, "work");
         assert_eq!(lines_of(&target, ONE), both, "{which}: counted");

@@ -33,7 +33,7 @@ fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
         .timeout(Duration::from_secs(seconds() + 120))
 }
 
-/// True for a line that the JVM itself may print.
+/// True for a line that the JVM itself may print on standard error.
 fn expected(line: &str) -> bool {
     // JDK 21 and later print these lines when an agent is loaded into a running JVM.
     line.starts_with("WARNING: A JVM TI agent has been loaded dynamically")
@@ -46,11 +46,11 @@ fn expected(line: &str) -> bool {
 fn every_join_is_right(dumped: &Dumped, context: &str) {
     for sample in dumped.samples.iter().chain(&dumped.classes) {
         let referent = sample.referent.as_deref().unwrap();
-        // For a class object, the dump reports the class that it represents.
+        // If an object is a class object, the dump reports the class that this object represents.
         if sample.kind == "java.lang.Class" {
             continue;
         }
-        // The type's name does not contain the numbers and suffixes that the JVM adds.
+        // The name of the sampled type does not contain the numbers and suffixes that the JVM adds to names of classes.
         assert!(
             referent.starts_with(sample.kind.trim_end_matches("[]")),
             "{context}: {referent} was sampled as {}",
@@ -59,15 +59,15 @@ fn every_join_is_right(dumped: &Dumped, context: &str) {
     }
 }
 
-/// Maximum resident memory of a JVM of [`busy`], in bytes. ZGC maps its heap of 300 MB three times; the rest is for JVM
-/// and agent.
+/// Maximum resident memory in bytes of a JVM that [`busy`] starts. ZGC maps its heap of 300 MB three times. The rest is
+/// for the JVM and the agent.
 const MOST_RESIDENT: u64 = 1300 << 20;
 /// Maximum growth of the resident memory between the middle and the end of a run. The JVM's own caches may grow by less
-/// than this. Even the shortest run that is checked takes about 150,000 samples in that time, so the test finds a leak
-/// of 200 bytes per sample. A longer run finds a smaller leak.
+/// than this number. In this time, even the shortest run that is checked takes about 150,000 samples. So the test finds
+/// a leak of 200 bytes per sample. A longer run finds a smaller leak.
 const MOST_GROWTH: u64 = 24 << 20;
-/// Minimum length in seconds of a run whose memory growth is checked. In a shorter run, growth cannot be distinguished
-/// from the startup.
+/// Minimum length in seconds of a run whose memory growth is checked. In a shorter run, a leak cannot be distinguished
+/// from the growth at the start.
 const TELLING: u64 = 30;
 
 /// Readings of a JVM's resident memory, in bytes.
@@ -93,7 +93,7 @@ impl Memory {
         }
     }
 
-    /// Returns two medians: of the second third of the readings, and of the last third.
+    /// Returns two medians: that of the second third of the readings, and that of the last third.
     fn later(&self) -> (u64, u64) {
         let third = self.0.len() / 3;
         let median = |part: &[u64]| {
@@ -139,7 +139,7 @@ fn stress(jdk: &Jdk, flags: &[&str], options: &str, attach: bool) {
         std::thread::sleep(Duration::from_millis(seconds() * 150));
         every_join_is_right(&Dumped::of(&target), &context);
     }
-    // Measure only after the dumps: a dump adds up to 200 MB to the JVM's memory, with or without an agent.
+    // Measure the memory only after the dumps: a dump adds up to 200 MB to the JVM's memory, with or without an agent.
     let mut memory = Memory::default();
     memory.watch(target.pid(), Duration::from_millis(seconds() * 550));
     target.wait_ready(1).unwrap();

@@ -1,4 +1,4 @@
-//! Compares the trace with the values that the JVM itself reports.
+//! Compares values in a trace with values that the JVM itself reports.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use testdata::programs;
 
 use crate::{CHECKED, collectors, jdks, launch, library};
 
-/// A folder that contains a trace.
+/// A temporary folder that contains a trace.
 pub(crate) struct Traced {
     folder: tempfile::TempDir,
 }
@@ -80,7 +80,7 @@ pub(crate) fn number(path: &Path, sql: &str) -> i64 {
     number.unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// Returns a query for `sum(column)` over the sites of a class.
+/// Returns a query for the sum of a column over the sites that allocate a class.
 fn of_class(column: &str, class: &str) -> String {
     format!(
         "SELECT ifnull(sum({column}), 0) FROM site_tick JOIN site ON site.id = site
@@ -88,8 +88,8 @@ fn of_class(column: &str, class: &str) -> String {
     )
 }
 
-/// Returns a query that sums a column over the sites of a class. For each site, the query uses the value of the site's
-/// last tick.
+/// Returns a query for the sum of a column over the sites that allocate a class. For each site, the query uses the
+/// value in the last tick that contains the site.
 fn live(column: &str, class: &str) -> String {
     format!(
         "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), {column} AS n FROM site_tick
@@ -98,7 +98,8 @@ fn live(column: &str, class: &str) -> String {
     )
 }
 
-/// Returns a query for an aggregate over the listed live samples of a class. `figure` is the aggregate in SQL.
+/// Returns a query for an aggregate over the live samples of a class that the trace lists. `figure` is the aggregate in
+/// SQL.
 fn listed(figure: &str, class: &str) -> String {
     format!(
         "SELECT ifnull({figure}, 0) FROM sample JOIN site ON site.id = site
@@ -148,13 +149,14 @@ fn exact_when_every_allocation_is_sampled() {
                 assert!((32..=48).contains(&size), "{what}: {size}");
                 let bytes = traced.number(&live("live_bytes", class));
                 assert_eq!(bytes, left * size, "{what}");
-                // The number and the bytes of the listed samples match the totals.
+                // The trace lists single samples and also contains totals. The number and the bytes of both must be
+                // equal.
                 let one_by_one = |figure| traced.number(&listed(figure, class));
                 let (count, sum) = (one_by_one("count(*)"), one_by_one("sum(bytes)"));
                 assert_eq!((count, sum), (left, bytes), "{what}: {class}");
             }
             assert_eq!(traced.number("SELECT sum(lost_samples) FROM tick"), 0);
-            // `newest_collected_ms` covers all collected samples, not only listed ones.
+            // `newest_collected_ms` covers all collected samples, not only the samples that the trace lists.
             let newest = traced.number("SELECT max(newest_collected_ms) FROM tick");
             let listed = "SELECT max(allocated_ms) FROM sample WHERE collected_ms IS NOT NULL";
             let last = traced.number("SELECT max(uptime_ms) FROM tick");
@@ -208,9 +210,9 @@ fn totals_equal_those_of_the_mx_beans() {
                     "SELECT {column} FROM tick ORDER BY id DESC LIMIT 1"
                 ))
             };
-            // If the agent's values differ from the JVM's, try again. This happens on a busy machine: the trace's
-            // thread may see several GCs at once without the cause of each GC. Or the JVM may load classes or run a GC
-            // between the two readings.
+            // If the agent's values differ from the JVM's values, try again. On a busy machine, the values may differ
+            // for two reasons. The trace's thread may see several GCs at once, without the cause of each GC. Or the JVM
+            // may load classes or run a GC between the two readings.
             let mut phase = 1;
             loop {
                 let (counts, used) = beans(&mut target);
@@ -226,8 +228,8 @@ fn totals_equal_those_of_the_mx_beans() {
                     let rows = traced.number(&format!(
                         "SELECT count(*) FROM collection WHERE collector = '{name}'"
                     ));
-                    // Beans with names that end in `Pauses` count only the pauses of concurrent cycles. The trace does
-                    // not contain these.
+                    // Beans whose names end in `Pauses` count only the pauses of concurrent cycles. The trace does not
+                    // contain GCs of these beans.
                     name.ends_with("Pauses") || rows == *count
                 });
                 if are_near && are_counted && traced.number(asked) > 0 {
@@ -247,8 +249,8 @@ fn totals_equal_those_of_the_mx_beans() {
                 traced.collections()
             );
             // Each phase keeps 40 MB and drops 80 MB. The tolerance is four standard errors plus 3 %. The standard
-            // error is an upper bound, computed for one sample per 64 KiB. The 3 % are for allocations that are not
-            // sampled: at a GC, a thread forgets how much it has allocated in its TLAB since its last sample.
+            // error is an upper bound, computed for one sample per 64 KiB. The 3 % are for allocations that the JVM
+            // does not sample: at a GC, a thread forgets how much it has allocated in its TLAB since its last sample.
             let bytes = traced.number(&of_class("allocated_bytes", "byte[]"));
             let phases = i64::from(phase);
             let truth = phases * (40 * ((1 << 20) + 16) + 80_000 * 1016);
@@ -276,7 +278,7 @@ fn without_the_management_module() {
             .unwrap();
         target.wait_ready(1).unwrap();
         traced.wait_tick();
-        // Without beans, nothing reports the GCs that ran before the trace began.
+        // Without management beans, nothing reports the GCs that ran before the trace began.
         target.advance(2).unwrap();
         traced.wait_tick();
         let (well, errors) = target.finish_with_errors().unwrap();
@@ -320,7 +322,7 @@ fn downsampling_is_noted_and_live_figures_follow() {
         assert!(live_objects <= 23_000 && live_objects + lost >= 17_000);
         let samples = traced.number(&live("live_samples", "Steady$Kept"));
         assert!(samples <= 8000);
-        // Discarded samples are no longer listed.
+        // The trace no longer lists discarded samples.
         let listed = traced.number(&listed("count(*)", "Steady$Kept"));
         assert_eq!(listed, samples);
     }
@@ -366,7 +368,7 @@ fn classes_stacks_and_dumps() {
                 .starts_with("Loaders")
         );
         assert!(traced.text("SELECT flags FROM run").contains("-Xcheck:jni"));
-        // The run id agrees with the one in a dump.
+        // The id of the run is the same in the trace and in a dump.
         let dumped = crate::dumped::Dumped::read(&dump).unwrap();
         assert_eq!(traced.text("SELECT uid FROM run"), dumped.run);
     }

@@ -76,8 +76,8 @@ fn a_trace_contains_all_counts() {
         traced.wait_tick();
         let between = traced.number(ticks);
         assert_exact(&lines(&traced.path(), 1, Window::ALL).1, of, 1, &which);
-        // Nothing is allocated between the last reading of the counters and the second phase. So the time after
-        // `between` contains exactly the second phase.
+        // Nothing is allocated between the last reading of the counters and the second phase. So the time window after
+        // `between` contains exactly the allocations of the second phase.
         target.advance(3).unwrap();
         traced.wait_tick();
         let window = |from_ms, to_ms| Window { from_ms, to_ms };
@@ -128,8 +128,8 @@ fn a_trace_contains_all_counts() {
     }
 }
 
-/// Each agent is a separate run with separate counts. A run without counters has no counts. A count by `heapdiff count`
-/// changes nothing in the trace.
+/// Each agent in a JVM writes a separate run with separate counts. A run without counters has no counts. A count by
+/// `heapdiff count` changes nothing in the trace.
 #[test]
 fn each_run_has_its_own_counts() {
     for jdk in jdks() {

@@ -1,5 +1,5 @@
-//! Tests the trace's file in three situations: JVMs are killed, files cannot be written, and other processes use the
-//! trace.
+//! Tests the trace's file in three situations: the JVM is killed, the file cannot be written, or another process uses
+//! the trace.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,8 @@ fn kill(jdk: &Jdk, number: usize) -> i64 {
         .start()
         .unwrap();
     traced.wait("SELECT count(*) FROM sqlite_schema WHERE name = 'note'");
-    // Each run waits for a different time. So the JVM is killed at any moment: during the setup, or anywhere in a tick.
+    // Each run waits for a different time. So the JVM may be killed at any moment: during the setup, or anywhere in a
+    // tick.
     std::thread::sleep(Duration::from_millis((number as u64 * 379) % 2300));
     let seen = traced.number("SELECT count(*) FROM tick");
     let killed = wall_ms();
@@ -79,7 +80,8 @@ fn a_killed_jvm_loses_a_tick_at_most() {
             });
         }
     });
-    // More than one tick may be lost only on a busy machine, so at least three quarters of the runs must not lose more.
+    // More than one tick may be lost only on a busy machine. So in at least three quarters of the runs, at most one
+    // tick may be lost.
     let soon = soon.load(Relaxed);
     println!("{soon} of {KILLS} within a tick");
     assert!(soon * 4 >= KILLS * 3, "only {soon} within a tick");
@@ -182,7 +184,7 @@ fn may_mount() -> bool {
 }
 
 /// Returns true if this process has a private mount namespace, which ends with the process. Otherwise returns false. If
-/// the user is root, first runs the test again in a process with such a namespace.
+/// the process has no such namespace and the user is root, first runs the test again in a process that has one.
 fn has_own_mounts(test: &str) -> bool {
     const OWN: &str = "HEAPDIFF_TEST_HAS_OWN_MOUNTS";
     if std::env::var_os(OWN).is_some() {
@@ -250,7 +252,7 @@ struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    /// Starts the JVM. The agent samples every allocation.
+    /// Starts a JVM whose agent samples every allocation.
     fn start(jdk: &Jdk, disk: &'a Disk, strategy: &str) -> Self {
         let options = format!("{strategy},tick=200ms,trace={}/t.db", disk.path.display());
         let mut target = launch(jdk, "Steady", &options)
@@ -281,7 +283,7 @@ impl<'a> Recorded<'a> {
         }
     }
 
-    /// Checks that the trace contains everything allocated up to a phase.
+    /// Checks that the trace contains everything that was allocated until the end of a phase.
     fn assert_all(&self, phase: i64) {
         for (class, each) in [("Steady$Kept", 1000), ("Steady$Dropped", 3000)] {
             let sql = format!(
@@ -302,8 +304,8 @@ impl<'a> Recorded<'a> {
         assert_eq!(self.number(holes), 0);
     }
 
-    /// Returns the number of ticks that last at least 9.5 seconds, and the number of notes about a disk that was full
-    /// for 10 to 19 seconds.
+    /// Returns two numbers: the ticks that last at least 9.5 seconds, and the notes about a disk that was full for 10
+    /// to 19 seconds.
     fn gaps(&self) -> (i64, i64) {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),
@@ -335,8 +337,8 @@ fn a_trace_goes_on_once_its_disk_has_room() {
 /// Options with which the agent also counts all allocations of each class.
 const COUNTING: &str = "strategy=class,rate=1";
 
-/// Checks that a trace continues after its disk was full, and what the agent prints if the disk is full at the end.
-/// With [`COUNTING`], returns the number of counted objects of `Steady$Kept`; otherwise 0.
+/// Checks that a trace continues after its disk was full. Also checks what the agent prints if the disk is full at the
+/// end. With [`COUNTING`], returns the number of counted objects of `Steady$Kept`; otherwise returns 0.
 fn goes_on(jdk: &Jdk, strategy: &str) -> i64 {
     let disk = Disk::new("size=8m");
     let mut on = Recorded::start(jdk, &disk, strategy);
@@ -362,7 +364,7 @@ fn goes_on(jdk: &Jdk, strategy: &str) -> i64 {
         _ => "SELECT count(*) FROM sqlite_schema WHERE name = 'class_total'",
     };
     let counted = on.number(counted);
-    // The disk is full again, until the end.
+    // The disk is full again, until the JVM ends.
     disk.fill();
     on.target.advance(5).unwrap();
     on.said(3, NO_ROOM);
@@ -452,8 +454,8 @@ fn a_folder_that_is_read_only_costs_one_warning() {
     assert!(std::fs::read_dir(&mount).unwrap().next().is_none());
 }
 
-/// Another process deletes the JVM's run from the trace. The clock of this process is days ahead, so the run seems to
-/// have ended. The trace is larger than the limit of this process.
+/// Another process deletes the JVM's run from the trace, because the trace is larger than the limit of this process.
+/// The clock of this process is days ahead, so the run seems to have ended.
 #[test]
 fn a_run_deleted_by_another_process_is_restored() {
     let traced = Traced::new();

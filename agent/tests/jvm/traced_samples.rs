@@ -1,4 +1,4 @@
-//! Compares the individual samples in a trace with those in a dump of the same moment.
+//! Compares the samples that a trace lists with the samples in a dump of the same moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::dumped::{Dumped, Sample};
 use crate::traced::Traced;
 use crate::{jdks, launch};
 
-/// The data of a sample without its uid: class, thread, bytes, and allocation time.
+/// A sample's data other than its uid: class, thread, bytes, and allocation time.
 type Facts = (String, String, i64, i64);
 
 fn of_dump(samples: &[Sample]) -> BTreeMap<i64, Facts> {
@@ -41,7 +41,7 @@ fn of_trace(trace: &Trace, which: Which) -> (BTreeMap<i64, Facts>, Vec<SampleRow
 
 #[test]
 fn samples_in_a_trace_equal_those_in_a_dump() {
-    // One JDK is enough, because the result of this comparison does not depend on the JVM.
+    // One JDK is enough, because the result of this test does not depend on the JVM.
     let jdk = jdks().pop().unwrap();
     let traced = Traced::new();
     let options = traced.options("interval=0,tick=200ms,garbage=100");
@@ -55,8 +55,8 @@ fn samples_in_a_trace_equal_those_in_a_dump() {
     target.advance(2).unwrap();
     let dumped = Dumped::of(&target);
     dumped.assert_complete();
-    // Within a second, the agent finds out which samples the dump's GC has collected. The next tick contains these
-    // samples.
+    // Within a second, the agent finds out which sampled objects the dump's GC has collected. The next tick contains
+    // these samples.
     std::thread::sleep(Duration::from_millis(1300));
     traced.wait_tick();
     let trace = Trace::open(&traced.path()).unwrap();

@@ -32,7 +32,7 @@ fn assert_exact(program_output: &str, which: &str) {
     );
 }
 
-/// Counts from the start of the program. The counted methods get compiled.
+/// Counts calls from the start of the program. Meanwhile, the JIT compiler compiles the counted methods.
 #[test]
 fn calls_of_each_collection_method_are_counted() {
     for jdk in jdks() {
@@ -53,7 +53,7 @@ fn calls_of_each_collection_method_are_counted() {
     }
 }
 
-/// Counts interpreted code. The count starts when the agent is attached, and ends when it is detached.
+/// Counts calls in interpreted code. The count starts when the agent is attached, and ends when the agent is detached.
 #[test]
 fn counting_starts_on_attach_and_stops_on_detach() {
     for jdk in jdks() {

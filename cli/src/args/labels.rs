@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 
-/// Parses a label.
+/// Parses a label that the user writes as `KEY=VALUE`.
 pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {

@@ -34,8 +34,8 @@ count that a report prints with a name may stay. An address selects this object 
   /regex/                all instances of the classes whose names match
 Frames of allocation stacks do not select objects: use `heapdiff sites DUMP --focus FRAME`.";
 
-/// Returns a parser that accepts every format, and lists in the help only the formats for which `of` returns true. If
-/// the user requests another format, the command refuses it, with a hint that names the commands that have this format.
+/// Returns a parser that accepts every format. The help lists only the formats for which `of` returns true. If the user
+/// requests another format, the command refuses it, with a hint that names the commands that have this format.
 pub(crate) fn formats(of: Formats) -> impl TypedValueParser<Value = Format> {
     let listed = |format: Format| PossibleValue::new(format.name()).hide(!of(format));
     PossibleValuesParser::new(Format::ALL.map(listed))

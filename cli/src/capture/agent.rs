@@ -50,11 +50,12 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
 const OTHER_SAMPLER: &str = "another agent already samples allocations in this JVM, and only one agent can (JVMTI error 98)";
 pub(super) const SAYS: &str = "the JVM's standard error shows why";
 
-/// Maximum time for which a request is repeated while a JVM is still starting, and the pause between two attempts.
+/// Maximum time for which a request is repeated while a JVM is still starting. The second constant is the pause between
+/// two attempts.
 const STARTING: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// How long the agent may take before heapdiff prints a message, unless `--quiet` is given.
+/// Time that the agent may take before heapdiff prints a message. With `--quiet`, heapdiff prints no message.
 const LATE: Duration = Duration::from_secs(5);
 
 /// The state of the agent in a JVM.
@@ -119,7 +120,8 @@ pub(super) fn load(
     wanted: Wanted,
 ) -> Result<Loaded, NotLoaded> {
     let visible = path_for_jvm(jvm, library)?;
-    // After loading the library, the JVM does not need its file. So the copy may be removed when this function returns.
+    // After loading the library, the JVM does not need its file. So a copy of the library may be removed when this
+    // function returns.
     pass_options(jvm, &visible.path, options, wanted)
 }
 
@@ -223,7 +225,7 @@ fn pass_options(
     }
 }
 
-/// The reason why commands that need the agent do not work with JDK 10 and earlier.
+/// The reason why commands that need the agent do not work with JVMs before JDK 11.
 pub(super) const NEEDS_JDK_11: &str = "the agent needs JDK 11 or later, and this JVM is older";
 
 /// The failure for a JVM that is too old for the agent. The hint names the commands that work with such a JVM.
@@ -262,7 +264,7 @@ fn is_jvm_starting(outcome: &std::result::Result<i32, String>) -> bool {
     }
 }
 
-/// Returns the failure for a JVM that did not load the agent, so that the agent's code did not run.
+/// Returns the failure for a JVM that did not load the agent. In this case, no code of the agent ran.
 pub(super) fn agent_load_failure(jvm: &Jvm<'_>, why: &str) -> Failure {
     let process = jvm.process;
     let failure = unusable_failure(format!("{process} did not load the agent: {why}"));

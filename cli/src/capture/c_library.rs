@@ -1,5 +1,5 @@
-//! The C library of a process, and of a build of the agent. An agent that was built for another C library than that of
-//! the JVM cannot be loaded.
+//! The C library that a process uses, or for which a build of the agent was made. A JVM can load only an agent that was
+//! built for the JVM's own C library.
 
 use std::fmt;
 use std::path::Path;
@@ -39,7 +39,8 @@ impl CLibrary {
     }
 
     /// Returns the C library for which a shared library was built. `content` is the content of the shared library,
-    /// which includes the file name of the required C library. Returns `None` if it names neither glibc nor musl.
+    /// which includes the file name of the required C library. Returns `None` if `content` names neither glibc nor
+    /// musl.
     pub(super) fn of_library(content: &[u8]) -> Option<Self> {
         let name = Regex::new(r"\x00libc\.(so\.6\x00|so\x00|musl-)").ok()?;
         Some(match name.captures(content)?.get(1)?.as_bytes() {

@@ -9,12 +9,12 @@ use heapdiff_agent::State;
 use super::deadline::Sign;
 use super::process::Process;
 
-/// The length of a time window. The child's state is sampled during a window, and a message can describe it at the
-/// window's end.
+/// Length of a time window. The state of the child process is checked several times in a window. A message can describe
+/// the state at the end of the window.
 const WINDOW: Duration = Duration::from_secs(5);
-/// The time between two searches for the child.
+/// Time between two searches for the child process.
 const SEARCH: Duration = Duration::from_secs(1);
-/// Limit in percent of processor time. If a runnable child gets less than this, it is waiting for a processor.
+/// Limit in percent of one processor's time. A runnable child that gets less than this is waiting for a processor.
 const LITTLE: u64 = 10;
 
 /// The child process, once it is found.
@@ -66,11 +66,11 @@ impl Child {
         }
     }
 
-    /// Returns an observation of the child. [`Progress`](super::deadline::Progress) compares observations to detect
-    /// whether the child makes progress. `bytes` is the current size of the dump.
+    /// Returns an observation of the child. [`Progress`](super::deadline::Progress) compares successive observations to
+    /// detect progress. `bytes` is the current size of the dump.
     pub(super) fn sign(&self, bytes: u64) -> Sign {
         match self.watched {
-            // If a child is stopped or waits for a disk, heapdiff prints a message and continues to wait.
+            // Even if the child is stopped or waits for a disk, heapdiff continues to wait, and only prints a message.
             Some(_) => Sign::Child,
             None if bytes > 0 => Sign::Dump(bytes),
             None => Sign::Nothing,
@@ -128,7 +128,7 @@ struct Window {
     ticks: u64,
     bytes: u64,
     looks: u32,
-    /// Number of checks in which the child was running or runnable, in disk sleep, or stopped.
+    /// Number of checks in which the child had one of three states: running or runnable, in disk sleep, or stopped.
     letters: [u32; 3],
 }
 

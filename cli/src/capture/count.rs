@@ -22,7 +22,7 @@ use crate::failure::{Failure, Result, system_message};
 use crate::interrupt::Wait;
 use crate::progress::{Meter, Wanted};
 
-/// The time between two checks that the JVM is alive.
+/// Time between two checks that the JVM is still alive.
 const LOOK: Duration = Duration::from_millis(200);
 /// Approximate number of classes that the agent can change per second, including pauses.
 const CLASSES_A_SECOND: u64 = 150;
@@ -87,8 +87,8 @@ pub(crate) fn count(
     Ok((name, counts))
 }
 
-/// Returns how many classes get counters in a count with these options; `None` if the loaded agent has an earlier
-/// version, which does not report this.
+/// Returns how many classes get counters in a count with the given options; `None` if the loaded agent has an earlier
+/// version, which does not report this number.
 fn classes(jvm: &Jvm<'_>, library: &Library, options: &str) -> Result<Option<u64>> {
     let options = options.strip_prefix(attach::COUNT).unwrap_or(options);
     let code = request(
@@ -216,7 +216,7 @@ fn options(count: &CountRequest) -> Result<String> {
             options += &format!(",{key}={}", pattern.as_str().replace(',', "\\,"));
         }
     }
-    // The complete options must be shorter than the JVM's buffer. They are longer than `options`: a token with 16
+    // The options that are sent must be shorter than the JVM's buffer. They are longer than `options`: a token with 16
     // characters is added later, and one request has a longer prefix (`COUNT_CLASSES`).
     let more = token.len() + 18 + attach::COUNT_CLASSES.len();
     if options.len() + more < LONGEST_ARGUMENT {

@@ -1,6 +1,6 @@
 //! Limits how long a command waits for a JVM. The time-out starts again whenever the JVM makes progress.
 //!
-//! These are progress:
+//! The following events count as progress:
 //!
 //! - The dump file grows.
 //! - The JVM has started a dump and uses processor time: the GC runs before the file grows.
@@ -17,10 +17,10 @@ use heapdiff_agent::State;
 
 use super::process::Process;
 
-/// Names that two HotSpot threads have since JDK 9: the thread that runs attach commands, and the thread that runs the
+/// Names that two HotSpot threads have since JDK 9. The first thread runs attach commands. The second thread runs the
 /// VM operations of these commands.
 const THREADS: [&str; 2] = ["Attach Listener", "VM Thread"];
-/// The time over which processor time is measured.
+/// Length of the time over which processor time is measured.
 const WINDOW: Duration = Duration::from_millis(400);
 /// A thread counts as working if it uses at least [`SHARE`] percent of the measured time, and at least [`TICKS`] ticks
 /// of processor time.

@@ -121,7 +121,7 @@ pub(crate) struct DumpResult {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How<'a> {
     pub(super) what: What,
-    /// The agent that forks the JVM, if a child is to write the dump; `None` if the JVM writes it itself.
+    /// The agent that forks the JVM, if a forked child is to write the dump; `None` if the JVM itself writes the dump.
     pub(super) forker: Option<Forker<'a>>,
 }
 
@@ -159,8 +159,8 @@ pub(super) fn take(
     })
 }
 
-/// Takes a dump and writes it to `out`. Returns the number of bytes. If this process is killed after the first byte was
-/// written, no file remains.
+/// Takes a dump and writes it to `out`. Returns the number of bytes. If this process is killed while it writes to
+/// `out`, no file remains.
 pub(super) fn stream(jvm: &Jvm<'_>, how: How<'_>, wanted: Wanted, out: impl Write) -> Result<u64> {
     let meter = Meter::new(wanted, Path::new("dump"));
     let folder = std::env::temp_dir();
@@ -180,8 +180,8 @@ pub(super) struct Written {
     part: PartialDump,
     file: File,
     bytes: u64,
-    /// The gzip level if heapdiff still has to compress the file. A forked child does not compress, and JVMs before JDK
-    /// 16 ignore the request to compress.
+    /// The gzip level, if heapdiff still has to compress the file. A forked child does not compress the dump, and JVMs
+    /// before JDK 16 ignore the request to compress.
     to_compress: Option<u8>,
     asked_ms: i64,
     not_forked: Option<String>,
@@ -216,8 +216,8 @@ impl Written {
             }
             refused => refused.unwrap_or_else(Refused::missing_dump_refusal),
         };
-        // The child does not compress the dump. If the disk is too full for an uncompressed dump, there may still be
-        // room for a compressed dump by the JVM.
+        // The child does not compress the dump. So even if the disk is too full for the child's dump, there may be room
+        // for a compressed dump by the JVM.
         if forker.only || !(refused.ordinary || how.what.gzip.is_some()) {
             return Err(refused.failure(jvm.process));
         }
@@ -279,8 +279,8 @@ impl Written {
     pub(super) fn finish_at(self, place: &DumpPlace, meter: &Meter) -> io::Result<u64> {
         let target = place.target();
         let is_ours = match make_private(&self.file) {
-            // The file system belongs to a user namespace that has no id for our user, so we cannot own this file. It
-            // is copied below.
+            // The file system belongs to a user namespace that has no id for our user, so we cannot own this file. So
+            // it is copied below.
             Err(e) if Errno::from_io_error(&e) == Some(Errno::OVERFLOW) => false,
             owned => owned.map(|()| true)?,
         };
@@ -451,20 +451,20 @@ impl PartialDump {
     /// Chooses the path of a new dump file: in `folder` if the JVM can write there, or else in the `/tmp` that the JVM
     /// sees.
     pub(super) fn new(jvm: &Jvm<'_>, folder: &Path) -> Result<Self> {
-        // Remove files that killed runs left in either folder. The JVM's user may have put anything in these folders,
-        // so this code runs only with that user's rights.
+        // Remove the files that killed runs left in either folder. The JVM's user may have put anything in these
+        // folders. So this code runs only with the rights of that user.
         let user = &jvm.process.user;
         let tmp = jvm.tmp.path(".");
         let _ = user.run_as(|| [folder, &tmp].map(leftovers::remove_leftovers));
-        // Also remove leftover copies of dumps. They belong to the user who runs heapdiff, so this call does not run
-        // with the rights of the JVM's user.
+        // Also remove leftover copies of dumps. They belong to the user who runs heapdiff, so this call runs with the
+        // rights of that user.
         leftovers::remove_leftovers(folder);
         places::remove_leftover_copies(jvm);
         Self::in_requested_folder(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)
     }
 
-    /// Chooses a file in the requested folder, if the JVM sees the same folder under that path and the JVM's user may
-    /// write to it.
+    /// Chooses a file in the requested folder. Returns `None` unless the JVM sees the same folder under that path and
+    /// the JVM's user may write to the folder.
     fn in_requested_folder(jvm: &Jvm<'_>, folder: &Path) -> Option<Self> {
         let theirs = jvm.root.open_in_root(folder).ok()?;
         let ours = Folder::open(folder).ok()?;
@@ -553,8 +553,8 @@ fn make_private(file: &File) -> io::Result<()> {
     if is_foreign {
         std::os::unix::fs::fchown(file, Some(us), Some(rustix::process::getegid().as_raw()))?;
     }
-    // From here on, the previous owner can no longer change the mode. The mode is set on the open file and not by its
-    // name, so another file cannot take its place.
+    // From here on, the previous owner can no longer change the mode. The mode is set through the open file and not
+    // through its name, so no other file can get this mode.
     match file.set_permissions(fs::Permissions::from_mode(0o600)) {
         Err(e) if is_foreign => Err(e),
         // Ignore other errors, because some file systems have no file modes.

@@ -25,8 +25,8 @@ use crate::write::failed as failed_to_write;
 /// Prefix of the names of recordings that a hunt starts. In the name, the prefix is followed by the latest time at
 /// which the hunt ends, in seconds since 1970.
 const OURS: &str = "heapdiff-";
-/// Maximum time that the dumps of a hunt are expected to take, in seconds. If a hunt is killed, later hunts stop its
-/// recording when the time to wait between the dumps and this time are over.
+/// Time that the dumps of a hunt are expected to take at most, in seconds. A killed hunt leaves its recording behind. A
+/// later hunt stops that recording when two times have passed: the killed hunt's wait between its dumps, and this time.
 const DUMPING_S: u64 = 3600;
 /// Maximum size of a recording. When it is reached, Flight Recorder drops the oldest events.
 const MAX_SIZE: &str = "maxsize=250M";
@@ -42,7 +42,7 @@ const STOPPING: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Recorder<'a> {
     jvm: &'a Jvm<'a>,
-    /// The name or number of the recording.
+    /// The name of the recording, or its number if it has no name.
     name: String,
     /// Stops the recording; `None` if the user started it.
     stop: Option<Undo>,
@@ -174,8 +174,8 @@ fn command(jvm: &Jvm<'_>, command: &str) -> Result<Answer> {
     jvm.execute("jcmd", [command.as_bytes(), b"", b""], || alive(jvm))
 }
 
-/// Stops a recording that the hunt started, and waits for the answer for at most [`STOPPING`]. If the JVM does not
-/// listen, it has ended, and there is no recording to stop.
+/// Stops a recording that the hunt started. Waits for the answer for at most [`STOPPING`]. If the JVM does not listen,
+/// it has ended, so there is no recording to stop.
 fn stop(address: &Address, name: &str, process: &str) {
     let command = format!("JFR.stop name={name}");
     let Ok(stream) = address.send("jcmd", [command.as_bytes(), b"", b""]) else {

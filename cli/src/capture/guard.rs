@@ -23,7 +23,7 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
-    /// Returns a name of the JVM for messages.
+    /// Returns a description of the JVM for messages.
     pub(crate) fn name(&self) -> String {
         self.process.to_string()
     }
@@ -41,7 +41,7 @@ impl Guarded {
     }
 }
 
-/// Turns the guard on, unless the JVM was started with a guard. The agent's other options stay as they are.
+/// Starts the guard in the agent, unless the JVM was started with a guard. The agent's other options stay as they are.
 pub(crate) fn guard(request: &GuardRequest, wanted: Wanted) -> Result<Guarded> {
     let Some(given) = &request.agent else {
         let deadline = Deadline::new(request.jvm.timeout.0);

@@ -21,16 +21,16 @@ pub(crate) fn dumps(folder: &Path) -> Vec<PathBuf> {
 pub(crate) struct GuardFiles {
     folder: PathBuf,
     pid: u32,
-    /// Dumps from before this time are ignored, because another JVM may have had the same process id earlier. Process
-    /// ids repeat, for example, when a container is restarted.
+    /// Dumps that are older than this time are ignored, because they may be of an earlier JVM with the same process id.
+    /// Process ids repeat, for example, when a container is restarted.
     since: SystemTime,
     /// Total size of the incomplete dumps, and the time at which they reached this size.
     seen: (u64, Option<Instant>),
 }
 
 impl GuardFiles {
-    /// Creates a value for the files of the JVM with the process id `pid`, as that JVM sees its id. Dumps from before
-    /// `since` are ignored.
+    /// Creates a value for the files of the JVM with the process id `pid`. `pid` is the id that the JVM itself sees.
+    /// Dumps that are older than `since` are ignored.
     pub(crate) fn new(folder: &Path, pid: u32, since: SystemTime) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -54,8 +54,8 @@ impl GuardFiles {
         })
     }
 
-    /// True if a file is of our JVM and not from before `since`. `name` is the part of the file name after [`PREFIX`].
-    /// It begins with the process id and the time in whole seconds since 1970.
+    /// True if a file belongs to our JVM and is not older than `since`. `name` is the part of the file name after
+    /// [`PREFIX`]. It begins with the process id and the time in whole seconds since 1970.
     fn is_ours(&self, name: &str) -> bool {
         let mut parts = name.splitn(3, '-');
         let pid = parts.next().and_then(|pid| pid.parse().ok());

@@ -29,11 +29,11 @@ use super::protocol::Jvm;
 use crate::failure::{Result, system_message};
 use crate::progress::{Meter, Wanted};
 
-/// The time between two searches for the pipe.
+/// Time between two searches for the pipe through which the child sends the dump.
 const LOOK: Duration = Duration::from_millis(5);
-/// The time between two reads from an empty pipe. During this time, the pipe's buffer stores what the child writes.
+/// Time between two reads from an empty pipe. During this time, the pipe's buffer stores what the child writes.
 const MORE: Duration = Duration::from_micros(300);
-/// After the agent has finished, receiving the dump fails if the pipe delivers no bytes for this time.
+/// Maximum time without bytes from the pipe after the agent has finished. After this time, receiving the dump fails.
 const SILENT: Duration = Duration::from_secs(5);
 /// Number of received bytes after which the free memory is checked again.
 const ROOM: u64 = 16 << 20;
@@ -77,16 +77,16 @@ impl Held {
             (asked, came.unwrap_or_else(|panic| resume_unwind(panic)))
         });
         let process = jvm.process;
-        // If memory runs short, heapdiff closes the pipe, and this makes the child fail, too. So the shortage is the
-        // cause, and the child's failure only a consequence. Therefore the shortage is reported first.
+        // If memory runs short, heapdiff closes the pipe, which makes the child fail, too. So the lack of memory is the
+        // cause of both failures, and is reported first.
         if let Err(Unreceived::NoRoom(why)) = &came {
             return Err(unusable_failure(format!("{process}: {why}")).with_hint(
                 "leave out --no-files: the dumps are then written to files, and --max-memory limits the memory of the analysis",
             ));
         }
         let answer = asked?;
-        // If heapdiff may not open the pipe, the agent reports only that nobody read from it. The error from opening
-        // the pipe, which is returned below, is more exact.
+        // If heapdiff has no permission to open the pipe, the agent reports only that nobody read from it. The error
+        // from opening the pipe is more exact, and is returned below.
         let is_barred =
             matches!(&came, Err(Unreceived::Io(e)) if e.kind() == ErrorKind::PermissionDenied);
         if let Some(refused) = answer.filter(|_| !is_barred) {
@@ -137,8 +137,8 @@ pub(super) fn token() -> String {
     format!("{random:016x}")
 }
 
-/// Opens the read end of the pipe whose file descriptor the agent wrote to a memory file. Returns `None` if the agent
-/// has finished (`over`) and there is still no pipe.
+/// Opens the pipe whose file descriptor the agent wrote to a memory file (memfd). Returns `None` if the agent has
+/// finished (`over`) and there is still no pipe.
 fn find_pipe(
     pid: u32,
     token: &str,
@@ -147,7 +147,8 @@ fn find_pipe(
     let sign = format!("/memfd:{}", piped::memory_file_name(token));
     let files = PathBuf::from(format!("/proc/{pid}/fd"));
     loop {
-        // Errors are ignored, because the JVM opens and closes files during this search, and may end.
+        // Errors are ignored. They occur because the JVM opens and closes files during this search, or because the JVM
+        // ends.
         let is_last = over.load(Relaxed);
         let entries = match fs::read_dir(&files) {
             Err(e) if e.kind() == ErrorKind::PermissionDenied => return Err(e.into()),
@@ -369,8 +370,8 @@ mod tests {
         assert_eq!((&came, sign.metadata().unwrap().len()), (b"dump", 0));
         assert!(find("another").is_none());
 
-        // An ordinary file has taken the place of the memory file. It is refused and stays unchanged, even if its name
-        // has the expected prefix.
+        // An ordinary file takes the place of the memory file. heapdiff must refuse the file and leave it unchanged,
+        // even if its name has the expected prefix.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("precious");
         fs::write(&file, &shown).unwrap();

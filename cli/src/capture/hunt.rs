@@ -144,8 +144,8 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     })
 }
 
-/// Returns the end of a sentence that names what a hunt without the agent lacks: the trace, and the effect of the agent
-/// options.
+/// Returns the end of a message about a hunt without the agent. It names what the hunt lacks: the trace, and the effect
+/// of the agent options.
 fn without(trace: bool, options: &str) -> String {
     let trace = if trace { ", without a trace" } else { "" };
     if options.is_empty() {
@@ -225,13 +225,14 @@ fn start_agent(
     })
 }
 
-/// Checks the agent's options. Returns the parsed options if the caller must also check that the JVM can write the
-/// trace that they name.
+/// Checks the agent's options. If they name a trace file, the caller must also check that the JVM can write it. In that
+/// case, returns the parsed options.
 fn check_options(agent: &Agent, has_guard: bool) -> Result<Option<Options>> {
     if !has_guard {
         return checked::options(agent);
     }
-    // For this check, `/` is the guard's folder. The agent later gets the folder of the hunt instead.
+    // For this check, `/` is used as the guard's folder. When the agent is loaded, it gets the folder of the hunt
+    // instead.
     let checked = checked::options(&Agent {
         library: agent.library.clone(),
         options: format!("{},guard-to=/", agent.options),
@@ -393,8 +394,8 @@ fn with_default_hint(failure: Failure, hint: &str) -> Failure {
     }
 }
 
-/// Waits until a site has grown by the wanted number of bytes, the time is over, or the user ends the wait. Returns a
-/// description of what ended the wait. Returns an error if the JVM ends.
+/// Waits until one of three events: an allocation site has grown by the wanted number of bytes, the time is over, or
+/// the user ends the wait. Returns a description of the event. Returns an error if the JVM ends.
 pub(super) fn wait(
     jvm: &Jvm<'_>,
     span: Span,
@@ -479,8 +480,8 @@ fn default_folder(pid: u32) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// The folder of a hunt. If the hunt created the folder, dropping this value removes the folder, provided that it is
-/// empty.
+/// The folder of a hunt. If the hunt created the folder and the folder is still empty, dropping this value removes the
+/// folder.
 struct Made<'a> {
     folder: Option<&'a Path>,
 }

@@ -1,9 +1,11 @@
 //! Finds the agent library: at the path that the user gives, beside this program, or embedded in it.
 //!
-//! An installed or packaged program embeds the library, so the two always have the same version, wherever the program
-//! is copied. A released program embeds one library for each C library, since a JVM can load only the library for its
-//! own. The JVM can only load a file, so the library is written to the user's cache folder, or to a private temporary
-//! folder. Such a file is used only if it has exactly the embedded bytes and no other user can change it.
+//! An installed or packaged program embeds the library, so program and library always have the same version, wherever
+//! the program is copied. A released program embeds two libraries, one for glibc and one for musl, because a JVM can
+//! load only the library for its own C library.
+//!
+//! A JVM can load a library only from a file. So the library is written to the user's cache folder, or to a private
+//! temporary folder. Such a file is used only if it has exactly the embedded bytes and no other user can change it.
 
 use std::env;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
@@ -28,7 +30,7 @@ const LIBRARY: &str = "libheapdiff_agent.so";
 /// Part of the file name of the library and of its copies.
 pub(super) const MARK: &str = "heapdiff_agent";
 
-/// The libraries that are embedded in this program, compressed.
+/// The libraries that are embedded in this program, compressed: one for glibc and one for musl.
 #[cfg(carries_glibc_agent)]
 const GLIBC: Option<&[u8]> = Some(include_bytes!(env!("HEAPDIFF_CARRIED_AGENT_GLIBC")));
 #[cfg(not(carries_glibc_agent))]
@@ -45,7 +47,7 @@ const fn carried(c_library: CLibrary) -> Option<&'static [u8]> {
     }
 }
 
-/// The place of the agent library that a command uses.
+/// The source of the agent library that a command uses.
 #[derive(Clone, Debug)]
 pub(super) struct Library {
     /// The library that the user gave; `None` to use a library of this program.
@@ -78,7 +80,7 @@ impl Library {
         ))
     }
 
-    /// Like [`Self::find`], but no file is written: an embedded library is copied to memory.
+    /// Like [`Self::find`], but writes no file: an embedded library is copied to memory.
     pub(super) fn without_files(told: Option<&Path>) -> Result<Self> {
         let found = Self::find(told)?;
         Ok(Self {
@@ -87,8 +89,8 @@ impl Library {
         })
     }
 
-    /// Returns the path of a library for this C library; `None` if there is none. If an embedded library is copied to
-    /// memory, the path is valid only in this process.
+    /// Returns the path of a library for the given C library; `None` if there is none. If an embedded library is copied
+    /// to memory, the path is valid only in this process.
     pub(super) fn path_for(&self, wanted: CLibrary) -> Result<Option<PathBuf>> {
         let other = Some(wanted.other());
         let fits = |path: &PathBuf| {
@@ -122,7 +124,8 @@ impl Library {
             .ok_or_else(|| Failure::usage(self.missing(wanted)))
     }
 
-    /// Explains that there is no library for this C library, and names the build that has one.
+    /// Returns the message that there is no library for the given C library. The message names the build of heapdiff
+    /// that has one.
     pub(super) fn missing(&self, wanted: CLibrary) -> String {
         let other = wanted.other();
         match &self.given {
@@ -244,9 +247,11 @@ fn prepare(folder: &Path) -> io::Result<()> {
     check(&fs::symlink_metadata(folder)?, false)
 }
 
-/// Checks that only this user can change a folder. The rules for a parent folder (`is_above`) are weaker. It may also
-/// belong to root. Other users may write to it if it has the sticky bit, like `/tmp`, because then they cannot rename
-/// files that they do not own.
+/// Checks that only this user can change a folder. The rules for a parent folder (`is_above`) are weaker:
+///
+/// - The folder may also belong to root.
+/// - Other users may write to the folder if it has the sticky bit, like `/tmp`. In such a folder, users cannot rename
+///   files that they do not own.
 fn check(folder: &Metadata, is_above: bool) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     let us = geteuid().as_raw();

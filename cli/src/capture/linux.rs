@@ -95,7 +95,7 @@ pub(crate) fn dump(jvm: &JvmArgs, request: &DumpRequest, wanted: Wanted) -> Resu
     if output == Some(Path::new(STANDARD_OUTPUT)) {
         return stream(jvm, How { what, forker }, wanted);
     }
-    // Check the file name before a request is sent to the process, so that a wrong name is reported first.
+    // Check the file name before a request is sent to the process. So a wrong name is reported before anything else.
     let given = match output {
         Some(path) if !path.is_dir() => Some(DumpPlace::new(path, request.force)?),
         _ => None,

@@ -14,7 +14,7 @@ use super::request::JvmArgs;
 use crate::failure::{Exit, Result};
 use crate::write;
 
-/// Text of a cell without a value.
+/// Text of a table cell that has no value.
 const UNKNOWN: &str = "-";
 
 /// Prints a line for each JVM that this user may read, sorted by process id.

@@ -1,16 +1,16 @@
 //! Communication with running JVMs: loads the agent and takes dumps, without any tool of a JDK.
 //!
-//! The arguments (`request`) are the same on every system. The implementation exists only for Linux. It has these
-//! parts:
+//! The arguments (`request`) are the same on every system. The rest is implemented only for Linux. It has these parts:
 //!
 //! - `process` finds and checks a process.
 //! - `protocol` wakes the attach listener of the process and sends commands to it.
 //! - `user` acts as the user of the process.
 //! - `folder` opens files as the process sees them.
 //!
-//! Only a JVM that certainly handles SIGQUIT gets this signal. The user of the JVM could replace parts of a path, so no
-//! file is written or read by its path alone. Folders are held open, files in them are never overwritten, and links are
-//! not followed.
+//! SIGQUIT would end a process that does not handle it. So only a JVM that certainly handles SIGQUIT gets this signal.
+//!
+//! The user of the JVM could replace parts of a path. So no file is written or read by its path alone: folders are held
+//! open, files in them are never overwritten, and links are not followed.
 
 #[cfg(target_os = "linux")]
 mod agent;

@@ -45,7 +45,7 @@ pub(crate) fn hunt_without_files<F, T>(
     let state = agent::state(&jvm)?;
     let loaded = load(&jvm, &library, state, &agent.options, wanted)?;
     note_unused(&jvm, loaded, &agent.options, wanted);
-    // If memory runs out in spite of the checks, the kernel should kill heapdiff before it kills a JVM.
+    // If memory runs out although it was checked, the kernel should kill heapdiff before it kills a JVM.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     let [before, after] = NAMES.map(Path::new);
     jvm.restart();

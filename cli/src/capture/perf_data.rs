@@ -21,13 +21,13 @@ const ORDER: usize = 4;
 /// Positions of two header fields: the offset of the first entry, and the number of entries.
 const FIRST: usize = 24;
 const ENTRIES: usize = 28;
-/// With G1, HotSpot reports for each generation a maximum size that differs from the maximum size of the whole heap by
-/// at most this many bytes.
+/// Maximum difference in bytes between two sizes that HotSpot reports with G1: the maximum size of a generation, and
+/// the maximum size of the whole heap.
 const PADDING: u64 = 64;
 /// The type of an entry with one 64-bit integer.
 const LONG: u8 = b'J';
 
-/// The integer counters of a JVM, by name.
+/// The integer counters of a JVM, each with its name.
 #[derive(Debug, Default)]
 pub(super) struct PerfData(HashMap<String, i64>);
 
@@ -77,7 +77,8 @@ impl PerfData {
         Some(Self(counters))
     }
 
-    /// Returns the used bytes of the heap and its maximum size. Most collectors update the used bytes at each GC.
+    /// Returns the used bytes and the maximum size of the heap. Most garbage collectors update the used bytes at each
+    /// GC.
     pub(super) fn heap(&self) -> Option<(u64, u64)> {
         let is_used = |name: &str| {
             name.starts_with("sun.gc.generation.")
@@ -91,8 +92,8 @@ impl PerfData {
             let bytes = self.0.get(&name).copied().unwrap_or(0);
             u64::try_from(bytes).unwrap_or(0)
         });
-        // With G1, the maximum size of each generation is nearly that of the whole heap, so the two sizes are not
-        // added.
+        // With G1, the maximum size of each generation is nearly that of the whole heap. So the sizes of the
+        // generations are not added up.
         let max = if young > 0 && young.abs_diff(eden) <= PADDING {
             old & !(PADDING - 1)
         } else {

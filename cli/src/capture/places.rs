@@ -1,5 +1,5 @@
-//! Copies of the agent library where a JVM in a container can read them: in its `/tmp`, or in another of its folders if
-//! `/tmp` is too full, read-only, or mounted with `noexec`.
+//! Copies of the agent library that a JVM in a container can read. A copy is in the JVM's `/tmp`. If `/tmp` is too
+//! full, read-only, or mounted with `noexec`, the copy is in another folder of the JVM.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -42,8 +42,8 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Copies the library to the first folder of the JVM in which this is possible. The file has a random name, because
-    /// another JVM may share the folder and load its copy at the same time.
+    /// Copies the library to the first folder of the JVM in which this is possible. The file gets a random name,
+    /// because another JVM may share the folder and load its own copy at the same time.
     pub(super) fn create(jvm: &Jvm<'_>, library: &Path) -> io::Result<Self> {
         let content = fs::read(library)?;
         let mountinfo = fs::read_to_string(format!("/proc/{}/mountinfo", jvm.process.pid));
@@ -104,8 +104,8 @@ pub(super) fn remove_leftover_copies(jvm: &Jvm<'_>) {
     }
 }
 
-/// Removes leftover copies in one folder. This runs with the rights of the JVM's user, who owns the copies and may have
-/// put anything there.
+/// Removes leftover copies in one folder. The JVM's user owns the copies and may have put anything in the folder. So
+/// this function runs with the rights of the JVM's user.
 fn sweep_in(jvm: &Jvm<'_>, place: &Path) {
     if let Ok(folder) = jvm.root.open_in_root(place) {
         let path = folder.path(".");

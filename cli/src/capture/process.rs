@@ -26,7 +26,7 @@ use crate::failure::{Failure, Result, system_message};
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(super) pid: u32,
-    /// The process id in the PID namespace of the process. File names of the JVM contain this id.
+    /// The process id in the PID namespace of the process. The JVM uses this id in the names of its files.
     pub(super) inner_pid: u32,
     pub(super) user: User,
     /// The main class or jar.
@@ -179,7 +179,7 @@ impl Process {
     }
 
     /// Like [`Self::check_alive`], but checks repeatedly until `time` has passed. The kernel closes the files of a
-    /// process before it reports its end, so a process that closed a connection may still seem alive.
+    /// process before it reports the end of the process. So a process that closed a connection may still seem alive.
     pub(super) fn check_survives(&self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         loop {
@@ -199,7 +199,7 @@ impl Process {
     pub(super) fn agent(&self) -> Option<String> {
         let mut agent = None;
         mapped(self.pid, |path| {
-            // The kernel escapes unusual characters with a backslash; paths with such characters are skipped.
+            // The kernel escapes unusual characters with a backslash. Paths that contain a backslash are skipped.
             let is_it = file_name(path).contains(MARK) && !path.contains('\\');
             if is_it {
                 agent = Some(path.to_owned());
@@ -311,7 +311,7 @@ fn with_sudo() -> String {
 struct Status {
     name: String,
     state: char,
-    /// The id of the process itself. The requested id may be that of one of its threads.
+    /// The id of the process itself. The requested id may be the id of one of its threads.
     process: u32,
     inner_pid: u32,
     user: User,
@@ -400,8 +400,8 @@ impl Kind {
     }
 }
 
-/// True if a mapped file belongs to the launcher of a JDK: the library `libjli.so`, or the program `java`. The kernel
-/// maps the program before the loader maps the library.
+/// True if a mapped file belongs to the launcher of a JDK: the library `libjli.so`, or the program `java`. Both names
+/// are needed, because the kernel maps the program before the loader maps the library.
 fn is_launcher(name: &str) -> bool {
     name == "libjli.so" || name == "java"
 }
@@ -454,8 +454,8 @@ pub(super) fn printable(name: &str) -> String {
 #[derive(Debug, Default)]
 struct CommandLine {
     args: Vec<String>,
-    /// Options from environment variables. The first list applies before the options of the command line, the second
-    /// list after them.
+    /// Options from environment variables. Options in the first list apply before the options of the command line, and
+    /// options in the second list apply after them.
     environment: [String; 2],
 }
 
@@ -491,7 +491,7 @@ impl CommandLine {
         }
     }
 
-    /// True if an option forbids attaching. If several options allow or forbid it, the last one decides.
+    /// True if an option forbids attaching. If some options allow attaching and others forbid it, the last one decides.
     fn refuses_to_attach(&self) -> bool {
         let options = self.args.get(1..).unwrap_or_default();
         let ours = &options[..self.main_at().map_or(options.len(), |at| at - 1)];

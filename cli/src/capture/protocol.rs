@@ -30,14 +30,14 @@ use crate::interrupt::Unfinished;
 /// Maximum number of bytes of an answer that are stored. Answers to our commands have a few lines.
 const LONGEST_ANSWER: usize = 1 << 16;
 const POLL: Duration = Duration::from_millis(20);
-/// The time between two calls of `tick` while a JVM does not answer.
+/// Time between two calls of the function `tick` while a JVM does not answer.
 const TICK: Duration = Duration::from_millis(200);
-/// Minimum time-out of a socket. A time-out of zero would mean that there is no time-out.
+/// Minimum time-out of a socket. To a socket, zero means that there is no time-out.
 const SHORTEST: Duration = Duration::from_millis(1);
 /// Maximum time of [`Address::send`]. The socket's buffer has room for a whole command, so sending does not wait for
 /// the JVM.
 const SENDING: Duration = Duration::from_secs(1);
-/// How long a process that closed a connection may take to end.
+/// Time that a process may take to end after it closed a connection.
 const ENDING: Duration = Duration::from_secs(2);
 /// The sticky bit of a folder's mode. If it is set, users cannot remove files of other users from the folder.
 const STICKY: u32 = 0o1000;
@@ -94,8 +94,8 @@ impl<'a> Jvm<'a> {
         self.deadline.remaining()
     }
 
-    /// Sends a command and waits for the answer. Calls `tick` a few times a second while waiting. `tick` returns its
-    /// observation of the JVM. If `tick` returns an error, the command gives up.
+    /// Sends a command and waits for the answer. Calls `tick` a few times a second while waiting. `tick` returns an
+    /// observation of the JVM. If `tick` returns an error, heapdiff stops waiting.
     pub(super) fn execute(
         &self,
         command: &str,
@@ -302,7 +302,8 @@ impl<'a> Jvm<'a> {
             let path = folder.path(&name);
             let made = user.create_as(|| {
                 let mut new = OpenOptions::new();
-                // `create_new` never changes an existing file or follows a link. Either may belong to another user.
+                // `create_new` never changes an existing file and never follows a link. The file or link may belong to
+                // another user.
                 new.write(true).create_new(true).mode(0o600).open(&path)
             });
             match made {
@@ -437,8 +438,8 @@ impl Answer {
     }
 }
 
-/// True if an error means that a user may not write to a place. Another error means only that the permission could not
-/// be checked: kernels before Linux 5.8 and some sandboxes lack the system call for it.
+/// True if the error shows that the user may not write to a place. Any other error only shows that the permission could
+/// not be checked: kernels before Linux 5.8 and some sandboxes lack the system call.
 fn is_permission_error(error: &io::Error) -> bool {
     let refusals = [Errno::ACCESS, Errno::ROFS];
     Errno::from_io_error(error).is_some_and(|error| refusals.contains(&error))

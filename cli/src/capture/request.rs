@@ -75,7 +75,7 @@ pub(crate) struct Agent {
 #[derive(Debug)]
 pub(crate) struct GuardRequest {
     pub(crate) jvm: JvmArgs,
-    /// The agent to load, with the guard's options but for the folder; `None` if the JVM was started with a guard.
+    /// The agent to load, with all options of the guard except its folder; `None` if the JVM was started with a guard.
     pub(crate) agent: Option<Agent>,
     /// The folder of the guard's files.
     pub(crate) folder: PathBuf,
@@ -110,7 +110,8 @@ pub(crate) struct What {
 }
 
 impl What {
-    /// The gzip level if only the file name requests compression. Level 1, because large heaps have to be dumped fast.
+    /// The gzip level if compression is requested only by the file name. Level 1 is fast, which matters for large
+    /// heaps.
     const FAST: u8 = 1;
 
     /// Returns these settings with compression enabled if the file name ends in `.gz`.
@@ -194,12 +195,13 @@ pub(crate) enum Forking {
 #[derive(Debug)]
 pub(crate) struct Hunt {
     pub(crate) jvm: JvmArgs,
-    /// The agent to load. If `None`, the dumps contain allocation sites only if an agent is loaded already.
+    /// The agent to load. If `None`, no agent is loaded. Then the dumps contain allocation sites only if the JVM has an
+    /// agent already.
     pub(crate) agent: Option<Agent>,
     /// True if the JVM records with Flight Recorder during the hunt.
     pub(crate) record: bool,
-    /// True if a recording cannot replace the agent: for `--fork` and `--guard`, or if the report's format has only
-    /// stacks of the agent.
+    /// True if a recording cannot replace the agent. This is the case for `--fork` and `--guard`, and if the report's
+    /// format shows only stacks from the agent.
     pub(crate) needs_agent: bool,
     pub(crate) what: What,
     pub(crate) fork: Forking,
@@ -227,8 +229,8 @@ pub(crate) struct Hunted {
     pub(crate) recording: Option<PathBuf>,
 }
 
-/// Checks that the agent's options are not too long for the protocol, and contain no control characters. The agent
-/// checks the rest.
+/// Checks that the agent's options are not too long for the attach protocol, and contain no control characters. The
+/// agent itself checks everything else.
 pub(crate) fn agent_options(text: &str) -> Result<String, String> {
     if text.len() >= LONGEST_ARGUMENT {
         return Err(format!(

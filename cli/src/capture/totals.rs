@@ -15,8 +15,8 @@ use super::deadline::Sign;
 use super::protocol::Jvm;
 use super::watch::Seen;
 
-/// Minimum time before the second check. The time is doubled after each check, because each check makes the JVM run a
-/// GC, which pauses the program.
+/// Minimum time between the first check and the second. The time is doubled after each check, because each check makes
+/// the JVM run a GC, which pauses the program.
 const FIRST_PAUSE: Duration = Duration::from_secs(15);
 
 /// The bytes of each class in the first dump, to compare with the current bytes in the JVM.
@@ -41,10 +41,12 @@ impl Totals {
         }
     }
 
-    /// `seen` contains the allocation sites that have grown in the trace. Returns the first of them whose class has at
-    /// least `enough` bytes more than in the first dump. Returns `None` if there is no such site, or if it is too early
-    /// for the next check. If the current totals of the classes cannot be read, returns the first site without a check,
-    /// because a hunt must not miss the leak.
+    /// Returns the first of the allocation sites in `seen` whose class has at least `enough` bytes more than in the
+    /// first dump. `seen` contains the sites that have grown in the trace. Returns `None` if no class has grown by this
+    /// number of bytes, or if it is too early for the next check.
+    ///
+    /// If the current bytes of the classes cannot be read, returns the first site without a check, because a hunt must
+    /// not miss the leak.
     pub(super) fn first_confirmed<'s>(
         &mut self,
         jvm: &Jvm<'_>,
@@ -91,8 +93,8 @@ impl Totals {
     }
 }
 
-/// Returns the number of bytes by which a class grew. A class that is missing from `now` is treated as having 0 bytes:
-/// the JVM lists the largest classes first, so a class in the part of the answer that was cut off is small.
+/// Returns the number of bytes by which a class grew. A class that is missing from `now` counts as 0 bytes. The JVM
+/// lists the largest classes first, and the end of a long answer is cut off, so a missing class is small.
 fn grown(before: &HashMap<String, u64>, now: &HashMap<String, u64>, class: &str) -> u64 {
     let of = |totals: &HashMap<String, u64>| totals.get(class).copied().unwrap_or(0);
     of(now).saturating_sub(of(before))

@@ -16,15 +16,16 @@ use super::dump::{DumpResult, now_ms};
 use super::process::inside;
 use super::protocol::Jvm;
 
-/// The time before a failed attempt is repeated.
+/// Pause before another attempt to add a note.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long an agent may take to create its trace, and the pause between two searches for it.
+/// Time that an agent may take to create its trace. The second constant is the pause between two searches for the
+/// trace.
 const MAKING: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(100);
 /// Suffix of the file that SQLite maps into memory while a database is being written.
 const INDEX: &str = "-shm";
-/// Maximum number of a JVM's open SQLite databases that heapdiff tries, in order to find the trace and add a note to
-/// it.
+/// Maximum number of SQLite databases in which heapdiff tries to add a note. The databases are those that the JVM has
+/// open, and one of them is the trace.
 const MOST: usize = 16;
 
 /// Notes for the trace of a JVM.
@@ -82,7 +83,7 @@ impl<'a> TraceNotes<'a> {
         self.try_again();
     }
 
-    /// Repeats failed attempts, at most once per [`AGAIN`].
+    /// Tries again to add the notes that could not be added yet, at most once per [`AGAIN`].
     pub(super) fn try_again(&mut self) {
         while let Some(note) = self.waiting.front()
             && Instant::now() >= self.next
@@ -99,7 +100,7 @@ impl<'a> TraceNotes<'a> {
     fn add(&self, note: &TraceNote) -> bool {
         let process = self.jvm.process;
         let added = |path: &Path| {
-            // Other libraries in the JVM may have databases open, too.
+            // Other libraries in the JVM may have SQLite databases open, too.
             let Ok(Some(mut trace)) = SideWriter::open(path, process.inner_pid) else {
                 return false;
             };

@@ -22,7 +22,7 @@ pub(crate) fn dump(_: &JvmArgs, _: &DumpRequest, _: Wanted) -> Result<Exit> {
     Err(unsupported_failure())
 }
 
-/// A JVM with a guard. No value exists, because the agent runs on Linux only.
+/// A JVM with a guard. This type has no values, because the agent runs on Linux only.
 #[derive(Debug)]
 pub(crate) enum Guarded {}
 

@@ -19,12 +19,12 @@ use crate::merge::{Groups, Merged, in_focus};
 /// leak.
 const EARLIEST: Duration = Duration::from_secs(10);
 const PERIOD: Duration = Duration::from_secs(1);
-/// Maximum number of growing sites that are returned.
+/// Maximum number of growing allocation sites that one check returns.
 const MOST: usize = 20;
 
-/// Adds a trace in the folder of the hunt to the agent's options. Returns the options and the path of the trace, or the
-/// reason why there is no trace to watch. If the user's options already name a trace, that trace is watched, provided
-/// that its path is known.
+/// Adds a trace in the folder of the hunt to the agent's options. If the user's options already name a trace, uses that
+/// trace instead, provided that its path is known. Returns the options and the path of the trace, or the reason why
+/// there is no trace to watch.
 pub(super) fn traced(
     jvm: &Jvm<'_>,
     folder: &Path,
@@ -87,7 +87,7 @@ fn canonical_folder(folder: &Path) -> Result<PathBuf, &'static str> {
     fs::canonicalize(folder).map_err(|_| "cannot be found")
 }
 
-/// Growth of a site in a trace.
+/// An allocation site that has grown in a trace.
 #[derive(Debug)]
 pub(super) struct Seen {
     /// The class of the allocated objects.
@@ -126,8 +126,8 @@ impl Watch {
         self.enough
     }
 
-    /// Returns the sites that grew by at least the wanted bytes. The largest suspects come first. If the trace does not
-    /// exist yet or cannot be read, returns no sites, because this is no reason to end a hunt.
+    /// Returns the allocation sites that grew by at least the wanted bytes, the largest suspects first. If the trace
+    /// does not exist yet or cannot be read, returns no sites, because this is no reason to end a hunt.
     pub(super) fn sites_grown_enough(&mut self) -> Vec<Seen> {
         if self.start.elapsed() < EARLIEST || Instant::now() < self.next {
             return Vec::new();
@@ -146,8 +146,8 @@ impl Watch {
             return Ok(Vec::new());
         };
         let timeline = Timeline::of(&trace, &run, Window::ALL)?;
-        // One leak may have many call paths, so that no single path grows enough. Therefore the growth of all paths to
-        // an allocating frame is added up.
+        // One leak may have many call paths, and each path alone may grow too little to be found. Therefore the growth
+        // of all paths to an allocating frame is added up.
         let stacks = trace.stacks()?;
         let mut groups = Groups::new(&stacks, Merged::Frame, None);
         let ranking = rank_groups(&trace, &timeline, |site| groups.of(site))?;

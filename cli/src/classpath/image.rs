@@ -1,7 +1,7 @@
 //! The file `lib/modules` of a JDK, which contains the JDK's own classes since JDK 9. JDK 24 and later often have no
 //! `.jmod` files.
 //!
-//! The layout is that of `jdk.internal.jimage` (`ImageHeader`, `ImageLocation`):
+//! The classes `ImageHeader` and `ImageLocation` in the JDK's package `jdk.internal.jimage` define the layout:
 //!
 //! ```text
 //! header | hash table | offsets of locations | locations | strings | resources
@@ -130,8 +130,8 @@ fn split(bytes: &[u8], at: u64) -> io::Result<(&[u8], &[u8])> {
         .ok_or_else(|| damaged("the index is truncated"))
 }
 
-/// Parses the attributes of a location. An attribute begins with a byte that contains its code and the length of its
-/// value. A number of that length follows.
+/// Parses the attributes of a location. An attribute begins with one byte, which contains its code and the length of
+/// its value. The value follows, with this number of bytes.
 fn place(places: &[u8], at: usize) -> Option<[u64; attribute::COUNT]> {
     let mut found = [0; attribute::COUNT];
     let mut rest = places.get(at..)?;

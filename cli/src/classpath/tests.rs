@@ -1,5 +1,4 @@
-//! Tests each kind of class path, and damaged files. The fields that are read must be the fields of the compiled
-//! source.
+//! Tests each kind of class path, and damaged files. The fields that are read must be those of the compiled source.
 
 use std::io::Write;
 use std::process::Command;

@@ -2,7 +2,7 @@
 
 use heapdiff_sites::attach::KEYS;
 
-/// Returns the examples, the options of the agent, and where heapdiff finds the library.
+/// Returns a help text: the given examples, the options of the agent, and where heapdiff finds the agent library.
 pub(super) fn agent_help(examples: &str) -> String {
     let mut text = format!("{examples}\n\nAgent options:\n");
     for (key, meaning) in KEYS {

@@ -10,7 +10,7 @@ use hprof::{ObjectId, ObjectIndex, Snapshot};
 /// Maximum number of characters of a string in a description.
 const MENTIONED: usize = 80;
 
-/// Descriptions of objects. They are looked up together, because each lookup reads a part of the file.
+/// Descriptions of several objects. They are looked up together, because each lookup reads a part of the dump file.
 pub(super) struct Mentions {
     by_object: HashMap<ObjectIndex, ObjectRef>,
 }

@@ -35,7 +35,7 @@ use crate::progress::Meter;
 use crate::report_file::is_json;
 
 pub(super) const SUSPECTS: usize = 10;
-/// Maximum number of classes in the text report of a single dump. The JSON report contains all of them.
+/// Maximum number of classes in the text report of a single dump. The JSON report contains all classes.
 pub(super) const CLASSES: usize = 15;
 /// Maximum number of changed classes in the text report of a comparison. The number is small because suspects are the
 /// main content of the report.
@@ -159,7 +159,7 @@ pub(crate) struct Diff {
     pub(crate) dumps: Vec<PathBuf>,
     /// The trace that the JVM's agent wrote.
     pub(crate) trace: Option<PathBuf>,
-    /// Adds the memory of each owner.
+    /// The kind of owners whose memory the report shows, if any.
     pub(crate) owners: Option<OwnersOption>,
     pub(crate) question: Question,
 }
@@ -229,13 +229,13 @@ pub(crate) fn run(
     )
 }
 
-/// Returns the summary of a dump that is held in memory. The dump itself no longer exists when the next dump is taken.
+/// Returns the summary of a dump that is held in memory. The dump itself is freed before the next dump is taken.
 pub(crate) fn summary_of(setup: &Setup, dump: &Path, name: &Path) -> Result<Summary> {
     let (snapshot, meter) = open_called(setup, dump, name)?;
     summarize(setup, name, &snapshot, &meter)
 }
 
-/// Compares a dump with an earlier one.
+/// Compares a dump with an earlier dump, of which only the summary exists.
 pub(crate) fn compare_with_earlier(
     setup: &Setup,
     earlier: Summary,
@@ -280,8 +280,9 @@ fn report(
     let filter = Filter {
         recording: join.as_ref().map(|join| join as &dyn StackSource),
         classes: &|names| classes.admits(names),
-        // Searches for one suspect more than the report lists, to detect whether there are more. If there are gates or
-        // rules, searches for all suspects, because gates and rules check all of them.
+        // Searches for one suspect more than the report lists, to detect whether there are more. If the user gave gates
+        // (`--fail-on-...`) or rules (`--ignore`), searches for all suspects, because gates and rules apply to all of
+        // them.
         suspects: if question.gates().any() || question.ignore.is_some() {
             usize::MAX
         } else {

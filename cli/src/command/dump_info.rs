@@ -11,7 +11,7 @@ fn lines<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
     warnings.into_iter().map(Warning::to_string).collect()
 }
 
-/// Returns the facts about a dump whose object graph was not built.
+/// Returns the facts about a dump of which only the histogram was read.
 pub(crate) fn info_from_histogram(histogram: &Histogram) -> SnapshotInfo {
     let source = histogram.source();
     let classes = histogram.classes().iter().zip(histogram.totals());

@@ -57,7 +57,7 @@ struct Export {
     /// Label for the metadata of the files, such as service=shop or host=web-3; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     label: Vec<(String, String)>,
-    // The format of the exported files. The report about them is text.
+    // The format of the exported files. It is not the format of the report about these files, which is text.
     #[arg(skip)]
     format: Format,
 }
@@ -112,7 +112,7 @@ impl Task for Export {
         let heap = Heap::new(Arc::clone(&opened.snapshot));
         let mut info = dump_info::of(heap.snapshot(), heap.own());
         if setup.strict && info.partial {
-            // With `--strict`, nothing of a damaged dump is exported. The caller prints the warnings.
+            // With `--strict`, a damaged dump is not exported at all. The caller prints the warnings about the damage.
             return Ok(report(info, Vec::new()));
         }
         let heap = Arc::new(heap);

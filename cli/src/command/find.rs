@@ -16,7 +16,7 @@ use crate::args::input;
 use crate::failure::{Failure, Result};
 use crate::job::{Formats, Setup, Task, text_and_json};
 
-/// Maximum number of fields and of objects.
+/// Maximum number of listed fields, and maximum number of listed objects.
 const ROWS: usize = 20;
 
 const HELP: &str = "\

@@ -90,8 +90,8 @@ impl Question {
         Err(Failure::usage(message).with_hint("add -o heap.prom"))
     }
 
-    /// Returns the gates. A growth limit in percent refers to the size of the heap in the first dump. Until that dump
-    /// has been read, the limit is computed as if the heap had the largest possible size.
+    /// Returns the gates: the conditions under which the run fails. A growth limit in percent refers to the size of the
+    /// heap in the first dump. Until that dump has been read, the limit is computed for the largest possible heap.
     pub(super) fn gates(&self) -> Gates {
         Gates {
             growth: self.growth.map(|limit| limit.bytes(u64::MAX)),
@@ -105,7 +105,8 @@ impl Question {
         self.gates().any() || both || self.ignore_file.is_some() || self.heap_limit.is_some()
     }
 
-    /// Returns the parts of a view that do not depend on the output. Used for comparisons and for reports of one dump.
+    /// Returns the options of the output that are the same for all outputs. Used for comparisons and for reports of one
+    /// dump.
     pub(super) fn view(&self, setup: &Setup) -> View {
         View {
             verbose: setup.progress.verbose,
@@ -124,7 +125,7 @@ pub(super) fn formats(format: Format) -> bool {
     text_and_json(format) || format.has_only_stacks() || is_document
 }
 
-/// Converts each report to a [`Report`] with the function `report`.
+/// Converts each element of `reports` to a [`Report`] with the function `report`.
 pub(super) fn each<R>(reports: Vec<R>, report: impl Fn(Box<R>) -> Report) -> Vec<Report> {
     reports.into_iter().map(|r| report(Box::new(r))).collect()
 }

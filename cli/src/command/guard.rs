@@ -157,7 +157,7 @@ const fn exit(faults: usize) -> Exit {
     if faults == 0 { Exit::Done } else { Exit::Input }
 }
 
-/// Returns the agent's options for a guard, without the folder.
+/// Returns the agent's options for a guard, except the option for its folder.
 fn options(heap: &str, container: &str, disk: Option<Size>) -> String {
     let mut options = format!("guard={heap},guard-container={container}");
     if let Some(disk) = disk {
@@ -175,7 +175,8 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Summarizes and uploads the dumps that have no summary yet. Returns the number of dumps for which this failed.
+    /// Summarizes and uploads the dumps that have no summary yet. Returns the number of dumps for which an error
+    /// occurred.
     fn summarize_new(&self, done: &mut BTreeSet<PathBuf>) -> usize {
         let mut faults = 0;
         for dump in capture::guard_dumps(self.folder) {

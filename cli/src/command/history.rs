@@ -14,7 +14,8 @@ use heapdiff_units::{Size, counted};
 use super::trace::read::{frames, growth, series, slope};
 use crate::failure::{Failure, Result};
 
-/// Returns the maximum heap of the run that belongs to the dumps, or the limit of its container if that is smaller.
+/// Returns the heap limit of the JVM in the trace: its maximum heap, or the limit of its container if that is smaller.
+/// `None` if the trace has no run of the dumped JVM, or no limit for it.
 pub(super) fn heap_limit(trace: &Trace, report: &Report) -> Result<Option<u64>> {
     let failure = |e| Failure::trace(&e);
     let runs = trace.runs().map_err(failure)?;
@@ -99,10 +100,12 @@ pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<S
     Ok(note)
 }
 
-/// Growth counts as ended only if it would have added at least this many samples, at its earlier rate, during the level
-/// end of a history. The level end consists of the last points, which no longer rise. With fewer expected samples, a
-/// level end is no evidence: random variation alone leaves it without a sample in more than 5 % of all cases (Poisson:
-/// e^-3 = 5 %).
+/// Minimum number of samples that further growth would have added during the level end of a history. The level end
+/// consists of the last points, which no longer rise. Growth counts as ended only if, at its earlier rate, it would
+/// have added this number of samples.
+///
+/// With fewer expected samples, a level end is no evidence. Random variation alone leaves it without a sample in more
+/// than 5 % of all cases (Poisson: e^-3 = 5 %).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
 /// True if the growth has ended. False if the level end is so short that growth would have added fewer than
@@ -124,11 +127,11 @@ fn has_growth_ended(samples: u64, live_bytes: &[u64]) -> bool {
     samples as f64 * level as f64 / rising as f64 >= EXPECTED_SAMPLES
 }
 
-/// Uses the trace to decide questions that the dumps left open, because the trace has more points in time. This is done
-/// only if samples cover at least half of the growth. `is_over` is true if the growth has ended.
+/// Uses the trace to decide questions that the dumps left open, because the trace has more points in time. Does nothing
+/// if samples cover less than half of the growth. `is_over` is true if the growth has ended.
 fn refine_verdict(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool) {
     let coverage = &suspect.coverage;
-    // Stacks of a recording are only probable, so they must not change a verdict.
+    // A recording shows only probable stacks, so they must not change a verdict.
     if suspect.joined.is_some() {
         return;
     }
@@ -189,7 +192,8 @@ fn recorded_run<'a>(runs: &'a [Run], report: &Report) -> Option<&'a Run> {
     fitting.next().filter(|_| fitting.next().is_none())
 }
 
-/// Returns how many of a suspect's stacks are in the trace, and the ids of their sites.
+/// Returns the number of the suspect's stacks that are also in the trace, and the ids of their allocation sites in the
+/// trace.
 fn sites_of(suspect: &Suspect, sites: &HashMap<String, Vec<i64>>) -> (u64, BTreeSet<i64>) {
     let found = |stack: &Stack| sites.get(&key(&stack.class, &stack.frames));
     let found: Vec<_> = suspect.stacks.iter().filter_map(found).collect();
@@ -199,8 +203,9 @@ fn sites_of(suspect: &Suspect, sites: &HashMap<String, Vec<i64>>) -> (u64, BTree
     )
 }
 
-/// Returns the class and stack in a form that is equal for dump and trace. The form leaves out whether a method is
-/// native and whether a stack is truncated, because each of these facts is recorded only in dumps or only in traces.
+/// Returns the class and stack as a key that is the same for a dump and a trace. The key leaves out two facts: whether
+/// a method is native, and whether a stack is truncated. Each of these facts is recorded only in dumps or only in
+/// traces.
 pub(super) fn key(class: &str, frames: &[String]) -> String {
     let mut key = class.to_owned();
     for frame in frames {

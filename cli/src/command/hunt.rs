@@ -296,8 +296,8 @@ fn written(dumps: &[PathBuf], setup: &Setup) -> String {
     printable(&format!("wrote {}", names.join(", "))).into_owned()
 }
 
-/// If a suspect has too few samples, returns a sentence that says so, with the command for a hunt that takes more
-/// samples.
+/// If a suspect has too few samples, returns a sentence about this. The sentence contains the command for a hunt that
+/// takes more samples.
 fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
     let (samples, options) = (suspect.coverage.samples, &hunt.agent.as_ref()?.options);
     let option = |key: &str| {
@@ -322,9 +322,9 @@ fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
 
 /// The default sampling interval of the agent.
 const DEFAULT: Size = Size(512 << 10);
-/// Minimum number of samples of a suspect that is enough to name the stacks that allocated it.
+/// Minimum number of samples of a suspect with which the allocating stacks can be found.
 const ENOUGH: u64 = 10;
-/// The suggested interval is chosen so that the suspect gets about this many samples.
+/// Number of samples that the suspect gets, approximately, with the suggested sampling interval.
 const WANTED: u64 = 32;
 
 /// Returns the sampling interval, a power of two, at which growth of `grown` bytes yields enough samples.

@@ -1,4 +1,4 @@
-//! The list of commands. Each has a file with its arguments, checks and code.
+//! The list of commands. Each command has a file with its arguments, checks and code.
 
 mod again;
 mod agent;
@@ -132,8 +132,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Runs the command. `line` returns clap's description of the command line, which completion scripts and the manual
-    /// need.
+    /// Runs the command. `line` returns clap's description of all commands and options, which completion scripts and
+    /// the manual need.
     pub(crate) fn run(self, line: fn() -> clap::Command) -> Result<Exit> {
         match self {
             Self::Diff(args) => report(&args.job()?),
@@ -194,7 +194,8 @@ fn report(job: &Job) -> Result<Exit> {
     Ok(check_gates(job, report))
 }
 
-/// Prints which gates failed. If gates cannot be decided, prints the reason. Returns the exit code of the run.
+/// Prints which gates (conditions under which the run fails) failed. If gates cannot be checked, prints the reason.
+/// Returns the exit code of the run.
 fn check_gates(job: &Job, report: &Report) -> Exit {
     let (undecided, outcomes) = match report {
         Report::Diff(diff) => {

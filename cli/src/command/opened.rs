@@ -72,8 +72,9 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// Opens a dump, from its index if it has one. Reuses the memory of `previous`, a snapshot that is no longer needed. If
-/// `holders` is true and there is no index, also computes the data from which the holders of objects are found.
+/// Opens a dump, from its index if it has one. Reuses the memory of `previous`, a snapshot that is no longer needed.
+///
+/// If `holders` is true and there is no index, also computes the data that is needed to find the holders of objects.
 pub(super) fn open_after(
     previous: Option<Snapshot>,
     setup: &Setup,
@@ -93,8 +94,8 @@ pub(super) fn open_after(
     Ok((with_objects(snapshot, dump)?, meter))
 }
 
-/// Opens a dump that messages call `name`, and computes the data from which the holders of objects are found. The dump
-/// has no index or summary.
+/// Opens a dump that has no index or summary, and computes the data that is needed to find the holders of objects.
+/// `name` is the name of the dump in messages.
 pub(super) fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, name);
     let mut options = setup.analysis.clone();
@@ -103,7 +104,8 @@ pub(super) fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Sn
     Ok((with_objects(snapshot, name)?, meter))
 }
 
-/// Returns an error if the dump could not be opened, or if it is complete and has classes but no instances.
+/// Returns an error in two cases: the dump could not be opened, or the dump is complete and has classes but no
+/// instances.
 fn with_objects(snapshot: hprof::Result<Snapshot>, name: &Path) -> Result<Snapshot> {
     let snapshot = snapshot.map_err(|e| Failure::input(name, &e))?;
     // Class objects come first, so the dump has no instances if its last object is a class.
@@ -125,7 +127,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Returns the agent's objects if the report leaves them out. Returns nothing if the report shows them.
+    /// Returns the objects that the report leaves out. These are the agent's objects, unless the report shows them.
     pub(super) fn hidden(&self) -> &[ObjectIndex] {
         if self.shows_own {
             &[]
@@ -139,8 +141,8 @@ impl Selection {
     }
 }
 
-/// Returns the objects that a selector names. The agent's objects are left out, unless the selector names the agent or
-/// selects only its objects.
+/// Returns the objects that a selector names. Leaves out the agent's objects, unless the selector names the agent or
+/// selects only objects of the agent.
 pub(super) fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selection> {
     let failure = |e: SelectError| {
         let failure = Failure::usage(format!("{}: {e}", dump.display()));

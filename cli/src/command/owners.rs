@@ -141,7 +141,7 @@ impl FromStr for Field {
     }
 }
 
-/// A limit for the growth of an owner.
+/// A condition under which the run fails: the maximum growth of an owner.
 #[derive(Clone, Debug)]
 struct OwnerGate {
     owner: String,
@@ -173,7 +173,8 @@ impl Owners {
         }
     }
 
-    /// Returns the reason why the gates cannot be checked, and a hint for the user.
+    /// Returns the reason why the gates (the conditions under which the run fails) cannot be checked, and a hint for
+    /// the user.
     fn undecided(&self, report: &OwnersReport) -> Option<(String, &'static str)> {
         if let Some(dump) = report.snapshots.iter().find(|dump| dump.partial)
             && !self.gates.is_empty()
@@ -194,7 +195,7 @@ impl Owners {
         Some((why, "use a name that the report shows"))
     }
 
-    /// Returns each gate with the reason if it failed.
+    /// Returns each gate (a condition under which the run fails), with the reason if its condition is met.
     fn outcomes(&self, report: &OwnersReport) -> Vec<Gate> {
         let first = report.snapshots.first().and_then(|s| s.reachable_bytes);
         let outcome = |gate: &OwnerGate| {

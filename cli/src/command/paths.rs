@@ -61,7 +61,7 @@ impl Task for Paths {
         let limit = setup.top.unwrap_or(LINES);
         let tree = paths.merged(&snapshot, merge(&snapshot, &paths, objects, limit), limit);
         let alternatives = self.alternatives.map(|wanted| {
-            // One more path shows whether there are more than the user asked for.
+            // Search for one path more than the user requested, to detect whether there are more paths.
             snapshot
                 .disjoint_paths(objects, &options, usize::from(wanted) + 1, &meter)
                 .map(|found| alternatives(&snapshot, &found, usize::from(wanted), limit))

@@ -149,7 +149,7 @@ impl Task for Query {
                 "the SELECT names no dump, so it reads only {first}; {other}.objects reads another dump"
             ));
         }
-        // All dumps are open at the same time, so they share the allowed memory.
+        // All dumps are open at the same time, so each of them gets an equal part of the allowed memory.
         let mut setup = setup.clone();
         let parts = self.dumps.len().max(1) as u64;
         setup.analysis.max_memory = setup.analysis.max_memory.map(|memory| memory / parts);
@@ -193,8 +193,8 @@ impl Task for Query {
 }
 
 impl Query {
-    /// If there are several dumps and the statement names none of them, returns the path of the first dump, which the
-    /// statement reads, and the name of the second dump.
+    /// Checks whether the statement reads only the first of several dumps because it names no dump. In this case,
+    /// returns the path of the first dump and the name of the second dump.
     fn only_first_dump(&self) -> Option<(String, &str)> {
         let [_, other, ..] = &self.names[..] else {
             return None;
@@ -230,7 +230,7 @@ fn sums_retained_bytes(sql: &str) -> bool {
         || !arguments.is_empty() && is_selected_inside
 }
 
-/// `text` begins after an opening parenthesis. Returns the part before the matching closing parenthesis.
+/// Returns the part of `text` before the closing parenthesis that matches an opening parenthesis just before `text`.
 fn argument(text: &str) -> &str {
     let mut open = 1;
     let end = text.find(|c| {
@@ -298,7 +298,7 @@ impl Source {
     }
 }
 
-/// Reads at most one byte more than the limit, to detect a statement that is too long.
+/// Reads at most one byte more than the limit. This byte shows that a statement is too long.
 fn read_limited(from: impl Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     from.take(LONGEST as u64 + 1).read_to_end(&mut text)?;
@@ -320,8 +320,9 @@ pub(super) fn command(dumps: &str, sql: &Path) -> String {
     format!("use: heapdiff query {dumps} {}", quoted(&sql))
 }
 
-/// Separates the dumps from the statement. The statement is the last argument. It comes from a file if `--file` is
-/// given, and from standard input if the last argument is an existing file.
+/// Separates the dumps from the statement. The statement is the last argument, with two exceptions. If `--file` is
+/// given, the statement comes from that file. If the last argument is an existing file, the statement comes from
+/// standard input.
 fn split(
     inputs: Vec<OsString>,
     file: Option<PathBuf>,

@@ -55,9 +55,9 @@ struct Choice {
     measure: &'static str,
 }
 
-/// Chooses the samples to report. Without `allocated`, these are the samples of live objects, if the recording has such
-/// samples. Samples of the JVM's list of old objects must also have stacks. Otherwise, these are the samples of
-/// allocations.
+/// Chooses the samples to report. With `allocated`, these are samples of allocations. Otherwise, these are samples of
+/// live objects if the recording has them, or else samples of allocations. Samples in the JVM's list of old objects are
+/// used only if they have stacks.
 fn select_samples(
     recording: &Recording,
     path: &Path,
@@ -97,7 +97,7 @@ fn select_samples(
 }
 
 /// Returns warnings if the data on live objects in a recording is incomplete or lacks sizes. `samples` is the number of
-/// all samples of `event`, whether or not they match the focus.
+/// all samples of `event`, including samples that do not match the focus.
 fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
     let mut doubts = Vec::new();
     if event == Event::Live && samples as u64 >= MOST_LIVE {
@@ -160,7 +160,7 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
     for line in by_site.values() {
         sum.merge(&line.estimate);
     }
-    // It is not known how likely the JVM is to keep an object in its list of old objects, so no confidence interval can
+    // The probability that the JVM keeps an object in its list of old objects is unknown. So no confidence interval can
     // be computed.
     let ci95 = |of: &Estimate| (choice.measure != "sampled").then(|| of.ci95(Unseen::default()));
     warnings.extend(doubts(choice.event, reported, recording.lacks_sizes));
@@ -180,8 +180,8 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
         None => by_site.is_empty().then(|| fits::no_match_warning(focus)),
     }));
     // A sample in the JVM's list of old objects shows which stack allocated an object that stays alive. The size of
-    // this one object is not typical of all objects of the stack. So only the number of samples is used, not their
-    // sizes.
+    // this one object is not typical of the other objects of the stack. So stacks are sorted by their number of samples
+    // and not by sizes.
     let weight = |of: &Estimate| match choice.measure {
         "sampled" => Reverse((of.samples, of.bytes())),
         _ => Reverse((of.bytes(), of.samples)),

@@ -105,7 +105,7 @@ fn redact(job: &Redact, to: &DumpFile<'_>) -> Result<()> {
     let written = to.write(Kind::Report, |out| {
         done = redaction.write(out, &meter)?;
         refused = job.strict && done.warnings.iter().any(|w| w.partial);
-        // If this closure returns an error, the output file never appears under its final name.
+        // If this closure returns an error, no output file appears.
         if refused {
             Err(io::Error::other("the dump is damaged"))
         } else {
@@ -129,7 +129,7 @@ fn rules(job: &Redact) -> Rules<'static> {
     }
 }
 
-/// Reports which sensitive contents a dump still has.
+/// Reports which sensitive contents a dump contains.
 fn check(job: &Redact, dump: &Path) -> Result<Exit> {
     let meter = Meter::new(job.progress, dump);
     let input = |e| Failure::input(dump, &e);

@@ -58,7 +58,7 @@ impl RepairArgs {
         let source = Source::open(&self.dump).map_err(input)?;
         let repair = Repair::new(&source, &meter).map_err(input)?;
         let mut bytes = 0;
-        // A reader of standard output expects a dump even if there is nothing to repair.
+        // A reader of standard output expects a dump, even if nothing is missing in the input.
         if repair.is_needed() || to == DumpFile::Stdout {
             let written = to.write(Kind::Dump, |out| {
                 bytes = repair.write(out, &meter)?;
@@ -91,7 +91,7 @@ fn message(dump: &Path, to: &DumpFile<'_>, repair: &Repair<'_>, bytes: u64) -> S
     let dump = dump.display().to_string();
     let dump = printable(&dump);
     if !repair.is_needed() {
-        // A dump that was repaired earlier contains a mark of that repair. The mark causes a warning with `partial`.
+        // A dump that was repaired earlier contains a mark. heapdiff reports this mark as a warning with `partial` set.
         return if repair.warnings().iter().any(|warning| warning.partial) {
             format!("{dump} was repaired before: nothing more to repair\n")
         } else {

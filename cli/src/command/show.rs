@@ -220,7 +220,7 @@ fn show_all(
         .collect()
 }
 
-/// The record and referrers of an object, with the text of the object if it is a string.
+/// The data of a shown object: its record, its text if it is a string, and its referrers.
 type Read<'a> = ((&'a Record<'a>, Option<String>), &'a Referrers);
 
 /// Returns the contents of a collection, or the beginning of a string.

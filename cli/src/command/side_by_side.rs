@@ -23,12 +23,15 @@ use crate::style::When;
 /// Minimum number of threads for opening two dumps at the same time.
 const THREADS: usize = 8;
 /// Required free memory, as a multiple of the size of both dumps. The arrays of an analysis take half a byte for each
-/// byte of a dump. The free memory includes pages of mapped files, because the system can take them back.
+/// byte of a dump. Pages of mapped files count as free memory, because the system can take them back.
 const FREE: u64 = 2;
 
-/// True if it is faster to open both dumps at the same time. This is the case if the earlier dump has no cached
-/// summary, if there are at least [`THREADS`] threads, and if there is [`FREE`] times as much free memory as both dumps
-/// have bytes. False if `--max-memory` limits the memory.
+/// True if it is faster to open both dumps at the same time. All of these conditions must be met:
+///
+/// - The earlier dump has no cached summary.
+/// - There are at least [`THREADS`] threads.
+/// - There are at least [`FREE`] times as many bytes of free memory as both dumps have together.
+/// - `--max-memory` does not limit the memory.
 pub(super) fn is_faster_side_by_side(setup: &Setup, dumps: [&Path; 2]) -> bool {
     let is_limited = setup.analysis.max_memory.is_some();
     !is_limited

@@ -207,7 +207,7 @@ impl Asked<'_> {
         focus.is_none_or(|re| re.is_match(class) || frames.iter().any(|f| re.is_match(f)))
     }
 
-    /// Returns the pattern of `--focus`. Adds a warning to `info` if the pattern matches nothing.
+    /// Returns the text of the `--focus` pattern. Adds a warning to `info` if the pattern matches nothing.
     fn focus(
         &self,
         is_empty: bool,
@@ -509,7 +509,7 @@ fn line_disagreement(found: &Disagreement) -> LineDisagreement {
     }
 }
 
-/// The failure for a dump that lacks data on all allocations, with a hint about how to get the data.
+/// The failure for a dump that has no data about all allocations. The hint explains how to get this data.
 fn not_counted(dump: &Path, why: NotCounted) -> Failure {
     let dump = dump.display();
     match why {
@@ -570,8 +570,8 @@ fn agent(agent: &Agent, samples: &Samples) -> AgentReport {
             .map(|&counter| CounterRow {
                 name: name(counter),
                 count: agent.counter(counter),
-                // With `FewFollowed`, the agent tracks fewer samples than it takes. It still counts the samples that it
-                // does not track, so their bytes are not lost.
+                // If the counter `FewFollowed` is set, the agent tracks fewer samples than it takes. It still counts
+                // the samples that it does not track, so their bytes are not lost.
                 is_loss: is_loss_counter(counter)
                     && !(counter == Counter::Thinned && agent.counter(Counter::FewFollowed) > 0),
             })

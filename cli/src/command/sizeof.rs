@@ -34,8 +34,8 @@ const UNKNOWN: usize = 5;
 /// Maximum number of lines of the tree.
 const LINES: usize = 30;
 /// Maximum number of objects that are visited to measure the selected objects one by one. If the dump has more objects
-/// than this, the maximum is the number of its objects. Visiting five million objects takes a few seconds. The selected
-/// objects that retain the most are measured first.
+/// than this, the limit is the number of objects in the dump. Visiting five million objects takes a few seconds. The
+/// selected objects that retain the most are measured first.
 const LOOKS: u64 = 5_000_000;
 
 const EXAMPLES: &str = "\
@@ -134,8 +134,8 @@ impl Task for Sizeof {
         meter.phase("measuring the selected objects", 0);
         let size = deep.of_set(objects);
         let measured = match objects[..] {
-            // The size of a set with a single object is the size of that object, so the object need not be measured
-            // again.
+            // If the set has a single object, the size of the set is the size of this object. So the object need not be
+            // measured again.
             [object] => vec![(object, size.total)],
             _ => measure(&snapshot, &mut deep, objects),
         };
@@ -228,7 +228,8 @@ impl Sizeof {
         Ok(all)
     }
 
-    /// Returns which fields of the dump's classes have one of the modifiers. This information comes from the class files.
+    /// Returns which fields of the dump's classes have at least one of the modifiers. The class files contain this
+    /// information.
     fn skipped_fields(
         &self,
         snapshot: &Snapshot,

@@ -26,7 +26,7 @@ use crate::job::{Setup, Task};
 const ROWS: [usize; 2] = [10, 100];
 /// Maximum number of objects that are listed for the variables of a frame.
 const LOCALS: usize = 5;
-/// Maximum number of groups of pending work.
+/// Maximum number of groups of pending work, such as tasks in a queue or threads with equal stacks.
 const GROUPS: usize = 10;
 
 const HELP: &str = "\

@@ -92,7 +92,8 @@ impl Task for Top {
 }
 
 impl Top {
-    /// Lists the largest objects of a dump, or those that the selected objects dominate directly.
+    /// Creates the task that lists the largest objects of a dump, or the largest objects that the selected objects
+    /// dominate directly.
     pub(super) fn new(dump: PathBuf, under: Option<Selector>) -> Self {
         Self {
             dump,
@@ -142,7 +143,7 @@ impl Top {
 /// An object retains at least as much as each object that it dominates. So in the dominator tree, the next largest
 /// object is always a child of a root or of an object that was already found.
 ///
-/// Cost: visits the children of the roots and of the objects found.
+/// Cost: visits the children of the tree's root and of each returned object.
 fn largest_retained(snapshot: &Snapshot, own: &AgentObjects, limit: usize) -> Vec<ObjectIndex> {
     let tree = snapshot.tree();
     let mut candidates: BinaryHeap<(u64, Reverse<u32>)> = BinaryHeap::new();
@@ -202,8 +203,8 @@ fn collect_largest(
 /// Collects objects, and keeps only the `limit` largest.
 pub(crate) struct Best {
     limit: usize,
-    /// The top of the heap is the smallest of the collected objects. Of several objects with this size, it is the one
-    /// that comes last in the dump.
+    /// The element at the top of the heap is the smallest of the collected objects. If several objects have this size,
+    /// it is the one that comes last in the dump.
     heap: BinaryHeap<Reverse<(u64, Reverse<u32>)>>,
 }
 
@@ -215,7 +216,7 @@ impl Best {
         }
     }
 
-    /// True if an object of this size can be among the largest.
+    /// True if an object of this size can be among the largest objects.
     #[inline]
     pub(crate) fn would_keep(&self, bytes: u64) -> bool {
         self.heap.len() < self.limit || self.heap.peek().is_some_and(|least| bytes >= least.0.0)

@@ -22,7 +22,7 @@ use crate::mapping::{self, originals};
 use crate::overwrite::is_dump;
 use crate::report_file::{self, ReportFile, is_json};
 
-/// How long the file that redirects the browser to the page exists.
+/// Time for which a temporary file exists. This file redirects the browser to the page.
 const OPENING: Duration = Duration::from_secs(20);
 
 const HELP: &str = "\

@@ -39,7 +39,7 @@ pub(crate) struct Waste {
 }
 
 impl Waste {
-    /// Reports the waste of one dump.
+    /// Creates the task that reports the waste of one dump.
     pub(super) fn new(dump: PathBuf) -> Self {
         Self { dumps: vec![dump] }
     }

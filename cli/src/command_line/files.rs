@@ -99,8 +99,8 @@ mod tests {
     use super::super::Cli;
     use super::*;
 
-    /// The program must recognize every argument that names a file. It recognizes an output by the argument's name, and
-    /// an input by the argument's type.
+    /// Every argument that names a file must be recognized. The program recognizes an output by the argument's name,
+    /// and an input by the argument's type.
     #[test]
     fn every_file_argument_is_recognized() {
         fn check(command: &Command) {

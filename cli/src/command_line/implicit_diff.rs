@@ -1,5 +1,5 @@
-//! Handles three kinds of command lines: those without a command (which mean `diff`), those with options before the
-//! command, and those with a dump whose name is that of a command.
+//! Handles three kinds of command lines: command lines without a command (which mean `diff`), command lines with
+//! options before the command, and command lines with a dump whose name is that of a command.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -29,8 +29,8 @@ pub(super) fn move_command_first(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Returns the error for a word that looks like a command: no such file exists, and the word has no dot and no slash.
-/// The hint names the most similar command, if there is one.
+/// Returns the error for a word that looks like a command, because no such file exists and the word has no dot and no
+/// slash. The hint names the most similar command, if there is one.
 pub(super) fn no_command(dump: &Path) -> Option<Failure> {
     let word = dump.to_str()?;
     let error = dump.metadata().err()?;

@@ -24,10 +24,10 @@ const OTHERS: [(&[&str], &str, &str); 6] = [
 /// An unknown option and the suggested option differ by at most this many edits.
 const EDITS: usize = 2;
 
-/// Maximum number of commands that a tip names.
+/// Maximum number of commands that are named in a tip about an unknown option.
 const NAMED: usize = 3;
 
-/// Replaces clap's guess with a better tip.
+/// Replaces clap's suggestion for an unknown option with a better tip.
 pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -> Error {
     // Clap's `build` adds the options that all commands share, such as `--help`.
     line.build();

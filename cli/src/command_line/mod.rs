@@ -35,7 +35,7 @@ read, or a JVM or a server could not be reached.";
 #[derive(Debug, Parser)]
 #[command(
     version,
-    // Without this, messages of Windows would have the name `heapdiff.exe`.
+    // Without this name, messages on Windows would call the program `heapdiff.exe`.
     bin_name = "heapdiff",
     override_usage = USAGE,
     after_help = AFTER_HELP,

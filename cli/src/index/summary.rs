@@ -71,7 +71,7 @@ pub(super) fn drop_pending() {
         .clear();
 }
 
-/// Writes the cached summaries that were queued during the analysis. If this fails, the run still succeeds.
+/// Writes the cached summaries that were scheduled during the analysis. If this fails, the run still succeeds.
 pub(super) fn write_pending() {
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
     for one in pending {

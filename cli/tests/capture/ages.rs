@@ -13,11 +13,11 @@ use crate::support::{folder, jdks, run};
 /// The GCs that the program runs, in this order: Y is a young GC, F is a full GC.
 const ROUNDS: &str = "YYFYFYYF";
 
-/// The numbers of full and young GCs that objects survived, each pair with the number of objects that survived them.
+/// Pairs of the full and young GCs that objects survived, each with the number of these objects.
 type Survived = Vec<([u64; 2], u64)>;
 
-/// Runs the program, with a trace of all its allocations. Returns what the program logged: the number of GCs, and for
-/// each class the GCs that live and freed objects survived.
+/// Runs the program, with a trace of all its allocations. Returns what the program logged: the number of GCs, and the
+/// ages of the live and the freed objects of each class.
 fn logged(jdk: &Jdk, folder: &Path, collector: &str) -> (u64, BTreeMap<String, [Survived; 2]>) {
     let classes = jdk.compile(&ages()).expect("classes");
     let agent = agent_library();
@@ -47,7 +47,7 @@ fn logged(jdk: &Jdk, folder: &Path, collector: &str) -> (u64, BTreeMap<String, [
     (gcs.parse().expect("a number"), classes)
 }
 
-/// Returns the figures that the report must contain, computed from the log.
+/// Returns the figures that the report must contain for these ages.
 fn expected(ages: &Survived) -> Value {
     let all = |gcs: &[u64; 2]| gcs[0] + gcs[1];
     let generations: BTreeSet<u64> = ages.iter().map(|(gcs, _)| all(gcs)).collect();

@@ -34,8 +34,8 @@ fn an_agent_is_loaded_with_its_options() {
         attach(&"x".repeat(2000)).failed(2, "longer than 1023 bytes");
         assert!(target.is_running());
 
-        // The agent library is found in both places: the path in the environment variable, and the folder of the
-        // program.
+        // heapdiff finds the agent library in both places: at the path in the environment variable `HEAPDIFF_AGENT`,
+        // and in the folder of the program.
         let from = |path: &str| {
             heapdiff(home.path(), &["attach", &pid, "-q"])
                 .env("HEAPDIFF_AGENT", path)

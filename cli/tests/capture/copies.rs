@@ -11,7 +11,7 @@ use crate::support::{
     AS_NOBODY, agent, files, folder, is_root, jdks, public_shelf, ready, run, start, until,
 };
 
-/// Starts another JVM in the container of a running one, and returns it with its process ID.
+/// Starts another JVM in the container of a running JVM. Returns the new JVM with its process ID.
 fn beside(jdk: &Jdk, pid: u32, as_user: &[&str]) -> (Target, u32) {
     let classes = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let pid = pid.to_string();
@@ -60,8 +60,8 @@ fn the_next_run_removes_the_copy_of_a_killed_run() {
         until("a library that is loaded", || is_loaded(pid));
         let copy = copies();
         assert_eq!(copy.len(), 1, "{copy:?}");
-        // To another run of heapdiff, the copy looks abandoned. The other run must not remove it, because the process
-        // that made the copy still runs.
+        // Another run of heapdiff could take the copy for abandoned, because of its age. It must not remove the copy,
+        // because the run that made the copy has not ended.
         aged(&tmp.join(&copy[0]));
         attached(other, "mark=/tmp/mark");
         assert_eq!(copies(), copy);
@@ -72,8 +72,8 @@ fn the_next_run_removes_the_copy_of_a_killed_run() {
         attached(other, "mark=/tmp/mark");
         assert!(copies().is_empty(), "{:?}", copies());
 
-        // The copy of the library is deleted now. The JVM that loaded it can still use it: it ends its wait and accepts
-        // another request.
+        // The copy of the library is deleted now. The JVM that loaded the copy still works: the agent ends its wait,
+        // and accepts another request.
         fs::write(tmp.join("go"), "").expect("a file");
         attached(pid, "mark=/tmp/again");
         assert!(tmp.join("again").exists() && copies().is_empty());

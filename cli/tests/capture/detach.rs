@@ -39,8 +39,8 @@ fn a_stopped_agent_restarts_with_other_options() {
         run(home, &["detach", &pid]).failed(3, "no agent is loaded");
         let done = attach("interval=1k").well();
         assert!(done.stdout.contains("the agent is loaded;"), "{done:?}");
-        // The distance to the first sample depends on the JVM's own interval of 512 KiB. The distance is random and can
-        // be several megabytes.
+        // The JVM chooses the first sample at random, based on its own interval of 512 KiB. So there may be several
+        // megabytes of allocations before the first sample.
         for phase in 2..=4 {
             target.advance(phase).expect("more");
         }
@@ -56,7 +56,7 @@ fn a_stopped_agent_restarts_with_other_options() {
         );
         let done = attach(&options).well();
         assert!(done.stdout.contains("uses these options now"), "{done:?}");
-        // A thread uses a new interval from its next sample on.
+        // The new interval of a thread applies only after its next sample.
         target.advance(5).expect("more");
         let sites = sites_of(home, &pid);
         let agent = &sites["snapshot"]["agent"];

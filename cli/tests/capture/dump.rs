@@ -23,7 +23,7 @@ fn a_dump_contains_the_objects_that_the_jvm_counts() {
         assert!(done.stdout.starts_with(&name), "{done:?}");
         assert!(done.stdout.contains("live objects of process"), "{done:?}");
         assert_eq!(done.stderr, "");
-        // The JVM already listens for requests, so this request does not need a second signal. With `--all`, the dump
+        // The JVM already listens for requests, so this request needs no further signal. With `--all`, the dump
         // includes unreachable objects.
         run(home.path(), &["dump", &pid, "--all", "-o", "all.hprof"]).well();
         run(home.path(), &["dump", &pid, "--gz", "1", "-q"]).well();
@@ -41,7 +41,8 @@ fn a_dump_contains_the_objects_that_the_jvm_counts() {
             let found = instances(&home.path().join(dump), &classes);
             assert_eq!(found[0], expected[0]);
             for (found, expected) in found.iter().zip(expected) {
-                // Each diagnostic command creates a few strings, so the counts may differ a little.
+                // Each diagnostic command creates a few strings. So the counts of the JVM and of the dump may differ a
+                // little.
                 assert!(
                     found.abs_diff(expected) <= 20 + expected / 50,
                     "{found} {expected}"
@@ -136,7 +137,7 @@ fn a_jvm_can_be_given_by_name() {
     let jdk = jdks().remove(0);
     let home = folder();
     let classes = jdk.compile(&testdata::programs::shelf()).expect("classes");
-    // The test selects the JVM by this name, so no other test uses the name.
+    // The test selects the JVM by the name of this jar. So no other test may use the name.
     let jar = home.path().join("OddlyNamedShelf.jar");
     let packed = Command::new(jdk.home().join("bin/jar"))
         .args(["--create", "--main-class=Shelf", "--file"])
@@ -207,7 +208,7 @@ fn an_unwritable_folder_is_reported() {
     chmod(&locked, 0o555);
     let mut command = heapdiff(home.path(), &["dump", "1", "-o", "locked/a.hprof"]);
     if crate::support::is_root() {
-        // Root may write everywhere, so run as another user.
+        // Root may write to every folder, so run heapdiff as another user.
         command = crate::elsewhere::as_nobody(&command);
     }
     let done: Done = command.output().expect("a run").into();

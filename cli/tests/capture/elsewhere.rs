@@ -118,7 +118,8 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
         let pid = target.jvm_pid().expect("a JVM").to_string();
         let socket = format!("/tmp/.java_pid{pid}");
         let _ = fs::remove_file(&socket);
-        // A regular file is not a JVM's socket. It may be valuable to its owner, so heapdiff does not remove it.
+        // A regular file cannot be the socket of a JVM. It may be valuable to its owner, so heapdiff does not remove
+        // it.
         fs::write(&socket, "").expect("a file");
         let done = run(&open, &["dump", &pid, "-o", "a.hprof"]);
         let done = done.failed(3, "(Shelf): its socket /tmp/.java_pid");
@@ -206,7 +207,7 @@ fn a_jvm_in_a_container() {
             let library = agent(&jdk, home.path());
             let library = library.to_str().expect("a name");
             for _ in 0..2 {
-                // The JVM needs no file after it has loaded the library, so the copy is removed. The second attach
+                // After the JVM has loaded the library, heapdiff removes the copy of the library. The second attach
                 // needs no copy.
                 let args = ["attach", &pid, "mark=/tmp/mark", "--agent", library];
                 run(home.path(), &args).well();
@@ -231,18 +232,18 @@ fn a_jvm_in_a_container() {
     }
 }
 
-/// Tests a JVM whose root is one of our folders (chroot). `/proc` shows the paths of its libraries as we see them, from
-/// outside the chroot. Nevertheless every command must find the agent again.
+/// Tests a JVM whose root is one of our folders (chroot). Every command must find the agent again, although `/proc`
+/// shows the paths of the JVM's libraries as seen from outside of the chroot.
 #[test]
 fn a_jvm_in_a_chroot() {
     if !is_root() {
         return;
     }
-    // The JVM sees all of our files except /tmp: it has another `/tmp`.
+    // The JVM sees all of our files except `/tmp`, because it has its own `/tmp`.
     let prepare = "mount --rbind / \"$0\" && mount -t tmpfs -o size=50m,mode=1777 tmpfs \"$0/tmp\" && exec chroot \"$0\" \"$@\"";
     let library = library();
-    // The JVM sees the first library under the same path as heapdiff. It does not see the second one, because that one
-    // is in `/tmp`, so heapdiff copies it to a place that the JVM sees.
+    // The JVM sees the first library under the same path as heapdiff. It does not see the second library, which is in
+    // our `/tmp`. So heapdiff copies the second library to a place that the JVM sees.
     let (seen, home) = (library.to_str().expect("a path"), folder());
     let copied = home.path().join("libheapdiff_agent.so");
     fs::copy(&library, &copied).expect("a copy");
@@ -357,7 +358,8 @@ fn a_small_tmp_in_a_container() {
     }
 }
 
-/// The agent's library is copied to a folder with enough room. A JVM that cannot create its socket is reported at once.
+/// heapdiff copies the agent's library to a folder with enough room. If a JVM cannot create its socket, heapdiff
+/// reports this at once.
 #[test]
 fn a_tmp_without_room_for_the_agent() {
     if !is_root() {
@@ -383,7 +385,8 @@ fn a_tmp_without_room_for_the_agent() {
             let hunt = ["hunt", &pid, "--no-files", "--for", "0", "--agent", agent];
             run(home.path(), &hunt).well();
             assert_eq!(copies(), before);
-            // Without its socket, the JVM would have to create a new socket. This is impossible in this `/tmp`.
+            // The new `/tmp` hides the socket of the JVM. The JVM cannot create another socket, because this `/tmp` is
+            // read-only.
             let mut mount = Command::new("nsenter");
             mount.args(["--target", &pid, "--mount", "mount", "-t", "tmpfs"]);
             let mounted = mount.args(["-o", "ro", "tmpfs", "/tmp"]).status();

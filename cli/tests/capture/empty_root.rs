@@ -1,6 +1,6 @@
 //! Tests a statically linked program in a root that has no other file: no loader, no library, no shell. Needs root.
 //!
-//! `cargo xtask machines` builds such a program, and names it in the environment variable `HEAPDIFF_BIN`.
+//! `cargo xtask machines` builds such a program. The environment variable `HEAPDIFF_BIN` contains its path.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use testdata::jvm::Target;
 use crate::musl::{Musl, musl_root};
 use crate::support::{Done, files, folder, is_root, jdks, lonely, ready, shelf};
 
-/// A folder that is the root of the program, with `/proc` and an empty `/tmp`.
+/// A folder that serves as the root of the program, with `/proc` and an empty `/tmp`.
 struct EmptyRoot(TempDir);
 
 impl EmptyRoot {

@@ -78,8 +78,8 @@ impl Drop for Load {
 /// True if a process has used at least 10 ms of processor time.
 fn has_run(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
-    // In `/proc/PID/stat`, the state follows the process name, which is in parentheses. The fields are counted from the
-    // state.
+    // In `/proc/PID/stat`, the state follows the process name, which is in parentheses. The code below counts the
+    // fields from the state on.
     let user = stat
         .rsplit(')')
         .next()
@@ -97,7 +97,7 @@ fn children(pid: u32) -> Vec<u32> {
     made.collect()
 }
 
-/// The child has the lowest priority. If other processes need the processor, the child waits for a long time.
+/// A forked child has the lowest priority. If other processes use the processors, the child waits for a long time.
 #[test]
 fn a_waiting_child_is_reported_once() {
     let jdk = jdks().remove(0);
@@ -183,8 +183,8 @@ fn a_container_without_room_for_a_child_is_left_alone() {
     assert!(files(home.path()).is_empty());
     group.leave(512 << 20);
     run(home.path(), &args).well();
-    // If the kernel would kill the JVM together with the child when memory runs out, heapdiff requires that half of the
-    // JVM's size is free. In this test, less than that is free.
+    // If the kernel would kill the JVM together with the child when memory runs out, heapdiff requires free memory of
+    // half of the JVM's size. This test leaves less than that free.
     let again = [&args[..], &["--force"]].concat();
     if group.kill_together(true) {
         let half = resident(&pid) / 2;
@@ -230,7 +230,7 @@ fn an_agent_that_cannot_fork_is_reported() {
     assert!(target.finish().expect("an end"));
 }
 
-/// Returns two numbers from the JVM's own log: how often the JVM paused to fork, and how often it paused to write a
+/// Returns two numbers from the log of the JVM: how often the JVM paused to fork, and how often it paused to write a
 /// dump itself.
 fn stops(log: &Path) -> (usize, usize) {
     let text = fs::read_to_string(log).expect("the JVM's log");

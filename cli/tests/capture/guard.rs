@@ -12,7 +12,7 @@ use crate::trace::library;
 /// Flags for a small heap, which the program fills quickly.
 const SMALL: [&str; 2] = ["-Xmx48m", "-XX:+UseSerialGC"];
 
-/// Starts the program, which waits until its standard input is closed, and then fills the heap.
+/// Starts a program that waits until its standard input is closed, and then fills the heap.
 fn waiting(jdk: &Jdk, flags: &[&str]) -> Target {
     let classes = jdk.compile(&programs::agent("Guarded.java"));
     let launch = Launch::class(jdk, classes.expect("classes"), "Guarded");

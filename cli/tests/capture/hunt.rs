@@ -109,7 +109,7 @@ fn a_hunt_has_the_gates_and_formats_of_a_diff() {
 
 #[test]
 fn the_second_interrupt_ends_a_hunt() {
-    // A heap that is large enough for the second dump to take some time.
+    // The heap is large, so that the second dump takes some time.
     let target = ready(&shelf(&jdks()[0]).arg("96"));
     let pid = target.pid().to_string();
     let home = folder();
@@ -182,8 +182,8 @@ fn a_hunt_without_a_trace_gives_the_reason() {
     assert!(target.is_running());
 }
 
-/// If an agent already samples, it keeps its options and also writes the hunt's trace. If it already writes a trace,
-/// the hunt uses this trace. The last lines name the files and the next command.
+/// If an agent already samples, it keeps its options and also writes the hunt's trace. If the agent already writes a
+/// trace, the hunt uses that trace. The last lines of the output name the files and the next command.
 #[test]
 fn a_hunt_takes_over_the_agent_of_an_attach() {
     for jdk in jdks() {
@@ -269,7 +269,7 @@ fn a_hunt_that_cannot_start_leaves_no_folder() {
     let done = run(home.path(), &args).failed(3, "another agent already samples allocations");
     assert!(done.stderr.contains("--no-attach"), "{done:?}");
     assert_eq!(files(home.path()), ["libheapdiff_agent.so"]);
-    // If the JVM already has our own agent, a hunt is still possible.
+    // If the JVM has loaded heapdiff's own agent before, a hunt is still possible.
     let args = ["hunt", &pid, "return=201", "--agent", library, "--for", "0"];
     run(home.path(), &args).well();
 }

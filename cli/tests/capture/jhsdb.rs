@@ -13,7 +13,7 @@ use crate::support::{Done, folder, jdks, ready, run, shelf};
 /// Time limit for `jhsdb`.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Dumps a process with `jhsdb`. The process does not run during that time.
+/// Dumps a process with `jhsdb`, which stops the process meanwhile.
 fn jhsdb(jdk: &Jdk, pid: u32, folder: &Path) -> Done {
     let mut command = Command::new(jdk.home().join("bin/jhsdb"));
     command

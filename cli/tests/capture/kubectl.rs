@@ -67,7 +67,7 @@ impl Laptop {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        // Interrupts must have an effect on these commands and on the debug container, even if the tests run with
+        // These commands and the debug container must react to interrupts, even if the tests themselves run with
         // interrupts ignored (see `support::start`).
         let mut command = Command::new("env");
         let before = std::env::var("PATH").expect("a path");
@@ -121,7 +121,7 @@ fn a_pod_without_shell_and_jdk() {
         assert!(done.status.success(), "{done:?}");
         assert_eq!(instances(&file, &[BOX]), [20_000]);
 
-        // A dump that is not complete, as a killed container leaves it.
+        // An incomplete dump, as a killed container leaves it behind.
         let mut dump = laptop.command(&[&to_pod[..], &["dump"]].concat());
         let whole = dump.output().expect("a run").stdout;
         fs::write(tmp.join("cut.hprof"), &whole[..whole.len() - 40]).expect("a file");

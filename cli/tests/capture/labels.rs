@@ -49,7 +49,7 @@ fn reports_name_the_tenant_whose_objects_survive() {
 
         let [acme, globex] = ["acme", "globex"].map(|tenant| logged[tenant]);
         assert_eq!([acme, globex], [500, 50]);
-        // All bookings have the same size: each is an object with an array.
+        // All bookings have the same size, because each booking consists of one object and one array.
         let permille = (acme * 1000 + 275) / (acme + globex);
         let route = label("route", "POST /book");
         let both = json!([route, label("tenant", "acme")]);
@@ -109,7 +109,7 @@ fn reports_name_the_tenant_whose_objects_survive() {
             home.path(),
             &[&["trace", "samples", "t.db"], &globex[..]].concat(),
         );
-        // The first phase has 25 more bookings of this tenant.
+        // The first phase has created 25 more bookings of this tenant.
         assert_eq!(samples["totals"]["samples"], 2 * 75, "{samples:#}");
         assert_eq!(
             samples["samples"][0]["labels"][0],

@@ -75,7 +75,7 @@ fn hostile_names_cannot_control_a_terminal() {
     for (args, code) in [
         (&["ps"][..], 0),
         (&["status", &pid], 0),
-        // The names of both JVMs contain this text.
+        // The names of both JVMs contain the text of this selector, so the exit code is 2.
         (&["status", "Odd\u{fffd}"], 2),
         (&["status", "Odd\x1b[2J\x07"], 3),
         (&["attach", &pid, "--agent", library], 0),

@@ -39,7 +39,7 @@ impl Musl {
         let tmp = folder();
         // Copies the classes. The command of this launch is for a JVM that sees our root, so it is not used.
         let _ = public_shelf(&jdk, tmp.path());
-        // The first argument ($0) is the path of another JVM's program.
+        // The shell's `$0` is the path of another JVM's program. The script ignores this path.
         let chroot = "mount -t proc proc \"$ROOT/proc\" && mount --bind \"$TMP\" \"$ROOT/tmp\" && \
                       exec chroot \"$ROOT\" /jre/bin/java \"$@\"";
         let mut launch = Launch::class(&jdk, "/tmp/classes", "Shelf")
@@ -86,7 +86,7 @@ impl Musl {
 }
 
 /// The library is copied into the JVM's root and removed after loading. musl recognizes a loaded library only by its
-/// inode, which the removed file no longer shows.
+/// inode, and a removed file can no longer be looked up by its path.
 #[test]
 fn an_agent_whose_file_was_removed_is_found() {
     let Some(root) = musl_root() else { return };
@@ -117,7 +117,7 @@ fn an_agent_whose_file_was_replaced_is_found() {
     jvm.check_agent_is_found(home.path());
 }
 
-/// The JVM cannot load an agent for glibc. The error reports this before the JVM tries.
+/// A JVM with musl cannot load an agent for glibc. heapdiff reports this error before the JVM tries to load the agent.
 #[test]
 fn an_agent_for_the_other_c_library_is_refused() {
     let Some(root) = musl_root() else { return };

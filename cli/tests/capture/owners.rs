@@ -35,7 +35,7 @@ fn report(args: &[&str]) -> Value {
     serde_json::from_str(&run(Path::new("/"), &args).well().stdout).expect("JSON")
 }
 
-/// Returns the bytes of an owner's `long[]` arrays in the last dump. `row` is the owner's row in the report.
+/// Returns the bytes of `long[]` arrays of an owner in the last dump. `row` is the row of this owner in the report.
 fn numbers(row: &Value) -> u64 {
     let classes = row["classes"].as_array().expect("classes");
     let own = classes.iter().filter(|class| class["class"] == "long[]");

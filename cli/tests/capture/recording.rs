@@ -15,7 +15,7 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// With small thread-local allocation buffers (TLABs), Flight Recorder samples more of the boxes.
+/// With small thread-local allocation buffers (TLABs), Flight Recorder takes more samples of the `Shelf$Box` objects.
 const TLABS: [&str; 3] = ["-XX:TLABSize=4k", "-XX:MinTLABSize=2k", "-XX:-ResizeTLAB"];
 const NO_LOADING: &str = "-XX:-EnableDynamicAgentLoading";
 
@@ -23,7 +23,7 @@ fn sampled(jdk: &Jdk) -> Launch {
     shelf(jdk).flags(TLABS)
 }
 
-/// Returns the JVM's recordings.
+/// Returns the list of recordings that run in the JVM.
 fn recordings(target: &Target) -> String {
     target.jcmd(["JFR.check"]).expect("recordings")
 }
@@ -34,7 +34,7 @@ fn begin(target: &Target, options: &[&str]) {
     assert!(answer.contains("Started recording"), "{answer}");
 }
 
-/// Runs a hunt during which the boxes grow. Returns its JSON report and its standard error.
+/// Runs a hunt during which the number of `Shelf$Box` objects grows. Returns its JSON report and its standard error.
 fn hunted(home: &Path, target: &mut Target, phase: u32, args: &[&str]) -> (Value, String) {
     let pid = target.pid().to_string();
     let all = ["hunt", &pid, "--for", "1h", "--format", "json"];
@@ -52,7 +52,7 @@ fn hunted(home: &Path, target: &mut Target, phase: u32, args: &[&str]) -> (Value
     (report, lines)
 }
 
-/// Checks that the report was joined with a recording of this JVM.
+/// Checks that heapdiff matched the report with a recording of this JVM.
 fn check_joined(report: &Value) {
     let suspect = &report["suspects"][0];
     assert_eq!(suspect["holder"], "Shelf.boxes", "{suspect}");
@@ -61,7 +61,7 @@ fn check_joined(report: &Value) {
     assert_eq!(recording["matched"], "dump-event", "{recording}");
 }
 
-/// Checks that the report has the stack of the boxes from a recording.
+/// Checks that the first stack of the report comes from a recording, and begins with `frame`.
 fn check_stack(report: &Value, frame: &str) {
     let suspect = &report["suspects"][0];
     let stack = &suspect["stacks"][0];
@@ -74,10 +74,11 @@ fn a_hunt_records_in_place_of_the_agent() {
     for jdk in jdks() {
         let home = folder();
         let mut target = ready(&sampled(&jdk));
-        // A hunt that was killed left the first recording behind. Another hunt still uses the second one.
+        // A killed hunt left the first recording behind, so it is stopped. The second recording belongs to a hunt that
+        // still runs.
         begin(&target, &["name=heapdiff-1-left"]);
         begin(&target, &["name=heapdiff-99999999999-used"]);
-        // The user's recording has no stacks of live objects, so the hunt starts its own.
+        // The user's recording has no stacks of live objects, so the hunt starts a recording of its own.
         begin(&target, &["name=mine", "settings=default"]);
         let args = ["--recording", "-o", "it's a hunt"];
         let (report, lines) = hunted(home.path(), &mut target, 2, &args);
@@ -93,7 +94,8 @@ fn a_hunt_records_in_place_of_the_agent() {
         );
         assert_eq!(left.matches("name=").count(), 2, "{left}");
 
-        // In a folder with a name that `jcmd` changes, the recording is copied.
+        // `jcmd` changes the `%p` in the name of this folder. So the recording is written elsewhere and copied to the
+        // folder.
         let args = ["--recording", "-o", "100%p"];
         let (report, _) = hunted(home.path(), &mut target, 3, &args);
         check_joined(&report);
@@ -138,7 +140,7 @@ fn the_users_recording_is_used_and_continues() {
     for jdk in jdks() {
         let home = folder();
         let mut target = ready(&sampled(&jdk));
-        // Flight Recorder limits the number of these events per second only if they are ObjectAllocationSample.
+        // These events are not `ObjectAllocationSample`, so Flight Recorder does not limit their number per second.
         let events = "jdk.ObjectAllocationInNewTLAB#enabled=true";
         begin(&target, &["name=mine", "settings=profile", events]);
         let args = ["--recording", "-o", "found"];
@@ -187,7 +189,7 @@ fn a_given_recording_is_read_after_the_second_dump() {
 #[test]
 fn signals_stop_the_recording() {
     for jdk in jdks() {
-        // A heap that is large enough for the second dump to take some time.
+        // The heap is large, so that the second dump takes some time.
         let target = ready(&shelf(&jdk).arg("96"));
         let pid = target.pid().to_string();
         let home = folder();
@@ -221,7 +223,7 @@ fn signals_stop_the_recording() {
         until("a second dump", || files(&dumps).len() > 1);
         signal("INT", child.id());
         assert_eq!(child.wait().expect("an end").signal(), Some(2));
-        // The JVM runs this command after the dump.
+        // The JVM runs the command `JFR.check` only after the dump is complete.
         assert_eq!(recordings(&target).matches("name=").count(), 0);
         assert_eq!(files(&dumps), ["before.hprof.gz"]);
     }

@@ -30,7 +30,7 @@ fn a_process_that_is_no_jvm_survives() {
         .spawn()
         .expect("sleep");
     let pid = sleep.id();
-    // Right after the fork, a new process still has the name of its parent. Wait until it has its own name.
+    // Just after the fork, the process still has the name of its parent. Wait until the process has its own name.
     crate::support::until("its own name", || {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
     });
@@ -50,7 +50,7 @@ fn a_process_that_is_no_jvm_survives() {
 fn an_ended_process_is_reported() {
     let mut child = Command::new("true").spawn().expect("true");
     let pid = child.id();
-    // After a process has ended, its ID stays in use until its parent waits for it.
+    // After a process has ended, its ID stays in use until the parent of the process waits for it.
     crate::support::until("an end", || {
         fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| s.contains(") Z "))
     });
@@ -172,7 +172,8 @@ fn a_jvm_that_has_just_started_is_waited_for() {
             let mut target = shelf(&jdk).start().expect("a JVM");
             let pid = target.pid();
             let maps = format!("/proc/{pid}/maps");
-            // At this moment the process can first be recognized as a JVM. It handles signals only much later.
+            // From this moment on, heapdiff can recognize the process as a JVM. But the JVM handles signals only much
+            // later.
             crate::support::until("libjvm.so", || {
                 fs::read_to_string(&maps).is_ok_and(|text| text.contains("libjvm.so"))
             });
@@ -189,7 +190,7 @@ fn a_dead_socket_is_skipped() {
     let jdk = jdks().remove(0);
     let target = ready(&shelf(&jdk));
     let pid = target.pid();
-    // A killed JVM leaves such a socket behind. A new JVM may then get the same process ID.
+    // A killed JVM leaves its socket behind. A new JVM with the same process ID may find this socket.
     let socket = format!("/tmp/.java_pid{pid}");
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
     let home = folder();

@@ -18,14 +18,14 @@ use testdata::jvm::Target;
 use crate::support::{Done, chmod, files, folder, jdks, ready, run, shelf, signal, start, until};
 use crate::trace::library;
 
-/// The value of `--timeout`, and the time after which a command must have ended even on a busy machine.
+/// The value of `--timeout`. [`LATEST`] is the time after which a command must have ended even on a busy machine.
 const TIMEOUT: &str = "2s";
 const LATEST: Duration = Duration::from_secs(7);
 /// The code that the agent returns in a JVM whose version is too old for the agent.
 const TOO_OLD: i32 = heapdiff_sites::attach::TOO_OLD;
 
-/// The behavior of the false JVM when a client connects. The first three variants are named after the first step that the
-/// false JVM does not take.
+/// The behavior of the false JVM when a client connects. Each of the first three variants has the name of the first
+/// step that the false JVM does not take.
 #[derive(Clone, Debug)]
 enum Behaves {
     /// Does not accept connections.
@@ -34,7 +34,7 @@ enum Behaves {
     Reads,
     /// Reads the command, but does not answer.
     Answers,
-    /// Answers one byte every 100 ms.
+    /// Sends an answer at a rate of one byte every 100 ms.
     Drips,
     /// Creates the file of the dump, but writes nothing to it and does not answer.
     Begins,
@@ -48,7 +48,7 @@ enum Behaves {
 struct Impostor {
     target: Target,
     over: Arc<AtomicBool>,
-    /// Number of commands received.
+    /// Number of commands that were received.
     came: Arc<AtomicUsize>,
     listens: Option<JoinHandle<()>>,
     socket: String,

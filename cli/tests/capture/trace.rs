@@ -87,7 +87,7 @@ fn growth_that_begins_late_is_dated() {
         let report: Value = serde_json::from_str(&report).expect("JSON");
         let history = &first_leak(&report)["history"];
         assert_eq!(history["survival_known"], true, "{history}");
-        // The leak adds objects between all GCs.
+        // The leak adds objects between all GCs, so its objects have many different ages.
         assert!(
             history["surviving_generations"].as_u64() > Some(5),
             "{history}"
@@ -97,8 +97,8 @@ fn growth_that_begins_late_is_dated() {
             .unwrap_or_else(|| panic!("{history:#}"));
         let told = heapdiff_trace::Trace::open(&trace).expect("a trace");
         let id = told.runs().expect("runs")[0].id;
-        // The time at which growth began may be wrong by at most three ticks. On a busy machine ticks are longer, so
-        // use the length that they really had.
+        // The time at which growth began may be wrong by at most three ticks. Ticks take longer on a busy machine, so
+        // the test uses their real length.
         let ticks = told.ticks(id).expect("ticks");
         let near = ticks.iter().filter(|t| t.time_ms.abs_diff(began) < 10_000);
         let longest = near.map(|t| t.span_ms).max();
@@ -107,8 +107,8 @@ fn growth_that_begins_late_is_dated() {
             dated.abs_diff(began) <= 3 * longest,
             "{dated} is not {began}: {history:#}"
         );
-        // The agent detects dumps of live objects by their GCs, and heapdiff also records them. Nevertheless each dump
-        // must have only one row.
+        // The agent detects dumps of live objects by their GCs, and heapdiff records these dumps, too. Nevertheless the
+        // trace must contain only one row for each dump.
         let dumps = told.dumps(id).expect("dumps");
         let paths: Vec<_> = dumps.iter().filter_map(|d| d.path.clone()).collect();
         let taken = ["before.hprof", "all.hprof", "after.hprof"];
@@ -143,7 +143,7 @@ fn growth_that_begins_late_is_dated() {
     }
 }
 
-/// Returns the number of phases that the hunt recorded, and checks each.
+/// Returns the number of phases that the hunt recorded in its notes, and checks each phase.
 fn phases(trace: &heapdiff_trace::Trace) -> usize {
     let run = &trace.runs().expect("runs")[0];
     let notes = trace.notes(run.id).expect("notes");
@@ -205,7 +205,8 @@ fn a_hunt_ends_when_enough_grew() {
         let trace = heapdiff_trace::Trace::open(&found.join("trace.db")).expect("a trace");
         let run = &trace.runs().expect("runs")[0];
         assert_eq!(phases(&trace), 4);
-        // The agent detects the dumps, too. Nevertheless each dump has only one row, with its path, in order.
+        // The agent detects the dumps, too. Nevertheless the trace contains only one row for each dump, with its path,
+        // in order.
         let dumps = trace.dumps(run.id).expect("dumps");
         let paths: Vec<_> = dumps.iter().map(|d| d.path.as_deref()).collect();
         let taken = ["before.hprof", "after.hprof"].map(|name| found.join(name));

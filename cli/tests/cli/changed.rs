@@ -77,7 +77,7 @@ fn cut(path: &Path) {
     file.set_len(4096).expect("a shorter file");
 }
 
-/// Overwrites a part of the file with the same bytes, so that only the time of the file changes.
+/// Overwrites a part of the file with the same bytes, so that only the modification time of the file changes.
 fn write_again(path: &Path) {
     let mut file = OpenOptions::new();
     let mut file = file.read(true).write(true).open(path).expect("the file");

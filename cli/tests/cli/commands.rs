@@ -25,7 +25,7 @@ fn commands_answer_as_recorded() {
         .extension()
         .is_some_and(|end| end == "exe");
     if is_for_windows {
-        // `skip` overwrites the expectation of cases that were added before.
+        // These cases were added before. `skip` overwrites their expectation, so they are not run.
         for (name, _) in NOT_ON_WINDOWS {
             cases.skip(format!("{here}/tests/cmd/{name}"));
         }

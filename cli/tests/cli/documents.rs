@@ -105,7 +105,7 @@ fn every_command_and_option_is_documented() {
         }
         let links_to_common = page.contains("(options.md");
         for option in &of_command {
-            // Each command has `--help`.
+            // Every command has the option `--help`, so it need not be on the command's page.
             let is_common = option == "--help" || (links_to_common && names(&common, option));
             if !names(&page, option) && !is_common {
                 missing.insert(format!("{name}: {option}"));

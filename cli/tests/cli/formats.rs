@@ -143,8 +143,8 @@ fn collapsed_stacks_equal_those_of_the_report() {
     let all: u64 = bytes.map(|bytes| bytes.expect("bytes")).sum();
     let both = figures(&["--columns", "both"]);
     let alive: u64 = both.iter().map(|l| l.1[1]).sum();
-    // For stacks with few samples, one report corrects the estimate separately for each holder, and the other report
-    // corrects it for the whole heap. So the totals may differ a little.
+    // For stacks with few samples, the suspects' report corrects the estimate separately for each holder. The report of
+    // `sites` corrects it for the whole heap. So the totals may differ a little.
     assert!(alive.abs_diff(all) * 100 <= all, "{alive}, {all}");
     let drawn = text(run(folder.path(), &[DUMPS[0], DUMPS[1], "--format", "svg"]).stdout);
     let grouped = |n: u64| {
@@ -212,8 +212,8 @@ fn junit_results_match_the_schema() {
             .concat();
             let code = heapdiff(folder.path(), &args).output().expect("a run");
             let code = code.status.code().expect("an exit code");
-            // If a dump is compared with itself, heapdiff cannot decide any gate (a limit that the user sets), so the
-            // exit code is 3.
+            // If a dump is compared with itself, heapdiff cannot check any gate (a condition under which the run
+            // fails). So the exit code is 3.
             let same = dumps[0] == dumps[1] && !more.is_empty();
             assert!(if same { code == 3 } else { code <= 1 }, "{args:?}: {code}");
             let done = tool(
@@ -335,7 +335,7 @@ fn classes_of_a_recording_add_up_to_its_stacks() {
                     .collect();
                 let sum = |key| of_class.iter().map(|stack| figure(stack, key)).sum::<u64>();
                 assert_eq!(figure(row, "samples"), sum("samples"), "{row}");
-                // The bytes of each stack are rounded, so their sum may differ a little.
+                // The bytes of each stack are rounded, so their sum may differ a little from the bytes of the class.
                 let off = figure(row, "estimated_bytes").abs_diff(sum("estimated_bytes"));
                 assert!(off <= of_class.len() as u64, "{row}");
             }
@@ -387,7 +387,8 @@ fn sarif_matches_its_schema() {
             .map(|e| format!("{}: {e}", e.instance_path()))
             .collect();
         assert_eq!(faults, [] as [String; 0], "{args:?}");
-        // Locations are relative to a folder that readers of the file know. So no location is an absolute `file:` URL.
+        // Locations are relative to a folder that readers of the SARIF file know. So no location may be an absolute
+        // `file:` URL.
         let text = log.to_string();
         assert!(
             !text.contains("file:") && text.contains("heapdiff"),

@@ -6,8 +6,7 @@ use std::process::Output;
 
 use testdata::writer::{FieldType, HeapBuilder, Options, Root, Value};
 
-/// Programs that write dumps without roots. Each is listed with a part of the warning, and with the kind of roots that
-/// heapdiff assumes.
+/// Programs that write dumps without GC roots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Writer {
     Jhsdb,

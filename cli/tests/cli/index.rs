@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use testdata::writer::graph::{self, NodeKind};
 use testdata::writer::{Elements, FieldType, Options, Rng, Root};
 
-/// A folder with a dump large enough for an index, and a folder for the cache.
+/// A folder with a dump that is large enough for an index, and with a folder for the cache.
 struct Place {
     folder: tempfile::TempDir,
 }

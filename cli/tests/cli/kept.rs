@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use testdata::writer::{Elements, FieldType, HeapBuilder, Options, Root, Value};
 
-/// A folder with three dumps of one program. Each is large enough that heapdiff caches its summary.
+/// A folder with three dumps of one program. Each dump is large enough that heapdiff caches its summary.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -247,7 +247,7 @@ fn a_summary_file_replaces_its_dump_in_every_format() {
                 fs::read(place.at(&file)).expect("a report")
             };
             let expected = report(dumps);
-            // Each dump but the last is renamed, and its summary file gets the old name of the dump.
+            // Each dump except the last is renamed, and its summary file gets the name that the dump had.
             let mut named = Vec::new();
             for dump in &dumps[..dumps.len() - 1] {
                 let away = format!("{dump}.away");
@@ -265,7 +265,7 @@ fn a_summary_file_replaces_its_dump_in_every_format() {
     }
 }
 
-/// Two summaries are compared like their dumps. Each format lists the parts that are left out.
+/// Two summaries are compared like their dumps. Each format lists the parts of the report that are left out.
 #[test]
 fn two_summaries_are_compared_in_every_format() {
     let place = Place::new();
@@ -301,7 +301,7 @@ fn two_summaries_are_compared_in_every_format() {
         let own = suspect.as_object_mut().and_then(|s| s.remove("left_out"));
         assert_eq!(own, Some(left_out.clone()));
     }
-    // The earlier arguments can be dumps.
+    // All arguments except the last can also be dumps.
     let mut mixed = json(&[&before, AFTER, &later]);
     for suspect in mixed["suspects"].as_array_mut().expect("a list") {
         suspect.as_object_mut().and_then(|s| s.remove("left_out"));

@@ -41,7 +41,7 @@ fn each_feature_of_another_tool_has_a_counterpart() {
             .output()
             .expect("a run");
         assert!(done.status.success(), "{command}: {done:?}");
-        // The command prints something or writes a file.
+        // The command must print something or write a file.
         if let Some((_, file)) = command.split_once(" -o ") {
             let bytes = fs::metadata(folder.path().join(file)).expect(file).len();
             assert!(bytes > 500, "{command}: {bytes} bytes");

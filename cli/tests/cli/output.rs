@@ -74,7 +74,7 @@ fn a_report_goes_to_several_files() {
             [name, &alone].map(|name| fs::read(folder.path().join(name)).expect("a report"));
         assert!(all == one, "{name}");
     }
-    // A report of one dump can also be written to several files.
+    // The report of one dump can be written to several files, too.
     let done = run(
         folder.path(),
         &[SAMPLED, "-o", "heap.json", "-o", "heap.html"],
@@ -606,7 +606,7 @@ fn dumps_that_cannot_be_compared_have_a_warning() {
     }
 }
 
-/// async-profiler's table of live objects has 1,024 entries.
+/// async-profiler tracks at most 1,024 live objects, because its table has this number of entries.
 #[test]
 fn live_bytes_of_a_full_table_are_a_lower_bound() {
     use testdata::recordings::live_objects;
@@ -648,7 +648,7 @@ fn a_class_retains_at_least_its_reachable_objects() {
         let one = heap.add_instance(node, &[body.into()]);
         heap.add_root(Root::JniGlobal { global_ref }, one);
     }
-    // No object refers to these objects.
+    // No object refers to these 10,000 objects.
     for _ in 0..10_000 {
         heap.add_instance(node, &[Value::NULL]);
     }

@@ -22,7 +22,7 @@ fn run(folder: &Path, line: &str) -> Output {
     heapdiff(folder, &args).output().expect("a run")
 }
 
-/// Runs a command that must be rejected with this reason and leave the file unchanged.
+/// Runs a command that must be rejected with the reason `why` and leave `file` unchanged.
 #[track_caller]
 fn refuses(folder: &Path, line: &str, file: &str, why: &str) {
     let content = fs::read(folder.join(file)).expect("the file");

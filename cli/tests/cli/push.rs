@@ -24,7 +24,7 @@ pub(crate) fn ok() -> Answer {
     Answer::says(200, "application/json", "{}")
 }
 
-/// Returns a command of the program, without the user name and the token from the environment.
+/// Returns a command that runs heapdiff without the user name and the token from the environment.
 pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = heapdiff(folder, args);
     command
@@ -129,7 +129,7 @@ fn a_profile_contains_the_live_bytes_of_the_trace() {
             top.contains(&format!("of {objects}B total")),
             "{objects}: {top}"
         );
-        // In the profile, the class of the allocated objects is the leaf frame. The frames of the stack are its
+        // In the profile, the class of the allocated objects is the innermost frame. The frames of the stack are its
         // callers.
         let leaf = top.lines().find(|line| line.ends_with(" com.acme.Page"));
         assert!(leaf.is_some(), "{top}");
@@ -344,7 +344,7 @@ fn a_growing_trace_is_pushed_repeatedly() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("a run");
-    // Wait for the line of output that reports the push of the profile.
+    // Wait for the line of output that reports that the profile was pushed.
     let mut said = String::new();
     let mut lines = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
     std::io::BufRead::read_line(&mut lines, &mut said).expect("a line");

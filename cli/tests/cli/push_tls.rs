@@ -78,8 +78,8 @@ fn an_untrusted_server_gets_nothing() {
     let (folder, authority) = prepared();
     let home = folder.path();
     let nothing = |received: Vec<Received>| assert_eq!(received, [Received::default()]);
-    // The certificate was issued by an authority that is not trusted. In the first case, its name differs from that of
-    // the trusted authority. In the second case, both names are the same.
+    // The certificate was issued by an authority that is not trusted. In the first case, the name of this authority
+    // differs from the name of the trusted authority. In the second case, both authorities have the same name.
     for name in ["Other Root", COMPANY] {
         let server = StubServer::encrypted(vec![ok()], Authority::new(name).server("localhost"));
         let (said, received) = refused(server, home, &["--cacert", CACERT], None);

@@ -93,7 +93,7 @@ fn all_outputs_have_the_same_content() {
 fn a_killed_run_leaves_no_dump_under_the_final_name() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
-    // A dump of many names, so that a run takes long enough to be killed.
+    // A dump with many names, so that the run takes long enough for the test to kill it.
     let cut = fs::read(at("cut.hprof")).expect("the dump");
     let (head, rest) = cut.split_at(31);
     let mut large = head.to_vec();

@@ -58,8 +58,8 @@ fn assert_matches_schema(name: &str, args: &[&str]) {
 const SAMPLED: &str = "testdata/sampled-after.hprof.gz";
 const BEFORE: &str = "testdata/before.hprof.gz";
 
-/// Checks all reports in the recorded outputs of commands. A new command also has a recorded output, so its report is
-/// checked, too.
+/// Checks all reports in the recorded outputs of commands. Every command has recorded outputs, so the reports of new
+/// commands are checked, too.
 #[test]
 fn recorded_reports_match_their_schemas() {
     let mut checked = 0;

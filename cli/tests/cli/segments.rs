@@ -1,5 +1,6 @@
-//! Tests dumps of JVMs that died while they merged segments: every command reads the dump with its segments, and every
-//! format reports that the dump has unmerged segments. If segments are not read, no gate (`--fail-on-...`) passes.
+//! Tests dumps of JVMs that died while they merged the segments of a dump. Every command must read the dump with its
+//! segments, and every format must report that segments were not merged. If segments are not read, no gate
+//! (`--fail-on-...`) passes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ fn dump(arrays: usize) -> Vec<u8> {
 }
 
 /// A folder with three dumps. `a.hprof` and `whole.hprof` are complete. `b.hprof` is the same dump as `whole.hprof`,
-/// but two of its segments are not merged: the JVM died while it merged the first of them.
+/// but two of its segments are in separate files: the JVM died while it merged the first of these segments.
 struct Place {
     folder: tempfile::TempDir,
     /// Offsets of the heap records in `whole.hprof`.
@@ -98,8 +99,8 @@ impl Place {
         (out, err)
     }
 
-    /// Checks that no gate is decided, and that every format contains the reason `why`. With `--allow-partial`, the
-    /// gates must be decided, and the exit code must be `code`.
+    /// Checks that no gate (`--fail-on-...`) is checked, and that every format contains the reason `why`. With
+    /// `--allow-partial`, the gates must be checked, and the exit code must be `code`.
     #[track_caller]
     fn is_undecided(&self, why: &str, code: i32) {
         let gate = ["a.hprof", "b.hprof", "--fail-on-growth", "1MiB"];

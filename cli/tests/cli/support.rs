@@ -94,7 +94,8 @@ pub(crate) fn prepare(folder: &Path) {
     fs::copy(testdata().join("before.hprof.gz"), folder.join("histo")).expect("a copied dump");
 }
 
-/// Returns the program to test: the one that cargo built, or another one that the environment names.
+/// Returns the path of the program to test: the program that cargo built, or the program in the environment variable
+/// `HEAPDIFF_BIN`.
 pub(crate) fn program() -> PathBuf {
     let other = std::env::var_os("HEAPDIFF_BIN").map(PathBuf::from);
     other.unwrap_or_else(|| env!("CARGO_BIN_EXE_heapdiff").into())

@@ -148,8 +148,8 @@ fn an_export_contains_the_data_of_reports() {
             rows.map(|row| (row.0.to_owned(), row.1, row.2)).collect()
         };
         assert_eq!(without_retained(&from_file), without_retained(&one_name));
-        // In the table `classes`, the retained bytes of a class are a sum over its instances. Instances that another
-        // instance of the class retains are left out. The sum is a lower bound of the bytes that the instances retain
+        // In the table `classes`, the retained bytes of a class are the sum over its instances, without instances that
+        // another instance of the class retains. This sum is a lower bound of the bytes that all instances retain
         // together.
         for (of_table, of_set) in from_file.iter().zip(&one_name) {
             assert!(of_table.3 <= of_set.3, "{of_table:?} {of_set:?}");

@@ -167,8 +167,8 @@ fn an_imported_recording_has_all_of_it() {
         );
         let near = |a: &Value, b: &Value| {
             let (a, b) = (a.as_u64().expect("a figure"), b.as_u64().expect("a figure"));
-            // One of the compared figures is the sum of values that were rounded at each tick, and the other is rounded
-            // only once. So they may differ by a little.
+            // One figure is a sum of values that were rounded at each tick. The other figure was rounded only once. So
+            // the two figures may differ a little.
             assert!(a.abs_diff(b) <= 600, "{a} and {b}");
         };
         near(
@@ -184,12 +184,13 @@ fn an_imported_recording_has_all_of_it() {
         let first = &top["candidates"][0];
         assert_eq!(first["class"], "byte[]");
         assert_eq!(first["frames"], live["stacks"][0]["frames"]);
-        // A list of the live objects at the end of the run does not show how many there were before.
+        // The recording lists only the objects that were alive at its end. So the trace does not show how many objects
+        // were alive before.
         assert_eq!(first["verdict"], "growth");
         let info = json(&["trace", "info", &trace]);
         let collections = &info["runs"][0]["collections"]["all"];
         assert_eq!(collections, &live["recording"]["collections"]);
-        // A recording does not contain when objects were freed.
+        // A recording does not contain the times at which objects were freed.
         for args in [
             &["ages", &*trace][..],
             &["flame", &*trace, "--ages", "--format", "collapsed"],

@@ -41,7 +41,7 @@ impl Ui {
         }
     }
 
-    /// Returns the answer to a request, with its head.
+    /// Returns the answer to a request for a page: its head and its body.
     fn answer(&self, token: &str, page: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).expect("a connection");
         let limit = Some(Duration::from_secs(60));

@@ -59,7 +59,7 @@ fn pairs(of: &Yaml) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// A CI server with a checked-out project whose build writes these two dumps.
+/// A CI server with a checked-out project. The project's build writes two given dumps.
 struct Server {
     home: tempfile::TempDir,
     /// System and processor, as GitHub names them.
@@ -92,7 +92,7 @@ impl Server {
                  cp heapdiff-x86_64-linux.tar.gz heapdiff-$name.tar.gz
              done",
         );
-        // The archive for Windows has the program in its folder.
+        // In the archive for Windows, the program is directly in the top folder, not in `bin`.
         let zip = fs::File::create(server.at("release/heapdiff-x86_64-windows.zip"));
         let mut zip = zip::ZipWriter::new(zip.expect("a file"));
         let name = "heapdiff-0.2.0-x86_64-windows/heapdiff.exe";
@@ -329,7 +329,7 @@ fn the_action_installs_the_file_for_its_runner() {
     }
 }
 
-/// Runs the scripts of the job that publishes a release, with a `gh` that writes down its arguments.
+/// Runs the scripts of the job that publishes a release. A stub of the program `gh` records its arguments.
 #[test]
 fn tags_make_releases_and_pre_releases() {
     for (tag, kind, deb) in [

@@ -24,8 +24,8 @@ pub enum Invoke<'a> {
     Static,
     /// `invokeinterface`.
     Interface,
-    /// `invokedynamic`. The first value is the name of its bootstrap method. The second value is the first static
-    /// argument after the standard ones, if that argument is a string.
+    /// `invokedynamic`. The first value is the name of the bootstrap method. The second value is the first static
+    /// argument after the standard ones, if this argument is a string.
     Dynamic(Name<'a>, Option<Name<'a>>),
 }
 
@@ -40,8 +40,8 @@ pub struct Call<'a> {
     pub method_descriptor: Name<'a>,
     /// The call instruction.
     pub how: Invoke<'a>,
-    /// The class of the called method, as it is named in the call. It may be an array class. For `invokedynamic` it is
-    /// the class of the bootstrap method.
+    /// The class of the called method, as the call names the class. The class may be an array class. For
+    /// `invokedynamic`, this is the class of the bootstrap method.
     pub owner: Name<'a>,
     /// The name of the called method.
     pub name: Name<'a>,
@@ -52,7 +52,7 @@ pub struct Call<'a> {
 /// The hook to call after a call has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// `object(site)`: the call allocates one object. The value is the name of its class.
+    /// `object(site)`: the call allocates one object. The value is the name of the object's class.
     Object(&'static str),
     /// `array(length, site)`: the call returns one array. The array's class is the return type in the call's
     /// descriptor. If the return type is not an array class, as for `clone`, the array's class is [`Call::owner`].
@@ -62,8 +62,8 @@ pub enum Told {
     Returned {
         /// A static method of the hook class.
         hook: &'static str,
-        /// A number that the caller of this crate chooses for calls of this kind. This crate does not interpret it, and
-        /// returns it in [`Kind::Returned`](crate::Kind::Returned).
+        /// A number that the caller of this crate chooses for calls of this kind. This crate does not interpret the
+        /// number. It returns the number in [`Kind::Returned`](crate::Kind::Returned).
         mark: u8,
     },
 }
@@ -138,7 +138,7 @@ impl<'a> After<'a> {
     }
 }
 
-/// Returns the return type of a descriptor if it is a class or an array.
+/// Returns the return type of a method descriptor if this type is a class or an array.
 fn returned(descriptor: &[u8]) -> Option<&[u8]> {
     let end = descriptor.iter().rposition(|&c| c == b')')?;
     let returned = descriptor.get(end + 1..)?;
@@ -153,7 +153,7 @@ fn strip_descriptor(kind: &[u8]) -> &[u8] {
     }
 }
 
-/// The attribute `BootstrapMethods`, and the byte range of each of its entries.
+/// The attribute `BootstrapMethods`, and the byte range of each entry of this attribute.
 #[derive(Default)]
 pub(crate) struct Bootstraps<'a> {
     content: &'a [u8],

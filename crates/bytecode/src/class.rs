@@ -1,4 +1,4 @@
-//! The layout of a class file.
+//! Reads the layout of a class file.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub(crate) struct Method<'a> {
     pub(crate) descriptor: Name<'a>,
     /// The content of the attribute `Code`.
     pub(crate) code: Cursor<'a>,
-    /// The byte range of `code` in the file. The four bytes before the range contain its length.
+    /// The byte range of `code` in the file. The four bytes before this range contain its length.
     pub(crate) place: Range<usize>,
 }
 

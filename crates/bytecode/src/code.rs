@@ -15,10 +15,10 @@ const IINC: u8 = 0x84;
 const WHAT: &str = "the code";
 
 pub(crate) struct Instruction<'a> {
-    /// The offset in the code.
+    /// The offset of the instruction in the code.
     pub(crate) at: usize,
     pub(crate) opcode: u8,
-    /// The whole instruction.
+    /// The bytes of the whole instruction.
     pub(crate) bytes: &'a [u8],
     pub(crate) form: Form<'a>,
 }
@@ -31,11 +31,11 @@ pub(crate) enum Form<'a> {
     Jump(i16),
     /// A branch: a 32-bit distance follows the opcode.
     WideJump(i32),
-    /// A switch: padding to a multiple of four bytes, the distance of the default, and the cases.
+    /// A switch: padding to a multiple of four bytes, the distance of the default case, and the other cases.
     Switch(i32, Cases<'a>),
 }
 
-/// The part of a switch that follows the distance of the default.
+/// The part of a switch instruction that follows the distance of the default case.
 #[derive(Clone, Copy)]
 pub(crate) enum Cases<'a> {
     /// `tableswitch`: the bytes of `low` and `high`, followed by the distances.
@@ -45,7 +45,7 @@ pub(crate) enum Cases<'a> {
 }
 
 impl Cases<'_> {
-    /// Returns the length in bytes.
+    /// Returns the length of this part in bytes.
     pub(crate) fn len(&self) -> usize {
         let (Cases::Table(head, cases) | Cases::Lookup(head, cases)) = self;
         head.len() + cases.len()

@@ -1,4 +1,4 @@
-//! Reads big-endian numbers from a slice, never beyond its end.
+//! Reads big-endian numbers from a slice of bytes, never beyond its end.
 
 use crate::error::{Damage, Fault};
 
@@ -67,14 +67,14 @@ impl<'a> Cursor<'a> {
         self.array(what).map(i64::from_be_bytes)
     }
 
-    /// Reads content that is preceded by its length as a `u32`.
+    /// Reads a length as a `u32`. The content with this length follows.
     pub(crate) fn length(&mut self, what: &'static str) -> Result<usize, Damage> {
         let offset = self.offset();
         let length = self.u32(what)?;
         usize::try_from(length).map_err(|_| Fault::Short(what).at(offset))
     }
 
-    /// Returns the bytes between an earlier position and this one.
+    /// Returns the bytes between an earlier cursor position and the current position.
     pub(crate) fn since(&self, earlier: &Cursor<'a>) -> &'a [u8] {
         self.bytes.get(earlier.at..self.at).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
 //! Inserts a hook call at the start of a method.
 //!
-//! The call is inserted at the start of the code. It needs no stack map frame, because the first frame follows from the
-//! method's descriptor. A branch to the method's original first instruction skips the call, so the hook runs once for
-//! each call of the method. The method's exception handlers do not cover the hook call.
+//! The call is inserted at the start of the code. It needs no stack map frame, because the types at the start of a
+//! method follow from the method's descriptor. A branch to the method's original first instruction skips the call, so
+//! the hook runs once for each call of the method. The method's exception handlers do not cover the hook call.
 
 use crate::class::{ClassFile, Method};
 use crate::code::{Instructions, NEW};
@@ -30,11 +30,11 @@ const ARRAYLENGTH: u8 = 0xbe;
 /// named fields and methods exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push<'p> {
-    /// Pushes a reference from this local variable.
+    /// Pushes the reference in this local variable.
     Reference(u8),
-    /// Pushes an `int` from this local variable.
+    /// Pushes the `int` in this local variable.
     Number(u8),
-    /// Pushes a `long` from this local variable.
+    /// Pushes the `long` in this local variable.
     Long(u8),
     /// Pushes this number.
     Constant(i32),
@@ -50,8 +50,8 @@ pub enum Push<'p> {
     Length,
     /// Replaces the two topmost numbers by their difference: the number below the top minus the number on top.
     Less,
-    /// Replaces the two topmost `int`s by the result of a static method with these arguments. The strings are the
-    /// method's class and name.
+    /// Replaces the two topmost `int`s by the result of a static method that takes these two `int`s. The strings are
+    /// the method's class and name.
     Combined(&'p str, &'p str),
     /// Duplicates the value on top of the stack.
     Again,
@@ -61,12 +61,12 @@ pub enum Push<'p> {
     Swap,
 }
 
-/// A call to insert.
+/// A hook call to insert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'p> {
-    /// The steps that push the arguments.
+    /// The steps that push the hook's arguments.
     pub pushes: Vec<Push<'p>>,
-    /// The class, the name and the descriptor of the hook. It must be a static `void` method.
+    /// The class, the name and the descriptor of the hook. The hook must be a static `void` method.
     pub hook: [&'p str; 3],
 }
 
@@ -75,14 +75,14 @@ pub struct Entry<'p> {
 pub struct Entered<'a> {
     /// The new class file, or `None` if nothing changes.
     pub bytes: Option<Vec<u8>>,
-    /// The name and the descriptor of each method that begins with a hook call now.
+    /// The name and the descriptor of each method that now begins with a hook call.
     pub methods: Vec<(Name<'a>, Name<'a>)>,
-    /// The methods for which `entries` returned a hook call, but which were not changed. Each has the reason.
+    /// The methods that were not changed although `entries` returned a hook call for them. Each has the reason.
     pub left_alone: Vec<LeftAlone<'a>>,
 }
 
-/// Inserts a hook call at the start of each method for which `entries` returns one. The arguments of `entries` are the
-/// method's name and its descriptor.
+/// Inserts a hook call at the start of each method for which `entries` returns a hook call. The arguments of `entries`
+/// are the method's name and its descriptor.
 ///
 /// # Errors
 /// Returns an error if the class cannot be read to its end. The caller should then leave the class unchanged.
@@ -155,8 +155,8 @@ fn code(parts: &Parts<'_>, entry: &Entry<'_>, added: &mut Additions) -> Result<V
             after: false,
         }],
         code: &code,
-        // The operand stack is empty where the call is inserted. So the new maximum stack depth is the larger of two
-        // depths, that of the call and that of the method, not their sum.
+        // The operand stack is empty where the hook call is inserted. So the new maximum stack depth is the larger of
+        // the depth of the hook call and the depth of the method, not the sum of both depths.
         stack: deepest.saturating_sub(parts.max_stack),
         locals: 0,
         news: &news,
@@ -165,7 +165,7 @@ fn code(parts: &Parts<'_>, entry: &Entry<'_>, added: &mut Additions) -> Result<V
     longer.written(&mut Vec::new())
 }
 
-/// Returns the code of the call and the maximum stack depth that it needs.
+/// Returns the code of the hook call, and the maximum stack depth that this code needs.
 pub(crate) fn call(entry: &Entry<'_>, added: &mut Additions) -> Result<(Vec<u8>, u16), Full> {
     let mut code = Vec::new();
     let (mut depth, mut deepest) = (0_u16, 0_u16);

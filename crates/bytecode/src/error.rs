@@ -76,18 +76,18 @@ pub enum Reason {
     /// The code would be longer than a class file allows.
     #[error("with the inserted code, the method would be longer than 65,535 bytes")]
     TooLong,
-    /// The distance of the jump does not fit into a signed number of 16 bits.
+    /// The distance of a jump would not fit into a signed number of 16 bits.
     #[error("with the inserted code, the jump at byte {0} would be too long")]
     JumpTooFar(u16),
-    /// The stack depth does not fit into 16 bits.
+    /// The stack depth would not fit into 16 bits.
     #[error(
         "with the inserted code, the method would need an operand stack of more than 65,535 slots"
     )]
     StackTooDeep,
-    /// The number of local variables does not fit into 16 bits.
+    /// The number of local variables would not fit into 16 bits.
     #[error("with the inserted code, the method would have too many local variables")]
     TooManyLocals,
-    /// The number of constants does not fit into 16 bits.
+    /// The number of constants would not fit into 16 bits.
     #[error("the constant pool of the class is full")]
     PoolFull,
     /// A part of the method cannot be read.

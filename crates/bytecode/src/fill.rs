@@ -1,4 +1,5 @@
-//! Fills in constants of a compiled class whose values are known only when the class is defined.
+//! Replaces constants in the class file of a compiled class. The values of these constants are known only when the
+//! class is defined.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
@@ -25,7 +26,7 @@ pub fn fill(bytes: &[u8], numbers: &[i64], names: &[(&str, &str)]) -> Result<Vec
     let mut filled = cursor.take(8, WHAT)?.to_vec();
     let count = cursor.u16(WHAT)?;
     filled.extend(count.to_be_bytes());
-    // Indexes start at 1.
+    // Indexes of constants start at 1.
     let mut next = 1;
     while next < count {
         let offset = cursor.offset();

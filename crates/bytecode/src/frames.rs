@@ -14,7 +14,7 @@ const FULL: u8 = 255;
 const UNINITIALIZED: u8 = 8;
 const OBJECT: u8 = 7;
 
-/// Returns the frames for the new code. `is_new` returns true for an offset in the old code at which a `new`
+/// Returns the stack map frames for the new code. `is_new` returns true for an offset in the old code at which a `new`
 /// instruction begins.
 pub(crate) fn moved(
     mut cursor: Cursor<'_>,

@@ -46,11 +46,12 @@ struct Named {
     returned: [Option<(&'static str, u16)>; 2],
 }
 
-/// The state of [`Constants`] before a method was rewritten. It is restored if the method stays unchanged after all.
+/// The state of [`Constants`] before a method was rewritten. If the method stays unchanged after all, this state is
+/// restored.
 #[derive(Clone, Copy)]
 pub(crate) struct Before(Named, Mark);
 
-/// The constants that are added to a class.
+/// The constants that are added to a class so that it can call hooks.
 pub(crate) struct Constants<'h> {
     hooks: &'h Hooks<'h>,
     named: Named,
@@ -123,8 +124,8 @@ pub(crate) struct Calls<'c, 'h> {
 }
 
 impl Calls<'_, '_> {
-    /// Generates the call that precedes a `new`. The call needs no additional stack slot, because the site number uses
-    /// the slot that the new object takes later.
+    /// Generates the hook call that precedes a `new`. The call needs no additional stack slot, because the site number
+    /// uses the slot that the new object takes later.
     pub(crate) fn object(&mut self, site: i32) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Object)?;
         self.push(site)?;
@@ -132,8 +133,8 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Generates the call that precedes the creation of a one-dimensional array. Before the call, the array's length is
-    /// on the stack.
+    /// Generates the hook call that precedes the creation of a one-dimensional array. Before the call, the array's
+    /// length is on the stack.
     pub(crate) fn array(&mut self, site: i32) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Array)?;
         self.code.push(DUP);
@@ -143,7 +144,7 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Generates the hook call that follows a call which allocates an object.
+    /// Generates the hook call to insert after a call that allocates an object.
     pub(crate) fn after_object(&mut self, site: i32) -> Result<(), Full> {
         self.object(site)?;
         // The site number is on the stack in addition to the returned object.
@@ -151,8 +152,8 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Generates the hook call that follows a call which returns an array. `cast` is the constant of the array's class.
-    /// It is needed if the descriptor of the call does not name that class.
+    /// Generates the hook call to insert after a call that returns an array. `cast` is the constant of the array's
+    /// class. It is needed if the descriptor of the call does not name this class.
     pub(crate) fn after_array(&mut self, site: i32, cast: Option<u16>) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Array)?;
         self.code.push(DUP);
@@ -167,7 +168,7 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Generates the call of a hook that receives the result of a call.
+    /// Generates the call of a hook that receives the object which another call has returned.
     pub(crate) fn after(&mut self, site: i32, hook: &'static str) -> Result<(), Full> {
         let hook = self.constants.returned(hook)?;
         self.code.push(DUP);
@@ -241,7 +242,7 @@ impl Calls<'_, '_> {
     }
 }
 
-/// A buffer of code that can append an instruction which pushes a number.
+/// A buffer of code. It can append an instruction that pushes a number.
 pub(crate) trait Pushed {
     fn push_number(&mut self, number: i32, added: &mut Additions) -> Result<(), Full>;
 }

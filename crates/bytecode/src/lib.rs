@@ -1,8 +1,9 @@
 //! Inserts calls into class files before every allocation.
 //!
-//! [`rewrite()`] takes a class file and returns one with a call of a hook in [`Hooks`] before each `new`, `newarray`,
-//! `anewarray` and `multianewarray` to which [`Sites`] gives a number. The program cannot observe any other change:
-//! branches, switches, exception ranges, frames, line numbers, variables and type annotations move with the code.
+//! [`rewrite()`] takes a class file and returns a new one. In the new class file, a hook of [`Hooks`] is called before
+//! each `new`, `newarray`, `anewarray` and `multianewarray` to which [`Sites`] gives a number. The program cannot
+//! observe any other change: branches, switches, exception ranges, frames, line numbers, variables and type annotations
+//! move with the code.
 //!
 //! # Inserted calls
 //!
@@ -12,22 +13,24 @@
 //! | `newarray`, `anewarray`, `multianewarray` of one dimension | `array(length, site)`, `(II)V` | two slots |
 //! | `multianewarray` of k dimensions | `level(count, length, site)`, `(JII)J`, k times | at most two slots; k locals |
 //!
-//! A `multianewarray` creates arrays of k classes, so it has k sites, the outermost first. For example, `new int[3][5]`
-//! creates one `int[][]` of length 3 and three `int[]` of length 5. `level` receives the number of arrays of one level
-//! and their length. It returns `count * length`, which is the number of arrays of the next level. One method serves
-//! any number of dimensions, and the objects and bytes of each class are exact.
+//! A `multianewarray` creates arrays of k classes, so it has k sites. The first site is that of the outermost arrays.
+//! For example, `new int[3][5]` creates one `int[][]` of length 3 and three `int[]` of length 5.
 //!
-//! Some calls allocate without bytecode. If [`Sites::hook_after`] requests it, a hook is called after such a call:
-//! `object(site)`, `array(length, site)`, or another method of the hook class that receives the returned reference,
-//! `(Ljava/lang/Object;I)V`. This takes two more stack slots. No jump leads to the inserted code, and no uninitialised
-//! object is passed to a hook.
+//! `level` receives the number of arrays of one level and their length. It returns `count * length`, which is the
+//! number of arrays of the next level. One method serves any number of dimensions, and the objects and bytes of each
+//! class are exact.
 //!
-//! All other hooks run before the allocation, so they count requests. An allocation that fails (out of memory, a class
-//! that cannot be initialised) is counted too, and lengths may be negative. An exception in a hook is thrown at the
-//! line of the site, into the method's own handlers.
+//! Some calls allocate, although the caller has no allocation bytecode. If [`Sites::hook_after`] requests it, a hook is
+//! called after such a call. The hook is `object(site)`, `array(length, site)`, or another method of the hook class
+//! with the descriptor `(Ljava/lang/Object;I)V`, which receives the returned reference. This takes two more stack
+//! slots. No jump leads to the inserted code, and no uninitialised object is passed to a hook.
+//!
+//! All other hooks run before the allocation, so they count attempts. An allocation that fails (out of memory, a class
+//! that cannot be initialised) is counted too, and lengths may be negative. If a hook throws an exception, the
+//! exception has the line of the site and reaches the method's own handlers.
 //!
 //! [`enter()`] inserts calls at method entries. [`within()`] inserts calls before instructions that set fields and
-//! after calls. For both, the caller describes how to push the arguments.
+//! after calls. For both functions, the caller describes how the inserted code pushes the arguments.
 //!
 //! [`fill()`] replaces constants of a compiled class by values that are known only when the class is defined.
 //!
@@ -42,11 +45,11 @@
 //! - A part of the method cannot be read.
 //!
 //! `jsr` and `ret` are moved like other branches, because return addresses are computed at run time. Class files of any
-//! version are read, also those without frames. A constant, an instruction or a frame of a kind that version 69 (Java
-//! 25) does not have cannot be read.
+//! version are read, also those without frames. The newest supported version is 69 (Java 25): if a later version adds a
+//! kind of constant, instruction or frame, this kind cannot be read.
 //!
-//! Attributes of `Code` outside the specification may hold offsets of instructions, as `CharacterRangeTable` does. They
-//! are dropped from methods that are rewritten, and [`Rewritten::dropped`] lists them.
+//! Attributes of `Code` outside the specification may hold offsets of instructions, as `CharacterRangeTable` does.
+//! These attributes are dropped from methods that are rewritten, and [`Rewritten::dropped`] lists them.
 //!
 //! # Bounds
 //!
@@ -61,10 +64,10 @@
 //! - `ristretto_classfile` (0.31.0) needs Rust 1.95.
 //! - `cafebabe` (0.9.0) and `classfile-parser` (0.3.8) only read.
 //! - `noak` (0.7.0), which reads class files for `--classpath`, reads well. But it writes only new classes with a new
-//!   constant pool, so every index in every attribute, known or not, would have to be translated.
+//!   constant pool, so every index in every attribute, known or unknown, would have to be translated.
 //!
-//! Here the constant pool only grows at its end, and everything except `Code` is copied unchanged. So only the
-//! positions of the parts must be read.
+//! In this crate, the constant pool only grows at its end, and everything except `Code` is copied unchanged. So only
+//! the positions of the parts must be read.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -96,8 +99,8 @@ pub use rewrite::{Counted, Dropped, Hooks, LeftAlone, Rewritten, Sites, rewrite}
 pub use site::{ClassName, Kind, Name, Site};
 pub use within::{Does, Step, within};
 
-/// Fuzz entry point: rewrites a class file. The result must be a class file that can be rewritten again, and the first
-/// rewrite must not damage a method.
+/// Fuzz entry point: rewrites a class file. It must be possible to rewrite the result again, and the first rewrite must
+/// not damage a method.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {

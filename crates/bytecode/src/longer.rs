@@ -9,8 +9,7 @@ use crate::moved::{LONGEST, Moved};
 use crate::pool::{Additions, Pool};
 use crate::tables;
 
-/// Returns the class file with the additional constants, and with new content for the `Code` attributes of changed
-/// methods.
+/// Returns the class file with the additional constants, and with new `Code` attributes for the changed methods.
 pub(crate) fn file(
     class: &[u8],
     file: &ClassFile<'_>,
@@ -30,7 +29,8 @@ pub(crate) fn file(
     out.extend(added.bytes());
     for (method, code) in changes {
         copy(&mut out, method.place.start - 4, method.place.end);
-        // The length fits, because the code is shorter than 64 KB and its tables are at most as long as before.
+        // The length fits into 32 bits, because the code is shorter than 64 KB and its tables are at most as long as
+        // before.
         let length = u32::try_from(code.len()).unwrap_or(u32::MAX);
         out.extend(length.to_be_bytes());
         out.extend(code);
@@ -101,7 +101,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The new target of branches to an instruction that has inserted code before it.
+/// The new target of a branch. The old target is an instruction that now has inserted code before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Branches {
     /// The branch goes to the inserted code, because the code has to run before every execution of the instruction.
@@ -113,9 +113,9 @@ pub(crate) enum Branches {
 /// The code of a method, and the code to insert into it.
 pub(crate) struct Longer<'l, 'a> {
     pub(crate) parts: &'l Parts<'a>,
-    /// The code to insert, ordered by offset.
+    /// Describes each piece of inserted code, ordered by offset.
     pub(crate) inserted: &'l [Inserted],
-    /// The inserted code, as one block.
+    /// The bytes of all inserted code, as one block.
     pub(crate) code: &'l [u8],
     /// Number of stack slots that the new code needs in addition to those of the method.
     pub(crate) stack: u16,
@@ -127,7 +127,7 @@ pub(crate) struct Longer<'l, 'a> {
 }
 
 impl<'a> Longer<'_, 'a> {
-    /// Returns the new content of the attribute. The names of dropped attributes are added to `dropped`.
+    /// Returns the new content of the attribute `Code`. Adds the names of dropped attributes to `dropped`.
     pub(crate) fn written(&self, dropped: &mut Vec<&'a [u8]>) -> Result<Vec<u8>, Reason> {
         let parts = self.parts;
         let mut moved = Moved::new(parts.length, self.branches);
@@ -223,12 +223,12 @@ impl<'a> Longer<'_, 'a> {
     }
 }
 
-/// The position of an instruction.
+/// The position of an instruction in the new code.
 struct Place<'m> {
     moved: &'m Moved,
-    /// The offset in the new code.
+    /// The offset of the instruction in the new code.
     at: usize,
-    /// The offset in the input file, for errors.
+    /// The offset of the instruction in the input file, for errors.
     offset: usize,
 }
 
@@ -267,13 +267,14 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Returns the new distance of a branch.
+    /// Returns the new distance of a branch. `old_at` is the old offset of the branch, and `distance` is its old
+    /// distance.
     fn distance(&self, old_at: usize, distance: i32) -> Result<i32, Damage> {
         let old_at = i64::try_from(old_at).unwrap_or(i64::MAX);
         let to = self
             .moved
             .target(old_at + i64::from(distance), self.offset)?;
-        // Both offsets are below 65,536.
+        // The offsets of the branch and of its target are below 65,536.
         let at = i32::try_from(self.at).unwrap_or(i32::MAX);
         Ok(i32::from(to) - at)
     }

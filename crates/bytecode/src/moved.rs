@@ -1,4 +1,4 @@
-//! Maps old instruction offsets to new ones.
+//! Maps the offsets of instructions in the old code to offsets in the new code.
 
 use crate::code::{Form, Instruction, padding};
 use crate::error::{Damage, Fault};
@@ -41,7 +41,7 @@ impl Moved {
     }
 
     /// Adds the next instruction, with `inserted` new bytes before it and `after` new bytes after it. No jump leads to
-    /// the bytes after the instruction. Returns `None` if the code gets longer than [`LONGEST`].
+    /// the bytes after the instruction. Returns `None` if the new code gets longer than [`LONGEST`].
     pub(crate) fn place(
         &mut self,
         instruction: &Instruction<'_>,
@@ -50,7 +50,7 @@ impl Moved {
     ) -> Option<()> {
         let itself = self.length + inserted;
         let length = match &instruction.form {
-            // A switch consists of opcode, padding, distance of the default, and cases.
+            // A switch consists of the opcode, padding, the distance of the default case, and the other cases.
             Form::Switch(_, cases) => 1 + padding(itself) + 4 + cases.len(),
             _ => instruction.bytes.len(),
         };
@@ -59,7 +59,7 @@ impl Moved {
         (self.length <= LONGEST).then_some(())
     }
 
-    /// Records the end of the code.
+    /// Records the offset of the end of the code.
     pub(crate) fn finish(&mut self) -> Option<()> {
         self.set(self.start.len() - 1, self.length, self.length)
     }
@@ -75,8 +75,8 @@ impl Moved {
         self.length
     }
 
-    /// Returns the new target of a branch to an old offset. The end of the code is not a valid target. `told_at` is the
-    /// offset in the file that an error reports.
+    /// Returns the new offset of a branch target. `old` is the target's offset in the old code. The end of the code is
+    /// not a valid target. If the target is invalid, the error reports the offset `told_at` in the file.
     pub(crate) fn target(&self, old: i64, told_at: usize) -> Result<u16, Damage> {
         let table = match self.branches {
             Branches::ToInserted => &self.start,
@@ -85,8 +85,8 @@ impl Moved {
         Self::look_up_offset(table, self.new_offset(old), old, told_at)
     }
 
-    /// Returns the new offset at which a source line starts. If code is inserted there, the line starts before the
-    /// inserted code.
+    /// Returns the new offset at which a source line starts. If code is inserted at the start of the line, the line
+    /// starts before the inserted code.
     pub(crate) fn line(&self, old: u16, told_at: usize) -> Result<u16, Damage> {
         let old = i64::from(old);
         Self::look_up_offset(&self.start, self.new_offset(old), old, told_at)
@@ -98,14 +98,14 @@ impl Moved {
     }
 
     /// Returns the new offset of the start or the end of a range. Code that is inserted before an instruction belongs
-    /// to the instruction, so the returned offset is before the inserted code. The end of the code is a valid bound,
-    /// too.
+    /// to the instruction, so the returned offset is before the inserted code. The end of the code is also a valid
+    /// bound.
     pub(crate) fn new_range_bound(&self, old: usize, told_at: usize) -> Result<u16, Damage> {
         let told = i64::try_from(old).unwrap_or(i64::MAX);
         Self::look_up_offset(&self.start, Some(old), told, told_at)
     }
 
-    /// Returns the new offset of the instruction itself.
+    /// Returns the new offset of the instruction itself, after the code that is inserted before it.
     pub(crate) fn instruction(&self, old: u16, told_at: usize) -> Result<u16, Damage> {
         let known = usize::from(old);
         let known = Some(known).filter(|&old| old < self.itself.len() - 1);

@@ -15,8 +15,8 @@ const NAME_AND_TYPE: u8 = 12;
 const HANDLE: u8 = 15;
 const DYNAMIC: u8 = 18;
 
-/// The constants of a class file. The values of constants are stored only for kinds that are needed to look up classes,
-/// names and calls.
+/// The constants of a class file. A constant's value is stored only if its kind is needed to look up classes, names and
+/// calls.
 pub(crate) struct Pool<'a> {
     constants: Vec<Constant<'a>>,
     /// The offset of the constant pool in the class file, for error messages.
@@ -28,11 +28,11 @@ enum Constant<'a> {
     Utf8(&'a [u8]),
     Class(u16),
     String(u16),
-    /// A field or a method. The values are the indexes of two constants: its class, and its name and type.
+    /// A field or a method. The values are indexes of two constants: the class, and the name and type.
     Member(u16, u16),
     NameAndType(u16, u16),
-    /// An `invokedynamic` call. The values are the number of its bootstrap method, and the index of the constant with
-    /// the call's name and type.
+    /// An `invokedynamic` call. The values are the number of the call's bootstrap method, and the index of the constant
+    /// with the call's name and type.
     Dynamic(u16, u16),
     Handle(u16),
     Other,
@@ -40,7 +40,7 @@ enum Constant<'a> {
 
 /// A field or a called method.
 pub(crate) struct Member<'a> {
-    /// The index of the class constant.
+    /// The index of the constant for the class.
     pub(crate) class: u16,
     pub(crate) owner: &'a [u8],
     pub(crate) name: &'a [u8],
@@ -52,7 +52,7 @@ impl<'a> Pool<'a> {
         const WHAT: &str = "the constant pool";
         let offset = cursor.offset();
         let count = usize::from(cursor.u16(WHAT)?);
-        // Indexes start at 1.
+        // Indexes of constants start at 1.
         let mut constants = vec![Constant::Other];
         while constants.len() < count {
             let offset = cursor.offset();
@@ -119,7 +119,7 @@ impl<'a> Pool<'a> {
         constant.copied().unwrap_or(Constant::Other)
     }
 
-    /// Returns a field or a method, if the pool has all constants that it refers to.
+    /// Returns the field or the method with this index. Returns `None` if the pool lacks a constant to which it refers.
     pub(crate) fn member(&self, index: u16) -> Option<Member<'a>> {
         let Constant::Member(class, named) = self.get(index) else {
             return None;
@@ -149,7 +149,7 @@ impl<'a> Pool<'a> {
         Some((self.utf8(name).ok()?, self.utf8(descriptor).ok()?))
     }
 
-    /// Returns the index of the constant for the method that a method handle refers to.
+    /// Returns the index of the constant for the method to which a method handle refers.
     pub(crate) fn handle(&self, index: u16) -> Option<u16> {
         match self.get(index) {
             Constant::Handle(of) => Some(of),
@@ -169,14 +169,15 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Constants that are appended after the constants of the file.
+/// Constants that are appended after the constants of the input file.
 pub(crate) struct Additions {
     bytes: Vec<u8>,
-    /// The index of the next constant.
+    /// The index of the next constant to append.
     next: usize,
 }
 
-/// The size of [`Additions`] before a method was rewritten. It is restored if the method stays unchanged after all.
+/// The size of [`Additions`] before a method was rewritten. If the method stays unchanged after all, this size is
+/// restored.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark(usize, usize);
 
@@ -200,7 +201,7 @@ impl Additions {
         self.next = mark.1;
     }
 
-    /// Returns the number of all constants as the two bytes that the file contains.
+    /// Returns the count of all constants, as the two bytes that the class file contains.
     pub(crate) fn count(&self) -> [u8; 2] {
         // The count is one more than the highest index. `add` returns only indexes below 65,535, so the count is at
         // most 65,535.
@@ -212,7 +213,7 @@ impl Additions {
     }
 
     fn add(&mut self, tag: u8, parts: &[&[u8]]) -> Result<u16, Full> {
-        // The count has 16 bits, so the highest index is 65,534.
+        // The count of constants has 16 bits, so the highest index is 65,534.
         let number = u16::try_from(self.next).ok().filter(|&n| n < u16::MAX);
         let number = number.ok_or(Full)?;
         self.next += 1;
@@ -221,7 +222,7 @@ impl Additions {
         Ok(number)
     }
 
-    /// Adds a string. The caller has already checked the length of hook names.
+    /// Adds a string. Before this call, the caller has checked the length of the names of hooks.
     fn utf8(&mut self, text: &str) -> Result<u16, Full> {
         let length = u16::try_from(text.len()).map_err(|_| Full)?;
         self.add(UTF8, &[&length.to_be_bytes(), text.as_bytes()])

@@ -11,10 +11,11 @@ use crate::pool::Additions;
 use crate::site::{ClassName, Kind, Name, Site};
 use crate::tables::Lines;
 
-/// The static methods to call. Their class must be visible to every class loader. All names are plain ASCII.
+/// The hooks: static methods that the inserted code calls. Their class must be visible to every class loader. All names
+/// are plain ASCII.
 #[derive(Clone, Copy, Debug)]
 pub struct Hooks<'h> {
-    /// The class, such as `a/b/Hooks`. The class itself is never rewritten.
+    /// The class that contains the hooks, such as `a/b/Hooks`. This class itself is never rewritten.
     pub owner: &'h str,
     /// Name of the hook that is called before an object is allocated. Its descriptor is `(I)V`; the argument is the
     /// number of the site.
@@ -28,9 +29,9 @@ pub struct Hooks<'h> {
     pub level: &'h str,
 }
 
-/// Selects the allocations to count.
+/// Selects the allocation sites to count.
 pub trait Sites {
-    /// Returns true if allocations of this method may be counted.
+    /// Returns true if allocations in this method may be counted.
     fn wants(&mut self, class: Name<'_>, method: Name<'_>, descriptor: Name<'_>) -> bool {
         let _ = (class, method, descriptor);
         true
@@ -43,32 +44,33 @@ pub trait Sites {
         None
     }
 
-    /// Returns the number of a site, or `None` to skip it. Sites are visited in the order of the code. If a method
-    /// turns out later to be unsuitable for rewriting, [`Rewritten`] contains none of its numbers.
+    /// Returns the number of a site, or `None` to skip the site. Sites are visited in the order of the code. If a
+    /// method later turns out to be unsuitable for rewriting, [`Rewritten`] contains no site of this method.
     fn number(&mut self, class: Name<'_>, site: &Site<'_>) -> Option<i32>;
 }
 
-/// A counted site.
+/// A site whose allocations are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted<'a> {
     /// The site's number.
     pub number: i32,
-    /// The site.
+    /// The site with this number.
     pub site: Site<'a>,
 }
 
-/// A method that stays unchanged, although it has or may have sites.
+/// A method that stays unchanged, although it has, or may have, an instruction at which a hook should be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftAlone<'a> {
     /// The method's name.
     pub method: Name<'a>,
     /// The method's descriptor.
     pub descriptor: Name<'a>,
-    /// The reason.
+    /// The reason why the method stays unchanged.
     pub reason: Reason,
 }
 
-/// An attribute of `Code` that was dropped, because it is not in the specification and may have contained offsets.
+/// An attribute of `Code` that was dropped. It is not in the specification, so it may have contained offsets of
+/// instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped<'a> {
     /// The method's name.
@@ -79,22 +81,22 @@ pub struct Dropped<'a> {
     pub attribute: Name<'a>,
 }
 
-/// The result for a class.
+/// The result of rewriting a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewritten<'a> {
     /// The class's name.
     pub class: Name<'a>,
     /// The new class file, or `None` if nothing changes.
     pub bytes: Option<Vec<u8>>,
-    /// The counted sites, in the order of their methods and offsets.
+    /// The sites whose allocations are counted, in the order of their methods and offsets.
     pub sites: Vec<Counted<'a>>,
-    /// The methods that were not rewritten.
+    /// The methods that stay unchanged, although they have allocation sites or may have some.
     pub left_alone: Vec<LeftAlone<'a>>,
-    /// The attributes that were dropped.
+    /// The attributes of `Code` that were dropped.
     pub dropped: Vec<Dropped<'a>>,
 }
 
-/// Inserts a call before each allocation to which `sites` gives a number.
+/// Inserts a hook call before each allocation to which `sites` gives a number.
 ///
 /// # Errors
 /// Returns an error if the class cannot be read to its end, or if the name of a hook is invalid. The caller should then
@@ -159,7 +161,7 @@ pub fn rewrite<'a>(
     Ok(rewritten)
 }
 
-/// An instruction for which a call of a hook may be inserted.
+/// An instruction before or after which a hook may be called.
 struct Allocation<'a> {
     instruction: Instruction<'a>,
     /// If the instruction is a call, the hook to call after it.
@@ -227,8 +229,8 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
                     after: allocation.after.is_some(),
                 });
             }
-            // If the inserted calls alone are longer than [`LONGEST`], the method stays unchanged. Then its remaining
-            // allocation sites need no numbers.
+            // If the inserted calls alone are longer than [`LONGEST`], the method stays unchanged. Then the other
+            // allocation sites of this method need no numbers.
             if end > LONGEST {
                 return Err(Reason::TooLong);
             }
@@ -254,7 +256,8 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
         Ok(Some(code))
     }
 
-    /// Returns the hook to call after an instruction. Returns `None` if the instruction is not a call with a hook.
+    /// Returns the hook to call after an instruction. Returns `None` if the instruction is not a call that has such a
+    /// hook.
     fn hook_after(&mut self, instruction: &Instruction<'a>) -> Option<After<'a>> {
         let by = [self.file.name, self.method.name, self.method.descriptor];
         let (call, class) = called(&self.file.pool, &self.file.bootstraps, by, instruction)?;
@@ -283,7 +286,7 @@ struct Numbered<'n, 'f, 'a, S> {
 
 impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
     fn number(&mut self, at: usize, kind: Kind, class: ClassName<'a>) -> Option<i32> {
-        // The conversion succeeds, because code is shorter than 64 KB.
+        // The offset fits into 16 bits, because code is shorter than 64 KB.
         let bytecode = u16::try_from(at).ok()?;
         let site = Site {
             method: self.method.name,
@@ -298,7 +301,7 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
         Some(number)
     }
 
-    /// Generates the hook call before an allocation.
+    /// Generates the hook call to insert before an allocation.
     fn call(
         &mut self,
         allocation: &Allocation<'a>,
@@ -349,7 +352,7 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
         Ok(())
     }
 
-    /// Generates the hook call after a call that allocates.
+    /// Generates the hook call to insert after a call that allocates.
     fn after(
         &mut self,
         at: usize,
@@ -373,7 +376,7 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
     }
 }
 
-/// Returns the array class for the element type of a `newarray` instruction. `kind` is the code of the type in the
+/// Returns the array class that a `newarray` instruction creates. `kind` is the code of the element type in the
 /// instruction.
 fn primitives(kind: u8) -> Option<&'static [u8]> {
     Some(match kind {

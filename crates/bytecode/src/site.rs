@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A name in modified UTF-8, as in class files. `Display` writes UTF-8, with replacement characters for bytes that are
-/// not valid UTF-8.
+/// A name in modified UTF-8, the encoding of class files. `Display` writes UTF-8, with replacement characters for bytes
+/// that are not valid.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name<'a>(pub(crate) &'a [u8]);
 
@@ -50,7 +50,7 @@ impl<'a> ClassName<'a> {
         }
     }
 
-    /// Returns the class of arrays whose elements are of this class.
+    /// Returns the class of arrays whose elements have the class `name`.
     pub(crate) fn array_of(name: &'a [u8]) -> Self {
         let (before, after) = match name.first() {
             Some(b'[') => ("[", ""),
@@ -85,7 +85,7 @@ pub enum Kind {
     Array,
     /// The arrays of one level of a `multianewarray`. Level 0 is the outermost.
     Level(u8),
-    /// The result of a call, whose class is known only at run time. The value is the mark in
+    /// The object that a call returns. Its class is known only at run time. The value is the mark in
     /// [`Told::Returned`](crate::Told::Returned).
     Returned(u8),
 }
@@ -93,17 +93,17 @@ pub enum Kind {
 /// An allocation site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Site<'a> {
-    /// The method's name.
+    /// The name of the method that contains the site.
     pub method: Name<'a>,
-    /// The method's descriptor.
+    /// The descriptor of the method that contains the site.
     pub descriptor: Name<'a>,
-    /// The offset of the instruction in the original code.
+    /// The offset of the allocating instruction in the original code.
     pub bytecode: u16,
     /// The number of the source line, if the class has line numbers.
     pub line: Option<u16>,
     /// The kind of allocation: one object, one array, the arrays of one level of a `multianewarray`, or the result of a
     /// call.
     pub kind: Kind,
-    /// The allocated class.
+    /// The class that the site allocates.
     pub class: ClassName<'a>,
 }

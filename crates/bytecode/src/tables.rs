@@ -1,11 +1,10 @@
-//! Adapts the tables that refer to offsets in the code to the new offsets: exceptions, lines, variables, type
-//! annotations.
+//! Adapts tables to the new offsets in the code: the tables of exceptions, lines, variables and type annotations.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
 use crate::moved::Moved;
 
-/// Returns the exception table for the new code, without the number of entries.
+/// Returns the entries of the exception table for the new code. The number of entries is not included.
 pub(crate) fn exceptions(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
     const WHAT: &str = "the exception table";
     let mut out = Vec::new();
@@ -62,7 +61,8 @@ pub(crate) fn lines(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage>
     })
 }
 
-/// Copies a table that begins with the number of its entries. `entry` reads each entry and writes it for the new code.
+/// Copies a table that begins with the number of its entries. For each entry, `entry` reads the entry and writes it for
+/// the new code.
 fn entries<'a>(
     mut cursor: Cursor<'a>,
     what: &'static str,
@@ -89,7 +89,7 @@ pub(crate) fn variables(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Dam
     })
 }
 
-/// Reads a range (start and length) and writes it for the new code.
+/// Reads a range (start and length) in the old code, and writes the range for the new code.
 fn range(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(), Damage> {
     let offset = cursor.offset();
     let (start, length) = (cursor.u16(VARIABLES)?, cursor.u16(VARIABLES)?);
@@ -148,10 +148,10 @@ fn target(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Skips an annotation. Its values can contain further annotations and lists. A stack of values that are still to be
-/// read replaces recursion.
+/// Skips an annotation. The annotation's values can contain further annotations and lists. Instead of recursion, this
+/// function uses a stack of values that are still to be read.
 fn skip_annotation(cursor: &mut Cursor<'_>) -> Result<(), Damage> {
-    /// Values that are still to be read, and whether a name precedes each of them.
+    /// A number of values that are still to be read, and whether a name precedes each value.
     struct Pending {
         values: u16,
         named: bool,

@@ -19,8 +19,8 @@ const HOOKS: Hooks<'static> = Hooks {
     level: "level",
 };
 
-/// Gives consecutive numbers to sites. The first value is the first number. Sites for which the function returns false
-/// get no number.
+/// Gives consecutive numbers to allocation sites, starting with the first value. If the function returns false for a
+/// site, this site gets no number.
 struct From(i32, fn(&Site<'_>) -> bool);
 
 impl Sites for From {
@@ -58,7 +58,7 @@ struct Assembled {
     locals: u16,
     handlers: Vec<[u16; 4]>,
     attributes: Vec<(u16, Vec<u8>)>,
-    /// The number of constants to add to the pool. Each is a string of one byte.
+    /// The number of constants to add to the constant pool. Each constant is a string of one byte.
     filling: u16,
 }
 
@@ -143,12 +143,12 @@ impl Assembled {
         out
     }
 
-    /// Rewrites the class with hooks for all sites, and passes the result, the new code and its tables to `look`.
+    /// Rewrites the class with hooks for all sites. Passes the result, the new code and its tables to `look`.
     fn rewritten(&self, look: impl FnOnce(&Rewritten<'_>, &[u8], &Parts<'_>)) {
         self.rewritten_from(1, look);
     }
 
-    /// Does the same as [`Assembled::rewritten`], but gives the number `first` to the first site.
+    /// Rewrites the class as [`Assembled::rewritten`] does, but gives the number `first` to the first site.
     fn rewritten_from(&self, first: i32, look: impl FnOnce(&Rewritten<'_>, &[u8], &Parts<'_>)) {
         let bytes = self.bytes();
         let rewritten = rewrite(&bytes, &HOOKS, &mut From(first, |_| true)).unwrap();
@@ -190,7 +190,7 @@ impl Assembled {
     }
 }
 
-/// `new Object` and `pop`: four bytes. The call of the hook adds four more bytes (`iconst`, `invokestatic`).
+/// The instructions `new Object` and `pop`: four bytes. The hook call adds four more bytes (`iconst`, `invokestatic`).
 const POPPED: [u8; 4] = [0xbb, 0, 5, 0x57];
 const RETURN: [u8; 1] = [0xb1];
 const NOP: [u8; 1] = [0];
@@ -288,9 +288,8 @@ fn numbers_of_each_size_are_pushed() {
 fn a_switch_is_padded_for_its_new_position() {
     for before in 0..4 {
         for counted in 1..5 {
-            // The method creates `counted` objects. Rewriting inserts four bytes of code before the first `new`, and
-            // five bytes before each later `new`, because its site number is larger. `iconst_0` (0x03) precedes the
-            // `tableswitch`.
+            // The method creates `counted` objects. Four bytes are inserted before the first `new`, and five bytes
+            // before each later `new`, whose site number is larger. `iconst_0` (0x03) precedes the `tableswitch`.
             let objects = [NOP.repeat(before), POPPED.repeat(counted), vec![0x03]].concat();
             let at = objects.len();
             let pad = vec![0; 3 - at % 4];
@@ -317,7 +316,7 @@ fn a_switch_is_padded_for_its_new_position() {
             });
         }
     }
-    // `lookupswitch`: the keys do not change.
+    // `lookupswitch`: its keys do not change.
     let mut code = vec![0x03, 0xab, 0, 0];
     for number in [27, 2, -5, 27, 1 << 30, 31] {
         code.extend(i32::to_be_bytes(number));
@@ -347,8 +346,7 @@ fn jumps_reach_the_call_or_the_method_is_unchanged() {
         assert_eq!(new[..3], [0xa7, 0, 11]);
         assert_eq!(new[19..24], [0xc8, 0, 0, 0, 13]);
     });
-    // Tests jumps over the largest distance that fits into 16 bits, forwards and backwards. Also tests jumps that are
-    // one byte longer.
+    // Tests the largest jump distance that fits into 16 bits, forwards and backwards, and a distance one byte longer.
     let farthest = [&POPPED[..], &NOP.repeat(32_767 - 3 - 4 - 4)].concat();
     let forwards = |body: &[u8]| {
         let distance = u16::try_from(3 + body.len()).unwrap().to_be_bytes();
@@ -367,7 +365,7 @@ fn jumps_reach_the_call_or_the_method_is_unchanged() {
     });
     let farther = [&farthest[..], &NOP].concat();
     assert_eq!(backwards(&farther).reason(), Reason::JumpTooFar(32_765));
-    // Targets of jumps: inside an instruction, before the code, and at its end.
+    // Invalid jump targets: inside an instruction, before the code, and at the end of the code.
     for distance in [[0, 4], [0xff, 0xff], [0, 8]] {
         let code = Assembled::new(&[&[0xa7], &distance, &POPPED, &RETURN]);
         assert!(matches!(code.fault(), Fault::Target(4 | -1 | 8)));
@@ -381,7 +379,7 @@ fn a_method_has_64_kilobytes_at_most() {
     assert_eq!(code(65_535 - 4 - 3 - 1).reason(), Reason::TooLong);
     assert_eq!(code(65_535 - 4).fault(), Fault::CodeLength(65_536));
     assert_eq!(Assembled::new(&[]).fault(), Fault::CodeLength(0));
-    // The method has many instructions that allocate arrays with many dimensions. Once the new code is too long, the
+    // The method has many instructions that allocate arrays with many dimensions. When the new code gets too long, the
     // remaining instructions get no site numbers.
     let deep = Assembled::new(&[&[0xc5, 0, 7, 2].repeat(16_000)]);
     let bytes = deep.bytes();
@@ -440,8 +438,7 @@ fn uncounted_array_dimensions_are_still_multiplied() {
 
 #[test]
 fn stack_map_frames_of_each_kind_are_moved() {
-    // The method begins with a `new` at offset 0. `nop`s at offsets 4, 5, ... follow, to which stack map frames can
-    // refer.
+    // The method begins with a `new` at offset 0. `nop`s follow at 4, 5, ..., to which stack map frames can refer.
     let code = |frames: &[&[u8]]| {
         let count = u16::try_from(frames.len()).unwrap();
         let content = [&count.to_be_bytes()[..], &frames.concat()].concat();
@@ -455,11 +452,11 @@ fn stack_map_frames_of_each_kind_are_moved() {
         .with(FRAMES, content)
         .attribute(0)
     };
-    // Four bytes are inserted at offset 0. A frame at offset 0 stays there. The next frame moves by these four bytes.
+    // Four bytes are inserted at offset 0. A frame at offset 0 stays there. The next frame moves by four bytes.
     assert_eq!(code(&[&[0], &[3]]), [0, 2, 0, 7]);
     assert_eq!(code(&[&[4], &[0]]), [0, 2, 8, 0]);
-    // A frame stores its distance from the frame before. The short form holds at most 63, so an old distance of at most
-    // 59 still fits after the move by four bytes. Frames in the long form get the short form if their new distance
+    // A frame stores its distance from the previous frame. The short form holds at most 63, so an old distance of at
+    // most 59 still fits after the move by four bytes. Frames in the long form get the short form if their new distance
     // fits.
     assert_eq!(code(&[&[59]]), [0, 1, 63]);
     assert_eq!(code(&[&[60]]), [0, 1, 251, 0, 64]);
@@ -473,7 +470,7 @@ fn stack_map_frames_of_each_kind_are_moved() {
         [0, 1, 247, 0, 104, 8, 0, 212]
     );
     // Frames of the kinds chop, append and full. A frame identifies an uninitialised object by the offset of its `new`.
-    // Here that offset moves from 0 to 4, because four bytes are inserted before it.
+    // Here, the offset of the `new` moves from 0 to 4, because four bytes are inserted before the `new`.
     assert_eq!(code(&[&[248, 0, 4]]), [0, 1, 248, 0, 8]);
     assert_eq!(
         code(&[&[253, 0, 4, 8, 0, 0, 4]]),
@@ -540,7 +537,7 @@ fn type_annotations_move_with_their_targets() {
     let annotations = |of: [[u8; 3]; 2], [start, length]: [u8; 2]| {
         [
             &[0, 4][..],
-            // Targets of annotations: a `new`, a type argument of a cast, a variable, a handler.
+            // Targets of type annotations: a `new`, a type argument of a cast, a variable, an exception handler.
             &annotation(&of[0]),
             &annotation(&[&of[1][..], &[7]].concat()),
             &annotation(&[0x40, 0, 1, 0, start, 0, length, 0, 1]),
@@ -550,7 +547,7 @@ fn type_annotations_move_with_their_targets() {
     };
     let mut content = annotations([[0x44, 0, 4], [0x47, 0, 3]], [4, 4]);
     let code = Assembled::new(&[&POPPED, &POPPED, &RETURN]).with(ANNOTATIONS, content.clone());
-    // The range of the variable begins at the second call.
+    // The range of the variable begins at the second hook call.
     let expected = annotations([[0x44, 0, 12], [0x47, 0, 7]], [8, 8]);
     assert_eq!(code.attribute(0), expected);
 
@@ -595,7 +592,7 @@ fn damaged_code_leaves_the_method_alone() {
         fault(&[&lookup, &POPPED]),
         Fault::Switch { low: -1, high: -1 }
     );
-    // The count of switch cases is huge. It must not cause a huge allocation.
+    // The number of switch cases is huge. The reader must not allocate memory for so many cases.
     let huge = [0xab, 0, 0, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff];
     assert_eq!(fault(&[&huge, &POPPED]), Fault::Short("the code"));
 }
@@ -754,7 +751,7 @@ fn a_call_on_entry_is_made_once() {
         u16s(&[1, 0, 13, 8, 9, 0])
     );
     assert_eq!(content(parts.attributes[2].content), [0, 1, 9]);
-    // If no entry is requested, nothing changes. Bytes that are not a class file are an error.
+    // If no hook call is requested, nothing changes. Bytes that are not a class file are an error.
     assert_eq!(enter(&bytes, |_, _| None).unwrap().bytes, None);
     assert!(enter(b"no class", |_, _| None).is_err());
 }

@@ -43,7 +43,7 @@ pub struct Step<'a> {
     pub descriptor: Name<'a>,
 }
 
-/// Inserts a hook call at each instruction for which `entries` returns one.
+/// Inserts a hook call at each instruction for which `entries` returns a hook call.
 ///
 /// # Errors
 /// Returns an error if the class cannot be read to its end. The caller should then leave the class unchanged.

@@ -1,5 +1,5 @@
-//! Rewrites generated methods with this crate and with ASM. Both must give the same instructions, tables, frames,
-//! results and counts.
+//! Rewrites generated methods with this crate and with ASM. Both versions must have the same instructions, tables,
+//! frames, results and counts.
 //!
 //! The test uses the copy of ASM inside JDKs before 24, or the jars in the folder that `HEAPDIFF_ASM` names.
 
@@ -14,7 +14,7 @@ use heapdiff_bytecode::{Hooks, Kind, Name, Site, Sites, rewrite};
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
-/// Default number of generated methods. `HEAPDIFF_GENERATED` overrides it.
+/// Default number of generated methods. The environment variable `HEAPDIFF_GENERATED` overrides this number.
 const METHODS: usize = 200;
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -224,7 +224,7 @@ fn generated_methods_equal_those_of_asm() {
     }
 }
 
-/// Returns the numbers that follow `word` in the line that begins with `word`.
+/// Finds the line that begins with `word`, and returns the numbers after `word`.
 fn figures<const N: usize>(lines: &[String], word: &str) -> [usize; N] {
     let line = lines.iter().find_map(|line| line.strip_prefix(word));
     let figures = line.unwrap().split_whitespace().map(|n| n.parse().unwrap());

@@ -12,8 +12,7 @@ use heapdiff_bytecode::{Hooks, Name, Site, Sites, rewrite};
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
-/// The test rewrites every n-th class, where n is this number. If `HEAPDIFF_ALL_CLASSES` is set, it rewrites all
-/// classes.
+/// The test rewrites only every n-th class; this is n. If `HEAPDIFF_ALL_CLASSES` is set, the test rewrites all classes.
 const SAMPLED: usize = 12;
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -23,7 +22,7 @@ const HOOKS: Hooks<'static> = Hooks {
     array: "array",
     level: "level",
 };
-/// Like [`HOOKS`], but the class is in the package `java.lang`, which every module can access.
+/// Hooks whose class is in the package `java.lang`, which every module can access.
 const JDK_HOOKS: Hooks<'static> = Hooks {
     owner: "java/lang/Hits",
     ..HOOKS
@@ -161,7 +160,7 @@ fn the_jdks_classes_are_verified_and_run() {
             numbers.0
         );
         assert!(rewritten > classes.len() / every / 3);
-        // No method except very long ones may stay unchanged.
+        // Apart from very long methods, no method may stay unchanged.
         assert!(left_alone.len() * 1000 <= rewritten, "{left_alone:?}");
 
         let (_, hits) = hits(&jdk);
@@ -199,7 +198,7 @@ fn the_jdks_classes_are_verified_and_run() {
     }
 }
 
-/// Checks with the JDK's class file API that the two classes of each pair differ only by the calls of hooks.
+/// Checks with the JDK's class file API that the two classes of each pair differ only by the hook calls.
 fn same(jdk: &Jdk, pairs: &[u8], file: &Path) {
     fs::write(file, pairs).unwrap();
     let mut java = Launch::source(jdk, programs::bytecode("Same.java"))
@@ -217,7 +216,8 @@ fn same(jdk: &Jdk, pairs: &[u8], file: &Path) {
     );
 }
 
-/// Moves the class with the hooks to `java.lang`. Its new name has the same length as the old one.
+/// Moves the class with the hooks to the package `java.lang`. The new name of the class has the same length as its old
+/// name.
 fn renamed(hits: &[u8]) -> Vec<u8> {
     let mut bytes = hits.to_vec();
     let (old, new) = (HOOKS.owner.as_bytes(), JDK_HOOKS.owner.as_bytes());
@@ -230,7 +230,7 @@ fn renamed(hits: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Rewrites an application's classes into a folder.
+/// Rewrites an application's classes and writes them to the folder `into`.
 fn program(from: &Path, into: &Path, numbers: &mut Numbers) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();

@@ -1,5 +1,5 @@
-//! Writes traces of a synthetic fleet. `traces FOLDER` writes `FOLDER/SERVICE-HOST.db` for each host and prints the
-//! leaking sites to be found, one JSON object in each line.
+//! Writes traces of a simulated fleet of JVMs. `traces FOLDER` writes `FOLDER/SERVICE-HOST.db` for each host. It prints
+//! the sites that leak in this fleet, one JSON object per line.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use heapdiff_trace::synthetic::{self, SITES, Scene, SceneSite};
 
-/// Number of ticks: three an hour for thirty hours. So the ticks are on two or three days.
+/// Number of ticks (writes to a trace): three an hour for thirty hours. So the ticks are on two or three days.
 const TICKS: i64 = 90;
 const SPAN_MS: i64 = 1_200_000;
 const HOUR_MS: i64 = 3_600_000;
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let SceneSite {
                 class, live, size, ..
             } = service.leak;
-            // Growth is counted from the end of the hour in which the first tick ends.
+            // Growth is counted from the end of the hour that contains the first tick.
             let hour_end = (synthetic::STARTED_MS + SPAN_MS + HOUR_MS - 1) / HOUR_MS * HOUR_MS;
             let first = (hour_end - synthetic::STARTED_MS) / SPAN_MS;
             let growth = (live(TICKS) - live(first)) * size * service.leaking as i64;

@@ -56,7 +56,7 @@ struct Live {
     variance: f64,
 }
 
-/// The activity of a site in one hour, and its live objects at the end of the hour.
+/// Allocated and garbage-collected objects of a site in one hour, and its live objects at the end of the hour.
 #[derive(Clone, Copy)]
 struct Hour {
     start_ms: u64,
@@ -65,13 +65,13 @@ struct Hour {
     live: Live,
 }
 
-/// The ticks of a run in one hour or one day, as a range of indexes in the list of ticks.
+/// The ticks (writes to a trace) of a run in one hour or one day, as a range of indexes in the list of ticks.
 struct Span {
     start_ms: u64,
     ticks: std::ops::Range<usize>,
 }
 
-/// Adds all runs of a trace.
+/// Adds all runs of a trace to the tables of the fleet.
 pub(crate) fn add(trace: &Trace, fleet: &Path, labels: &Labels) -> Result<Added, FleetError> {
     let mut added = Added::default();
     // Read a consistent state, since a JVM may be writing to the trace.

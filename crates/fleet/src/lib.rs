@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use heapdiff_trace::{Trace, TraceError};
 
-/// The service and host of an input's rows.
+/// The service and the host to which the rows of an input belong.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     /// The service. If it is `None`, the service in the trace is used, or `unknown` if the trace has none.
@@ -37,7 +37,7 @@ pub struct Labels {
 pub struct Added {
     /// The number of rows in all tables.
     pub rows: u64,
-    /// The written files, in order.
+    /// Paths of the written files, in the order of writing.
     pub files: Vec<PathBuf>,
     /// Number of implausible figures in the trace. Each of these figures was replaced by 0.
     pub odd: u64,

@@ -79,7 +79,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// Adds the suspects of a report.
+/// Adds the suspects of a report to the table `suspects` of the fleet.
 pub(crate) fn add(
     input: &Path,
     text: &[u8],

@@ -104,7 +104,7 @@ fn figures_equal_those_of_the_trace() {
         assert_eq!(ours, one(&format!("SELECT sum({column}) FROM site_tick")));
         assert!(ours > 0, "{column}");
     }
-    // The live bytes at the end of each run.
+    // At the end of each run, the live bytes of all sites in the table add up to those in the trace.
     for run in ["synthetic-1", "synthetic-2"] {
         let mut last: BTreeMap<String, (i64, i64)> = BTreeMap::new();
         for row in sites.iter().filter(|row| text(row, "run") == run) {

@@ -41,7 +41,7 @@ pub enum ImportError {
     Trace(#[from] TraceError),
 }
 
-/// The origin of a recording. The trace stores it with its run.
+/// The origin of a recording, which the trace stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The names of the recording's files.
@@ -60,8 +60,8 @@ pub struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    /// Divides the recording into ticks of this length. By default, ticks are whole seconds and there are at most about
-    /// 3,600.
+    /// Divides the recording into ticks of the length `tick`. By default, a tick is a whole number of seconds, and
+    /// there are at most about 3,600 ticks.
     ///
     /// # Errors
     /// Returns [`ImportError::TooManyTicks`] if the ticks are too short for the length of the recording.
@@ -84,7 +84,7 @@ impl<'a> Import<'a> {
 
     /// Writes the trace to a new file.
     ///
-    /// Cost: one transaction for each tick, and memory for the sites with activity in each tick.
+    /// Cost: one transaction for each tick, and memory for the allocation sites that are active in each tick.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written, or if another process has locked it.

@@ -1,4 +1,5 @@
-//! Divides the time of a recording into ticks, and collects the activity of its sites in each tick.
+//! Divides the time of a recording into ticks, and collects the allocations and live objects of each allocation site in
+//! each tick.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,11 +9,12 @@ use heapdiff_trace::{Activity, EstimatedAmount};
 
 use super::{ImportError, NS_PER_MS};
 
-/// Maximum number of ticks: `TICKS` if the tick length is the default, `MOST_TICKS` if the user gives the tick length.
+/// Maximum number of ticks in a trace: `TICKS` if the tick length is the default, `MOST_TICKS` if the user gives the
+/// tick length.
 const TICKS: i64 = 3600;
 const MOST_TICKS: i64 = 1 << 20;
 
-/// The ticks of a recording. All have the same length.
+/// The ticks of a recording. All ticks have the same length.
 #[derive(Debug)]
 pub(super) struct Ticks {
     pub(super) from_ns: i64,
@@ -55,7 +57,8 @@ impl Ticks {
 
 type RecordedSite = (NameId, StackId);
 
-/// The activity of sites by tick. A site has no entry for a tick without activity.
+/// The allocations and live objects of each allocation site, by tick. A site has no entry for a tick without
+/// allocations and without changes of its live objects.
 pub(super) struct Slices {
     pub(super) activity: Vec<(i64, Activity)>,
 }
@@ -63,8 +66,8 @@ pub(super) struct Slices {
 impl Slices {
     pub(super) fn from_recording(recording: &Recording, ticks: &Ticks) -> Self {
         let mut allocated: BTreeMap<(i64, RecordedSite), EstimatedAmount> = BTreeMap::new();
-        // If the recording has both kinds of events, only the samples are used, because they already cover all
-        // allocations.
+        // A recording can have samples of allocations, and events for allocations inside and outside of TLABs. If it
+        // has samples, only these are used, because they already cover all allocations.
         let has_samples = recording.of(Event::Allocation).next().is_some();
         for sample in &recording.samples {
             let is_counted = match sample.event {
@@ -82,8 +85,8 @@ impl Slices {
             allocated.keys().chain(live.keys()).copied().collect();
         rows.sort_unstable();
         rows.dedup();
-        // In a trace, an entry replaces all earlier figures of the site. So each entry repeats the number of live
-        // objects, even if this number did not change.
+        // In a trace, an entry replaces all earlier figures of the allocation site. So each entry repeats the number of
+        // live objects, even if this number did not change.
         let mut now: BTreeMap<RecordedSite, Alive> = BTreeMap::new();
         let activity = rows.into_iter().map(|(tick, site)| {
             let now = now.entry(site).or_default();
@@ -113,7 +116,7 @@ fn add(amount: &mut EstimatedAmount, recording: &Recording, sample: &Sample) {
     amount.bytes += weight.bytes;
 }
 
-/// The live objects of a site.
+/// The live objects of an allocation site.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Alive {
     amount: EstimatedAmount,
@@ -160,7 +163,7 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
         } else {
             ticks.at(time)
         };
-        // If two searches are in the same tick, only the result of the later one is used.
+        // If the recorder searched for live objects twice in one tick, only the result of the later search is used.
         if to < from {
             continue;
         }
@@ -191,8 +194,8 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
                     changes.insert((tick, site), live);
                 }
             }
-            // Continue with the next tick in which one of the live objects was allocated. Nothing changes in the ticks
-            // between.
+            // Continue with the next tick in which one of the live objects was allocated. In the ticks before that,
+            // nothing changes.
             tick = match found.peek() {
                 Some(sample) => ticks.at(sample.allocated_ns).clamp(tick + 1, to),
                 None => to + 1,
@@ -210,8 +213,8 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// Returns a sample of an object of this site that a search found alive. `look` is the time of the search, and
-    /// `allocated` is the time of the allocation, both in seconds.
+    /// Returns a sample of a live object of the allocation site `site`. A search at the time `look` found the object.
+    /// It was allocated at the time `allocated`. Both times are in seconds.
     fn old(site: u32, look: f64, allocated: f64) -> Sample {
         let ns = |seconds: f64| (seconds * 1e9) as i64;
         Sample {

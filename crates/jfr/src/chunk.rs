@@ -162,7 +162,7 @@ impl<'a> Chunk<'a> {
         }
         chunk.end = at;
         let Some((_, metadata)) = metadata else {
-            // If the metadata is missing because the chunk ends early, return the damage that was found where it ends.
+            // If the metadata is missing because the chunk ends early, return the damage found at that end.
             let unfinished = Fault::Unfinished.at(base);
             return Err(chunk.damage.pop().unwrap_or(unfinished));
         };
@@ -281,7 +281,7 @@ impl<'a> Chunk<'a> {
         let mut values = Vec::new();
         let mut at = HEADER;
         while at < self.end {
-            // `open` has already reported this damage.
+            // Discard the damage that is found here, because `open` has already reported it.
             let told = self.damage.len();
             let found = self.event(&mut at);
             self.damage.truncate(told);

@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
         self.at >= self.bytes.len()
     }
 
-    /// Returns the offset in the file.
+    /// Returns the offset of the cursor in the file.
     pub(crate) fn offset(&self) -> u64 {
         self.base.saturating_add(self.at as u64)
     }

@@ -89,7 +89,7 @@ pub(crate) enum Value<'a> {
 pub(crate) struct Array {
     pub(crate) item: Item,
     pub(crate) count: u64,
-    /// The offset in the chunk.
+    /// The offset of the first element in the chunk.
     pub(crate) at: usize,
 }
 

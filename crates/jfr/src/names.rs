@@ -46,21 +46,21 @@ pub struct Link {
     pub field: NameId,
 }
 
-/// A frame. Recordings do not contain source files.
+/// A stack frame. Recordings do not contain the names of source files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// Name of the class that declares the method, in the form `com.acme.Foo$Bar`.
     pub class: NameId,
-    /// The method.
+    /// Name of the method.
     pub method: NameId,
-    /// The line, -1 in a native method, or 0 if unknown.
+    /// The line number, -1 in a native method, or 0 if unknown.
     pub line: i32,
 }
 
 /// A stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stack {
-    /// Indexes into [`Names::frames`], the leaf first.
+    /// The frames, innermost first, as indexes into [`Names::frames`].
     pub frames: Arc<[u32]>,
     /// True if the recorded stack was truncated.
     pub is_cut: bool,

@@ -8,16 +8,18 @@
 //! - `jdk.ObjectAllocationSample` (JDK 16 and later): some of the allocations that need a new TLAB or do not fit into
 //!   one. The throttle of the event limits their number per second. `weight` is the number of bytes that the thread
 //!   allocated since its last sample, so the sum of all weights is the total allocation.
-//! - `jdk.ObjectAllocationInNewTLAB`, `jdk.ObjectAllocationOutsideTLAB`: every such allocation. An allocation in a new
-//!   TLAB represents the whole TLAB. One outside represents itself. async-profiler writes the same events for samples
-//!   that it takes at a mean interval in bytes (`alloc` in `jdk.ActiveSetting`). The weight of such a sample follows
-//!   from the size of the object, as for samples of the heapdiff agent.
+//! - `jdk.ObjectAllocationInNewTLAB`, `jdk.ObjectAllocationOutsideTLAB`: every allocation that needs a new TLAB or does
+//!   not fit into one. An allocation in a new TLAB represents the whole TLAB. An allocation outside represents only its
+//!   own object. async-profiler writes the same events for samples that it takes at a mean interval in bytes (`alloc`
+//!   in `jdk.ActiveSetting`). The weight of such a sample follows from the size of the object, as for samples of the
+//!   heapdiff agent.
 //! - `jdk.OldObjectSample`: objects in a list of 256 (`old-object-queue-size`) that were alive when the recording was
 //!   dumped or stopped. They are older than the last GC that found a dead object in the list. Large objects are more
 //!   likely to enter the list and to stay in it, and no event contains the probability. So these samples cannot be
-//!   extrapolated to the whole heap. The same objects occur again in each dump.
+//!   extrapolated to the whole heap. If a recording is dumped several times, each dump contains the same objects again.
 //! - `profiler.LiveObject`: samples of async-profiler (option `live`) that are alive when its recording ends, at most
-//!   1,024. Their weights are known, but not how many samples were dropped because the table was full.
+//!   1,024. The recording contains their weights, but not the number of samples that were dropped because the table was
+//!   full.
 
 use std::path::Path;
 
@@ -145,7 +147,7 @@ pub struct Sample {
 pub struct HeapDump {
     /// Time at which the JVM began to write, in nanoseconds since 1970.
     pub from_ns: i64,
-    /// Time at which the JVM had written the dump.
+    /// Time at which the dump was complete, in nanoseconds since 1970.
     pub to_ns: i64,
     /// Size of the file in bytes.
     pub bytes: u64,

@@ -1,5 +1,6 @@
-//! Takes from a recording what a join needs: samples of allocations and of live objects, the JVM's heap dumps, the
-//! identity of the JVM, and warnings about data that the recording lacks.
+//! Extracts the data of a recording that is needed to find the stacks of suspects. The data are samples of allocations
+//! and of live objects, the JVM's heap dumps, the identity of the JVM, and warnings about data that the recording
+//! lacks.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +16,7 @@ use crate::stacks::{ChainId, StackId, Stacks, TextId};
 
 /// Number of nanoseconds in a millisecond.
 pub(crate) const NS_PER_MS: i64 = 1_000_000;
-/// Default length of the JVM's list of live objects.
+/// Default maximum length of the JVM's list of sampled live objects (`old-object-queue-size`).
 const MOST_OLD: u64 = 256;
 
 /// The reason why a file cannot be used as a recording.
@@ -56,7 +57,7 @@ pub(crate) struct Seen {
     pub(crate) chain: ChainId,
 }
 
-/// The part of a recording or of a profile that a join uses as evidence.
+/// The data of a recording or a profile with which the stacks of suspects are found.
 #[derive(Debug, Default)]
 pub struct Evidence {
     /// The JVM, if the recording describes it.
@@ -69,7 +70,7 @@ pub struct Evidence {
     pub notes: Vec<String>,
     /// The number that identifies the recording, if the evidence was saved.
     pub(crate) digest: Option<u64>,
-    /// The time of the last list of old objects, in nanoseconds since 1970.
+    /// The time at which the JVM last listed its sampled live objects ("old objects"), in nanoseconds since 1970.
     pub(crate) listed_ns: Option<i64>,
     pub(crate) seen: Vec<Seen>,
     pub(crate) stacks: Stacks,
@@ -105,8 +106,8 @@ impl Evidence {
             span_ns: Some((recording.from_ns, recording.to_ns)),
             ..Self::default()
         };
-        // The JVM lists all old objects each time that it writes the recording to a file, and earlier lists stay in the
-        // file. Use only the last list.
+        // Each time that the JVM writes the recording to a file, it adds a list of its sampled live objects ("old
+        // objects"). The earlier lists stay in the file. Use only the last list.
         let last = recording.of(Event::Old).map(|s| s.time_ns).max();
         let is_last = |s: &Sample| {
             s.event != Event::Old || last.is_none_or(|t| s.time_ns > t.saturating_sub(NS_PER_MS))
@@ -147,8 +148,8 @@ impl Evidence {
         evidence
     }
 
-    /// Returns the number of samples of live objects, and the number of samples of allocations. Samples of a recording
-    /// without a stack are not counted.
+    /// Returns the number of samples of live objects, and the number of samples of allocations. Samples without a stack
+    /// are not counted if they are from a recording.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let survivors = self.seen.iter().filter(|seen| seen.survived).count();
@@ -162,8 +163,8 @@ impl Evidence {
     }
 }
 
-/// Returns sentences about data that the recording lacks. `old` is the number of old objects in the last list. `bare`
-/// is the number of objects without a stack in this list.
+/// Returns sentences about data that the recording lacks. `old` is the number of objects in the JVM's last list of
+/// sampled live objects. `bare` is the number of these objects that have no stack.
 fn notes(recording: &Recording, old: u64, bare: u64) -> Vec<String> {
     let mut notes = Vec::new();
     let live = recording.of(Event::Live).count() as u64;
@@ -188,8 +189,8 @@ fn notes(recording: &Recording, old: u64, bare: u64) -> Vec<String> {
             counted(old, "live object")
         ));
     }
-    // If the list has more than [`MOST_OLD`] entries, the user made it longer (`old-object-queue-size`). Then it is
-    // unknown whether the list was full.
+    // If the JVM's list of sampled live objects has more than [`MOST_OLD`] entries, the user made the list longer
+    // (`old-object-queue-size`). Then it is unknown whether the list was full.
     if (MANY_OLD..=MOST_OLD).contains(&old) {
         notes.push(format!(
             "the JVM's list of live objects ({MOST_OLD} entries) may have been full: objects allocated late may be missing"

@@ -152,7 +152,7 @@ fn taken(dump: &Dump) -> i64 {
     i64::try_from(dump.taken_ms).unwrap_or(i64::MAX)
 }
 
-/// Finds the event with the time and the size of the dump.
+/// Finds the `jdk.HeapDump` event with the dump's time and file size.
 fn by_event(events: &[HeapDump], dump: &Dump) -> Result<Fit, Refusal> {
     let has_time = |event: &&HeapDump| {
         let from = event.from_ns / NS_PER_MS - SLACK_MS;
@@ -179,7 +179,7 @@ fn by_event(events: &[HeapDump], dump: &Dump) -> Result<Fit, Refusal> {
     })
 }
 
-/// Matches by JVM version and command. The caller has already checked the time.
+/// Matches a recording with dumps by JVM version and command. The caller has already checked the time.
 fn by_identity(evidence: &Evidence, first: &Dump, last: &Dump) -> Result<Fit, Refusal> {
     let jvm = evidence.jvm.as_ref().ok_or(Refusal::Unknown)?;
     if jvm.start_ms > 0 && jvm.start_ms > taken(first) {
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn a_recording_between_two_dumps_is_matched_by_version_and_command() {
         let mut evidence = evidence();
-        // The JVM wrote a third dump, which was not given.
+        // During the recording, the JVM wrote a third dump. The user did not give this dump.
         evidence.heap_dumps = vec![event(150, 7)];
         evidence.span_ns = Some((102 * S, 200 * S));
         let saved_before = [dump(99_500), dump(200_500)];

@@ -1,8 +1,8 @@
 //! Reads collapsed stacks and pprof profiles. These files have neither times nor the name of a JVM, so they are
 //! evidence of allocations only.
 //!
-//! A line of a collapsed file has the frames from the root to the leaf, separated by `;`, and a number. The last frame
-//! is the allocated class. In pprof, the class is the label `class`, or else the leaf.
+//! A line of a collapsed file has the frames of a stack, outermost first and separated by `;`, and a number. The last
+//! frame is the allocated class. In pprof, the class is the label `class`, or else the innermost frame.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -120,7 +120,7 @@ struct Figures {
 }
 
 impl Profile {
-    /// Adds an entry with the frames of its stack, leaf first.
+    /// Adds an entry with the frames of its stack, innermost first.
     fn add(
         &mut self,
         class: &str,
@@ -322,7 +322,7 @@ fn class_name(name: &str) -> String {
     types::of_class(name)
 }
 
-/// Removes a mark such as `_[i]` at the end of a name.
+/// Removes the mark that async-profiler appends to a name, such as `_[i]`.
 fn unmarked(name: &str) -> &str {
     match name
         .len()

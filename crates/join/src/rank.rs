@@ -8,10 +8,10 @@
 //! - samples of live objects: each is strong evidence, unless its array has a length that the suspect does not hold;
 //! - the site's share of the allocations of each class.
 //!
-//! The score is multiplied by two factors: one for a stack that goes through a class on the path to the suspect, and
-//! one for a stack that shares its outer frames with the stacks that let the holder's own collection grow, such as a
-//! `HashMap$Node[]`. A site's probability is its share of all scores, times a certainty that depends on the kind of
-//! evidence and on the number of samples.
+//! The score is multiplied by two factors. The first is for a stack that goes through a class on the path to the
+//! suspect. The second is for a stack that shares its outer frames with the stacks that let the holder's own collection
+//! grow, such as a `HashMap$Node[]`. A site's probability is its share of all scores, times a certainty. The certainty
+//! depends on the kind of evidence and on the number of samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,29 +31,36 @@ mod wanted;
 
 /// Maximum number of stacks that are listed for a suspect.
 const STACKS: usize = 10;
-/// Minimum probability of a listed stack after the first one, in thousandths.
+/// Minimum probability of the second and each further listed stack, in thousandths.
 const LEAST: u64 = 20;
-/// Maximum number of stacks in [`Ranking::puts`] that each other stack is compared with.
+/// Maximum number of stacks in [`Ranking::puts`] with which the stack of a site is compared.
 const PUTS: usize = 200;
 
-/// Weight of classes that the suspect's objects dominate, relative to the suspect's own class.
+/// Weight of a sample whose class is that of objects that the suspect's objects dominate. A sample of the suspect's own
+/// class has the weight 1.
 const CONTENT: f64 = 0.7;
-/// Weight of a sample that was allocated between two dumps between which the suspect did not grow.
+/// Weight of a sample that was allocated in an interval between two dumps in which the suspect did not grow. If the
+/// suspect grew in the interval, the weight is 1.
 const IDLE: f64 = 0.1;
 /// Factors for the two parts of a site's score: its surviving samples, and its share of all allocations of a class.
 const SURVIVOR: f64 = 6.0;
 const ALLOCATED: f64 = 10.0;
-/// Factors for a sample with a reference chain: if the chain contains the holder or a field on the path, and if it does
-/// not.
+/// Factors for a sample with a reference chain. The first applies if the chain contains the holder or a field on the
+/// path to the suspect. The second applies if the chain contains neither.
 const HELD: (f64, f64) = (20.0, 0.2);
-/// Factors for a stack. The first two apply if a frame is in a class with a field on the path, or only in a class that
-/// is nested in the same outermost class. The third applies if the stack has no application frame.
+/// Factors for a stack:
+///
+/// - The first applies if a frame is in a class that has a field on the path to the suspect.
+/// - The second applies if a frame is only in a class that is nested in the same outermost class.
+/// - The third applies if the stack has no application frame.
 const THROUGH: (f64, f64, f64) = (4.0, 3.0, 0.2);
-/// The score of all stacks that were not sampled, in addition to the scores of the sampled stacks.
+/// Assumed score of all stacks that were not sampled together. It is added to the sum of the scores of the sampled
+/// stacks.
 const UNSEEN: f64 = 1.0;
 /// Number of samples at which the factor for the number of samples is one half. A surviving sample counts twice.
 const HALF: f64 = 1.5;
-/// Maximum probability of a site whose samples have no times. From 0.75 on, reports state a stack as a fact.
+/// Maximum probability of a site whose samples have no times. It is below 0.75, because from 0.75 on, reports state a
+/// stack as a fact.
 const MOST_UNTIMED: f64 = 0.749;
 
 /// Classes that most code allocates. An allocation of such a class is weak evidence.
@@ -88,7 +95,7 @@ pub struct Join {
 
 impl Join {
     /// Joins recordings with dumps that were taken at these times, in milliseconds since 1970, oldest first. Each
-    /// recording has its path and its [`fit`](crate::matching::fit).
+    /// recording has its path, its evidence and the result of [`fit`](crate::matching::fit).
     #[must_use]
     pub fn new(recordings: Vec<(String, Evidence, Fit)>, taken_ms: &[u64]) -> Self {
         let ns = |&ms: &u64| {
@@ -100,8 +107,8 @@ impl Join {
             taken_ns: taken_ms.iter().map(ns).collect(),
             ..Self::default()
         };
-        // Each time that the JVM writes a recording to a file, it adds a list of old objects. Use only the last list of
-        // all recordings.
+        // Each time that the JVM writes a recording to a file, it adds a list of its sampled live objects ("old
+        // objects"). Use only the last list of all recordings.
         let last_list = recordings.iter().filter_map(|r| r.1.listed_ns).max();
         let end = recordings.iter().filter_map(|r| Some(r.1.span_ns?.1)).max();
         for (path, mut evidence, fit) in recordings {
@@ -162,7 +169,7 @@ impl Join {
     }
 }
 
-/// The warning if the last recording ends before the last dump.
+/// Warning for the case that the last recording ends before the last dump.
 const EARLY: &str =
     "the recording ends before the last dump: run `jcmd PID JFR.dump` after the last heap dump";
 
@@ -256,8 +263,8 @@ struct Site {
     allocated: BTreeMap<TextId, f64>,
     /// Number of allocation samples. Entries whose number of samples is unknown count as 0.
     allocations: u64,
-    /// For each array class, two numbers of surviving samples: those whose length the suspect does not hold, and those
-    /// whose length it holds.
+    /// For each array class, two numbers of surviving samples. The first counts arrays with a length that no array of
+    /// the suspect has. The second counts arrays with a length that an array of the suspect has.
     lengths: BTreeMap<TextId, [u64; 2]>,
     /// Number of samples of the suspect's own class that were allocated while the suspect grew, or at an unknown time.
     own: u64,
@@ -329,9 +336,11 @@ struct Ranking<'a> {
     /// The holders and the fields on the path, as reference chains name them.
     fields: FxHashSet<TextId>,
     sites: BTreeMap<TextId, Site>,
-    /// Frames of samples of the collections on the path, from the class that holds the collection to the root.
+    /// Stacks that let collections on the path to the suspect grow: the frames from the class that holds the collection
+    /// to the root of the stack.
     puts: Vec<Vec<FrameId>>,
-    /// Number of samples whose class is in `wanted`. An entry without a number of samples counts as one.
+    /// Number of samples that are evidence: their class is in `wanted`, and no array has a length that the suspect's
+    /// arrays lack. An entry without a number of samples counts as one.
     matching: u64,
     is_shared: bool,
 }
@@ -525,8 +534,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Finds the samples of the collections on the path. If only JDK frames precede the first frame for which
-    /// [`Self::is_outer`] is true, adds this frame and its callers to `puts`.
+    /// Finds the samples of the collections on the path to the suspect. If only JDK frames precede the first frame of a
+    /// sample for which [`Self::is_outer`] is true, adds this frame and its callers to `puts`.
     fn collections(&mut self, suspect: &Suspect) {
         let texts = &self.join.stacks.texts;
         let classes = suspect
@@ -560,7 +569,7 @@ impl<'a> Ranking<'a> {
         self.puts.push(frames[own..].to_vec());
     }
 
-    /// True if a frame is in a class whose outermost class has a field on the path.
+    /// True if the outermost class of a frame's class has a field on the path to the suspect.
     fn is_outer(&self, frame: FrameId) -> bool {
         let stacks = &self.join.stacks;
         stacks.get(frame).is_some_and(|frame| {
@@ -569,8 +578,8 @@ impl<'a> Ranking<'a> {
         })
     }
 
-    /// Returns the factor for the classes in a stack. Also returns true if a class on the path, or a class nested in
-    /// the same outermost class, is in the stack.
+    /// Returns the factor for the classes in a stack. Also returns true if the stack has a frame of a class with a
+    /// field on the path, or of a class nested in the same outermost class.
     fn prior(&self, stack: StackId) -> (f64, bool) {
         let stacks = &self.join.stacks;
         let frames = stacks.frames(stack);

@@ -1,6 +1,7 @@
 //! Saves the evidence from a recording, for a summary file.
 //!
-//! The evidence of one recording takes at most [`MOST_BYTES`]. If there are too many samples, only every n-th sample is saved, with n times its weight.
+//! The evidence of one recording takes at most [`MOST_BYTES`]. If there are too many samples, only every n-th sample is
+//! saved, with n times its weight.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -65,7 +66,7 @@ impl Evidence {
         let mut names = 0;
         let frames: Vec<FrameId> = r.list(|r| {
             let (class, method) = (text(r)?, text(r)?);
-            // Several frames can have the same long name. Each frame stores the name again.
+            // Each frame stores its own copy of its name, even if several frames have the same long name.
             let length = |id| stacks.texts.text(id).len();
             names += length(class) + length(method);
             if names > MOST_NAMES {
@@ -210,7 +211,7 @@ fn every(samples: &mut Vec<Seen>, most: usize) {
 }
 
 impl Fit {
-    /// All values, with the words for summary files.
+    /// All values, each with the word that represents it in summary files.
     const SAVED: [(Self, &'static str); 6] = {
         const fn time(version: bool, command: bool) -> Fit {
             Fit::Time { version, command }
@@ -225,7 +226,7 @@ impl Fit {
         ]
     };
 
-    /// Returns the word for summary files.
+    /// Returns the word that represents the value in summary files.
     #[must_use]
     pub fn to_saved(self) -> &'static str {
         let mut all = Self::SAVED.into_iter();
@@ -233,7 +234,7 @@ impl Fit {
             .map_or("none", |(_, word)| word)
     }
 
-    /// Returns the value with this word, or `None`.
+    /// Returns the value that a word in a summary file represents, or `None`.
     #[must_use]
     pub fn from_saved(word: &str) -> Option<Self> {
         let mut all = Self::SAVED.into_iter();

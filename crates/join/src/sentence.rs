@@ -1,20 +1,20 @@
-//! Sentences about joined stacks.
+//! Sentences about the stacks of a recording that may have allocated a suspect's objects.
 
 use heapdiff_units::{Probability, counted};
 
-/// Minimum probability (in thousandths) from which reports state the stack as a fact, with its probability.
+/// Minimum probability (in thousandths) at which reports state the allocating stack without the word "probably".
 pub(crate) const NAMED: u64 = 750;
-/// Minimum probability (in thousandths) from which reports state the stack as probable.
+/// Minimum probability (in thousandths) at which reports name an allocating stack.
 pub(crate) const PROBABLE: u64 = 250;
 
-/// Returns the sentence about the first stack. `frame` is its first application frame.
+/// Returns the sentence about the most probable stack. `frame` is the first application frame of this stack.
 pub(crate) fn allocated(frame: &str, permille: u64, evidence: &str) -> String {
     let word = if permille >= NAMED {
         "allocated in"
     } else {
         "probably allocated in"
     };
-    // Insert a space before the place in parentheses, as in headlines.
+    // Insert a space before the file and line in parentheses, as in headlines.
     let frame = match frame.rsplit_once('(') {
         Some((name, place)) if !name.ends_with(' ') => format!("{name} ({place}"),
         _ => frame.to_owned(),
@@ -22,8 +22,8 @@ pub(crate) fn allocated(frame: &str, permille: u64, evidence: &str) -> String {
     format!("{word} {frame}, {}: {evidence}", Probability(permille))
 }
 
-/// Returns the sentence for a suspect without a probable stack. `matching` is the number of samples of matching
-/// classes.
+/// Returns the sentence for a suspect without a probable stack. `matching` is the number of samples whose class and
+/// array length match the suspect's objects.
 pub(crate) fn unknown(matching: u64) -> String {
     match matching {
         0 => "allocating code unknown: no matching sample".to_owned(),

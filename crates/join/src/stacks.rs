@@ -163,7 +163,7 @@ impl Stacks {
         keys
     }
 
-    /// Adds a stack, the leaf first.
+    /// Adds a stack, given innermost frame first.
     pub(crate) fn stack(&mut self, frames: Vec<FrameId>) -> StackId {
         self.stacks.id(frames)
     }
@@ -192,7 +192,7 @@ impl Stacks {
         }
     }
 
-    /// Returns the frames of a stack, the leaf first.
+    /// Returns the frames of a stack, innermost first.
     pub(crate) fn frames(&self, stack: StackId) -> &[FrameId] {
         self.stacks.get(stack)
     }

@@ -2,7 +2,7 @@
 //! scenario, its fixed twin (the same program without the leak), and each control (a program that seems to leak but
 //! does not). Their heaps are dumped and compared with the commands that a user would type.
 //!
-//! A report on a leak is right if its first suspect has the expected holder, and if the first stack of that suspect
+//! A report on a leak is right if its first suspect has the expected holder, and the first stack of this suspect
 //! contains the method that allocates the leaking objects. The report on two dumps and the report on three dumps must
 //! both be right. In the report on the last dump alone, the holder has to be among the first three suspects.
 //!

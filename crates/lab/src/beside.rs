@@ -205,7 +205,7 @@ impl Bench {
     }
 }
 
-/// Reads a file that JaCoCo wrote.
+/// Reads the executed probes from a file that JaCoCo wrote.
 fn covered(file: &Path) -> Result<Coverage> {
     let bytes = std::fs::read(file).with_context(|| file.display().to_string())?;
     let mut rest = bytes.as_slice();

@@ -1,7 +1,7 @@
-//! Tests heap dumps that forked children write. After many dumps of a JVM under load, the JVM must not have more open
-//! files, threads or child processes than before, even if processes were killed. The program's pauses and its clients'
-//! latency are compared with those of the JVM's own dump. Other programs must be able to read the dumps. The content
-//! must equal that of the JVM's own dump.
+//! Tests heap dumps that forked children write. A JVM under load is dumped many times, and some processes are killed.
+//! Afterwards the JVM must not have more open files, threads or child processes than before. The program's pauses and
+//! its clients' latency are compared with those of the JVM's own dump. Other programs must be able to read the dumps.
+//! The content must equal that of the JVM's own dump.
 
 mod latency;
 mod many;
@@ -95,7 +95,7 @@ const COLLECTORS: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Runs the parts and prints their tables.
+/// Runs the selected parts of the measurement and prints their tables.
 pub(crate) fn forks(options: &Options) -> Result<()> {
     let jdks = java::for_agent(&options.java, &options.jdk)?;
     let parts = if options.parts.is_empty() {

@@ -1,5 +1,6 @@
-//! Measures how often a JVM that runs out of memory leaves a report that names the leak, and what the guard costs it:
-//! JVMs that throw OutOfMemoryError, and JVMs that the kernel kills at the limit of their control group.
+//! Measures how often a JVM that runs out of memory leaves a report that names the leak. Also measures what the guard
+//! costs the JVM. The guard is the agent's option to dump the heap before the JVM dies. Some JVMs throw
+//! OutOfMemoryError. The kernel kills other JVMs at the limit of their control group.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -49,7 +50,7 @@ enum Cause {
 }
 
 const COLLECTORS: [&str; 4] = ["G1", "Parallel", "Serial", "Shenandoah"];
-/// Kilobytes per second that the program keeps. Each run uses the next of these.
+/// Kilobytes per second that the program keeps. The runs use these rates in turn.
 const RATES: [u32; 3] = [12 << 10, 8 << 10, 4 << 10];
 const HEAP_MIB: u32 = 96;
 /// Memory limit of the control group. The heap and the other memory of the JVM together become larger than this.
@@ -57,7 +58,7 @@ const GROUP_MIB: u64 = 200;
 const GROUP_HEAP_MIB: u32 = 190;
 /// Share of the control group's memory at which the guard acts.
 const GROUP_SHARE: &str = "60%";
-/// If a dump does not grow for this time, the wait for it ends.
+/// If a dump does not grow for this time, the test stops waiting for the dump.
 const GIVEN_UP: Duration = Duration::from_secs(10);
 
 /// The kind of file that is left after the JVM's death, and whose report names the leak.
@@ -80,7 +81,7 @@ struct Death {
     said: String,
 }
 
-/// Runs the JVMs, and prints a line for each and the totals.
+/// Runs the JVMs, and prints a line for each JVM and the totals.
 pub(crate) fn guard(options: &Options) -> Result<()> {
     let (heapdiff, agent) = options.tested.build_products(false)?;
     let jdks = java::for_agent(&[], options.jdk.as_slice())?;
@@ -159,7 +160,7 @@ fn line(cause: Cause, collector: &str, guarded: &[Death], plain: &[Death]) -> St
     )
 }
 
-/// Returns the median, the 90th percentile and the maximum, as text.
+/// Returns the median, the 90th percentile and the maximum of the figures, as text.
 fn spread(figures: impl Iterator<Item = u64>) -> String {
     let mut figures: Vec<u64> = figures.collect();
     figures.sort_unstable();
@@ -244,7 +245,8 @@ impl Lab<'_> {
         let mut java = Command::new(self.jdk.java());
         java.arg(format!("-XX:+Use{collector}GC"))
             .arg(format!("-Xmx{heap}m"))
-            // The JVM without a guard has a trace, too, so that the difference is the guard alone.
+            // The JVM without a guard writes a trace, too, so that the measured difference is the cost of the guard
+            // alone.
             .arg(format!(
                 "-agentpath:{}=interval=64k,trace={}{guard}",
                 self.agent.display(),

@@ -100,7 +100,7 @@ struct Tools {
     scratch: PathBuf,
 }
 
-/// Makes the root if necessary, and runs the matrix in it.
+/// Creates the root file system if necessary, and runs the test matrix in it.
 pub(crate) fn jdks(options: &Options) -> Result<()> {
     if options.inside {
         return inside(options);
@@ -162,7 +162,7 @@ pub(crate) fn jdks(options: &Options) -> Result<()> {
     result
 }
 
-/// Runs the matrix with the JDKs of this root.
+/// Runs the test matrix with the JDKs of this root file system.
 fn inside(options: &Options) -> Result<()> {
     let (heapdiff, agent) = options.tested.build_products(true)?;
     let scratch = run::target_dir().join("jdks");

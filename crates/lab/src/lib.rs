@@ -81,7 +81,7 @@ impl Measurement {
         Self::Coverage(coverage::Options::smoke())
     }
 
-    /// Returns the matrix of JDKs 26 and later with G1, as CI runs it.
+    /// Returns the test matrix of JDKs 26 and later with G1, as CI runs it.
     pub fn short_jdks() -> Self {
         Self::Jdks(jdks::Options::short())
     }

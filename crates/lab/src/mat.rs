@@ -89,8 +89,8 @@ impl fmt::Display for Suspects {
     }
 }
 
-/// Returns MAT's suspects of a dump. `program` is its ParseHeapDump.sh, or a program with the same arguments. `scratch`
-/// is a folder that is created for MAT's files and removed afterwards.
+/// Returns MAT's suspects of a dump. `program` is MAT's ParseHeapDump.sh, or a program with the same arguments.
+/// `scratch` is a folder that is created for MAT's files and removed afterwards.
 pub(crate) fn suspects(program: &Path, dump: &Path, scratch: &Path) -> Result<Suspects> {
     let _ = fs::remove_dir_all(scratch);
     fs::create_dir_all(scratch).with_context(|| format!("cannot create {}", scratch.display()))?;

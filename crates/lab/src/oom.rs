@@ -1,5 +1,5 @@
-//! Measures how often the interval of the time to OutOfMemoryError contains the true time, on JVMs whose heap fills up,
-//! and how often JVMs with a bounded heap get such a time.
+//! Measures how often the predicted interval of the time to OutOfMemoryError contains the true time, on JVMs whose heap
+//! fills up. Also measures how often JVMs with a bounded heap get such a prediction.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ const LEAKS: [&str; 6] = ["linear", "steps", "accelerating", "noisy", "two", "ra
 const BOUNDED: [&str; 3] = ["cache", "sawtooth", "warm-up"];
 const COLLECTORS: [&str; 4] = ["Serial", "Parallel", "G1", "Shenandoah"];
 /// The program's lifetime is cut at these percentages. The time to OutOfMemoryError is estimated from the trace up to
-/// there.
+/// the cut.
 const CUTS: [u64; 2] = [50, 75];
 const HEAP_MIB: u32 = 96;
 /// Live data of the program without the leak, in MiB.
@@ -256,7 +256,7 @@ impl Lab<'_> {
         Ok(estimates)
     }
 
-    /// Returns the report of a trace up to a time.
+    /// Returns the report on a trace up to the given time.
     fn report(&self, trace: &Path, until_ms: Option<u64>) -> Result<Value> {
         let mut command = Command::new(self.heapdiff);
         command.args(["trace", "top", "--format", "json", "--top", "0"]);

@@ -1,10 +1,10 @@
 //! Measures what sampling costs a program: processor time per operation, and memory. Compares runs without an agent,
 //! with our agent, and with the tools that people would use instead.
 //!
-//! All JVMs of a round run side by side. Each waits on its standard input. The JVMs process slices of the same work in
-//! turn (A B C A B C ...). So a change of the machine's speed affects all of them. A new round starts new JVMs, because
+//! All JVMs of a round run side by side. Each JVM waits on its standard input. The JVMs process slices of the same work
+//! in turn (A B C A B C ...). So a change of the machine's speed affects all JVMs. A new round starts new JVMs, because
 //! two JVMs with the same flags can differ in their compiled code. The configuration `none` exists twice: the
-//! difference between the two is the noise.
+//! difference between its two JVMs is the noise.
 
 pub(crate) mod async_profiler;
 mod collections;

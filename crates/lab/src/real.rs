@@ -262,9 +262,9 @@ fn libraries(program: &Program, version: Option<&str>) -> Result<PathBuf> {
     java::libraries(&folder(program.name), program.name, version)
 }
 
-/// The reports on the dumps of one program.
+/// The reports on the dumps of one leaking program.
 struct Answer {
-    /// First lines of the report.
+    /// First lines of the text report on all dumps.
     text: String,
     json: Value,
     /// Report on the last dump alone.

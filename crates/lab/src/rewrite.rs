@@ -1,7 +1,7 @@
 //! Tests the rewriting of classes, which inserts a call before each allocation. Classes of published jars are loaded
-//! with full verification, in the original and in the rewritten form, and both forms are compared by the JDK's class
-//! file API. Classes of the JDK image are rewritten too. Methods with extreme properties are generated and rewritten,
-//! and the result is compared with that of the library ASM.
+//! with full verification, in the original and in the rewritten form. The JDK's class file API compares both forms.
+//! Classes of the JDK image are rewritten too. Methods with extreme properties are generated and rewritten, and the
+//! result is compared with that of the library ASM.
 
 mod jars;
 mod loaded;

@@ -121,8 +121,8 @@ impl Mapping {
             return Some(file.to_string());
         }
         let known = frame.file.as_deref();
-        // If the frame has neither file nor line, the dump has no debug information. Then return no file name, not even
-        // one that is derived from the class.
+        // If the frame has neither a file name nor a line number, the dump has no debug information. Then return no
+        // file name, not even one that is derived from the class.
         known.or(matches!(frame.line, Line::Number(_)).then_some(""))?;
         let ends = [".java", ".kt", ".kts", ".scala", ".groovy", ".clj"];
         let end = known.and_then(|file| ends.into_iter().find(|end| file.ends_with(end)));

@@ -24,22 +24,23 @@ struct Field {
     original: Box<str>,
 }
 
-/// A line of the mapping that describes a method, or a range of line numbers in it.
+/// A line of the mapping that describes a method, or a range of line numbers in a method.
 #[derive(Debug)]
 struct Method {
-    /// The range of line numbers in the dump. `None` if the mapping has no line numbers for the method.
+    /// The range of line numbers in the dump to which this line of the mapping applies. `None` if the mapping has no
+    /// line numbers for the method.
     lines: Option<(usize, usize)>,
     /// The range of line numbers in the original source to which the mapping translates `lines`.
     original_lines: Option<(usize, Option<usize>)>,
-    /// The original class of the method; `None` if it is the class of the frame.
+    /// The original class of the method; `None` if the class is that of the frame.
     class: Option<Box<str>>,
     original: Box<str>,
 }
 
-/// A method in the source, and a line in it.
+/// A method in the source, and a line in the method.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place<'a> {
-    /// The class of the method; `None` if it is the class of the frame.
+    /// The class of the method; `None` if the class is that of the frame.
     pub(crate) class: Option<&'a str>,
     pub(crate) method: Cow<'a, str>,
     pub(crate) line: Option<usize>,
@@ -148,7 +149,8 @@ impl Members {
             }];
         };
         let line = match may_be[..] {
-            // A method without line numbers in the mapping has either unchanged line numbers, or a single line.
+            // If the mapping has no line numbers for a method, it either gives one original line, or the line numbers
+            // did not change.
             [one] if one.lines.is_none() => one.original_lines.map(|l| l.0).or(line),
             _ => None,
         };

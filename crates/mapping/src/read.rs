@@ -1,4 +1,5 @@
-//! Reads mappings. Checks each line, but parses only the classes. Members are parsed later.
+//! Reads mappings. Checks each line, but parses only the lines of classes. The lines of fields and methods are parsed
+//! later.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,7 +20,7 @@ const SHOWN: usize = 80;
 /// The reason why a file is not a mapping.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
-    /// A line is not a class, not a member and not a comment.
+    /// A line is neither a class, nor a field or method, nor a comment.
     #[error("line {number} is not a class, a member or a comment: {line}")]
     Line {
         /// The line's number, from 1.
@@ -27,7 +28,7 @@ pub enum MappingError {
         /// The line, truncated if it is long.
         line: String,
     },
-    /// A member comes before any class.
+    /// A field or method comes before any class.
     #[error("line {number} is a member, but no class comes before it: {line}")]
     NoClass {
         /// The line's number, from 1.
@@ -43,7 +44,7 @@ pub enum MappingError {
         /// The line.
         line: String,
     },
-    /// No line names a class.
+    /// The file names no class.
     #[error("it contains no class; a mapping has lines such as `com.acme.Foo -> a.b:`")]
     Empty,
 }
@@ -76,7 +77,7 @@ impl Mapping {
             0
         };
         let mut any = false;
-        // True until the first member of a class. A comment before the first member is about the class.
+        // True until the first field or method of a class. A comment before that is about the class.
         let mut of_class = false;
         for (number, whole) in (1..).zip(text[at..].split_inclusive(|&b| b == b'\n')) {
             let start = base + at;
@@ -150,7 +151,7 @@ impl Mapping {
 }
 
 /// Adds the class `open` to `classes`, unless the map already has a class with this name. `end` is the end of the
-/// class's lines.
+/// class's lines in the text of the mapping.
 fn close(classes: &mut HashMap<Box<str>, Class>, open: Option<(Box<str>, Class)>, end: usize) {
     if let Some((name, mut class)) = open {
         class.lines.end = end;

@@ -227,7 +227,7 @@ fn frames_equal_those_of_r8_retrace() {
         let frame = format!("com.acme.shop.{frame}");
         assert_eq!(texts(&mapping, class, "<init>", line), [frame]);
     }
-    // After fields and methods, R8 adds comments with residual signatures. These must not change a name.
+    // After fields and methods, R8 adds comments with residual signatures. These comments must not change a name.
     for (class, field, original) in [
         (shop, "a", "registry"),
         (shop, "b", "opened"),
@@ -345,7 +345,7 @@ proptest! {
     }
 
     /// Compares frames with those of the `proguard` crate, an independent implementation. Frames are not compared if
-    /// the mapping does not contain their line.
+    /// the mapping does not contain their line number.
     #[test]
     fn frames_equal_those_of_another_implementation(
         ranges in prop::collection::vec((1..40_usize, 0..5_usize, 1..99_usize, 0..5_usize, any::<bool>()), 1..8),

@@ -14,7 +14,7 @@ use ureq::{Agent, Body, Error, RequestBuilder};
 use crate::error::{PushError, TlsFault};
 use crate::headers::Header;
 
-/// Maximum number of bytes that are read of an answer's body, and maximum size of its headers.
+/// Maximum number of bytes that are read of the body of an answer. Also the maximum size of the answer's headers.
 const MOST_READ: u64 = 64 << 10;
 /// Maximum number of characters that an error message quotes from an answer.
 const MOST_SAID: usize = 300;
@@ -22,7 +22,7 @@ const MOST_SAID: usize = 300;
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Timeouts and retries.
+/// Limits of time and retries for the requests to a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// The time limit of one request, from the DNS lookup to the end of the answer.
@@ -51,7 +51,7 @@ pub(crate) struct Client {
 }
 
 impl std::fmt::Debug for Client {
-    /// Formats no field, because headers may be secret.
+    /// Formats none of the fields, because headers may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").finish_non_exhaustive()
     }
@@ -103,7 +103,7 @@ impl Client {
     }
 
     /// Sends a request until it succeeds, fails permanently, or has used up its attempts. If the server requests a
-    /// pause before the next attempt, `send` returns the pause with the error.
+    /// pause before the next attempt, `send` returns this pause with the error.
     pub(crate) fn with_retries(
         &self,
         mut send: impl FnMut() -> Result<(), (PushError, Option<Duration>)>,
@@ -218,7 +218,8 @@ pub(crate) fn without_user(url: &str) -> String {
     }
 }
 
-/// Returns true if the host of the URL is this machine. Then no proxy is used, and no other machine can read the data.
+/// Returns true if the host of the URL is this machine. In this case, no proxy is used, and no other machine can read
+/// the data.
 pub(crate) fn is_this_machine(base: &str) -> bool {
     let uri: Option<Uri> = base.parse().ok();
     let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
@@ -227,13 +228,13 @@ pub(crate) fn is_this_machine(base: &str) -> bool {
     host == "localhost" || bare.parse().is_ok_and(is_loopback)
 }
 
-/// Returns the error of a response whose status says that the server did not accept the request.
+/// Returns an error if the status of the response shows that the server did not accept the request, otherwise `None`.
 pub(crate) fn refusal(response: &mut Response<Body>, url: &str) -> Option<PushError> {
     let status = response.status();
     if status.is_success() {
         return None;
     }
-    // Ignore an error while the body is read, because the status is enough.
+    // Ignore an error while the body is read, because the status of the response is enough.
     let body = read_body(response).unwrap_or_default();
     Some(PushError::Refused {
         url: url.to_owned(),
@@ -249,8 +250,8 @@ pub(crate) fn read_body(response: &mut Response<Body>) -> std::io::Result<Vec<u8
     Ok(body)
 }
 
-/// Returns the error message in an answer. If the body is an error of the Connect protocol, this is its message.
-/// Otherwise it is the text of the body.
+/// Returns the error message in an answer. If the body is an error of the Connect protocol, returns the message of this
+/// error. Otherwise returns the text of the body.
 fn reason(body: &[u8], status: StatusCode) -> String {
     #[derive(serde::Deserialize)]
     struct Reason {
@@ -289,7 +290,7 @@ pub(crate) fn system_message(error: &std::io::Error) -> String {
     }
 }
 
-/// Returns the pause that the server requests.
+/// Returns the pause that the server requests before the next attempt.
 pub(crate) fn retry_after(response: &Response<Body>) -> Option<Duration> {
     let value = response.headers().get(header::RETRY_AFTER)?;
     let seconds: u64 = value.to_str().ok()?.trim().parse().ok()?;

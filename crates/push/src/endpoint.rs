@@ -17,7 +17,7 @@ use crate::requests::{INGEST, PUSH, Request, Series, ingest, push};
 /// The interface by which a server accepts profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interface {
-    /// The interface is not known yet, so both interfaces are tried.
+    /// The interface of the server is not known yet, so both interfaces are tried.
     Unknown,
     Push,
     Ingest,
@@ -27,15 +27,15 @@ enum Interface {
 #[derive(Debug)]
 pub struct Endpoint {
     client: Client,
-    /// The URL without the interface's path.
+    /// The server's URL, without the path of the interface.
     base: String,
     interface: Interface,
 }
 
 impl Endpoint {
-    /// Creates an endpoint from the URL of a server, such as `https://profiles.example.com`, optionally with a path. If
-    /// the URL ends in the path of an interface, only that interface is used. `authorities` is a PEM file with trusted
-    /// CA certificates, which replace those of this machine.
+    /// Creates an endpoint from the URL of a server, such as `https://profiles.example.com`. The URL may have a path.
+    /// If the path is that of an interface, only this interface is used. `authorities` is a PEM file with trusted CA
+    /// certificates. They replace the CA certificates that this machine trusts.
     ///
     /// # Errors
     /// Returns an error if the URL is invalid, or if there is no CA certificate. Also refuses a URL with credentials,
@@ -63,7 +63,8 @@ impl Endpoint {
         &self.base
     }
 
-    /// Returns true if no other machine can read the data: the connection is encrypted, or does not leave this machine.
+    /// Returns true if no other machine can read the data: the connection is encrypted, or it does not leave this
+    /// machine.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.base.starts_with("https:") || is_this_machine(&self.base)
@@ -72,8 +73,8 @@ impl Endpoint {
     /// Sends a profile. Retries after temporary failures.
     ///
     /// # Errors
-    /// Returns the error of the last attempt. If the server supports neither interface, returns the error of the first
-    /// interface.
+    /// Returns the error of the last attempt. If the server supports neither interface, returns the error of
+    /// Pyroscope's documented interface, which is tried first.
     pub fn push(&mut self, series: &Series<'_>) -> Result<(), PushError> {
         if self.interface != Interface::Ingest {
             let missing = match self.send_with_retries(&push(series)) {
@@ -90,7 +91,8 @@ impl Endpoint {
                 }
             };
             return match self.send_with_retries(&ingest(series)) {
-                // The server supports neither interface. Report the error of the first interface, which is more useful.
+                // The server supports neither interface. Report the error of the documented interface, which is more
+                // useful.
                 Err(PushError::Refused {
                     status: 404 | 405, ..
                 }) => Err(missing),
@@ -108,8 +110,8 @@ impl Endpoint {
         self.client.with_retries(|| self.send_once(request))
     }
 
-    /// Sends a request once. If the server requests a pause before the next attempt, the pause is returned with the
-    /// error.
+    /// Sends a request once. If the server requests a pause before the next attempt, this function returns the pause
+    /// with the error.
     fn send_once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
         let url = format!("{}{}", self.base, request.path);
         // Error messages omit the query of the URL, because heapdiff adds it and users cannot change it.

@@ -10,9 +10,9 @@ pub enum PushError {
     /// The URL is invalid, or it contains credentials.
     #[error("{url}: {why}")]
     Address {
-        /// The URL without credentials.
+        /// The given URL, without credentials.
         url: String,
-        /// The problem.
+        /// The reason why the URL is not accepted.
         why: &'static str,
     },
     /// A header is invalid.
@@ -26,33 +26,33 @@ pub enum PushError {
     /// The file to upload cannot be read.
     #[error("{}: {why}", .file.display())]
     File {
-        /// The file.
+        /// The path of the file.
         file: PathBuf,
-        /// The problem.
+        /// The reason why the file cannot be read.
         why: String,
     },
     /// The server cannot be reached.
     #[error("{url}: {why}")]
     Unreachable {
-        /// The URL.
+        /// The URL of the server.
         url: String,
-        /// The problem.
+        /// The reason why the server cannot be reached.
         why: String,
     },
     /// The file with CA certificates cannot be read, or contains no certificates.
     #[error("{}: cannot read CA certificates: {why}", .file.display())]
     Authorities {
-        /// The file.
+        /// The path of the file with CA certificates.
         file: PathBuf,
-        /// The problem.
+        /// The reason why the file cannot be used.
         why: String,
     },
     /// No trusted TLS connection can be established, for example because the server's certificate is not trusted.
     #[error("{url}: cannot establish a trusted connection: {why}")]
     Tls {
-        /// The URL.
+        /// The URL of the server.
         url: String,
-        /// The problem.
+        /// The reason why no trusted connection can be established.
         why: String,
         /// The kind of problem.
         fault: TlsFault,
@@ -60,15 +60,15 @@ pub enum PushError {
     /// The server did not answer in time.
     #[error("{url}: no response within {} s", .within.as_secs_f32())]
     Timeout {
-        /// The URL.
+        /// The URL of the request.
         url: String,
-        /// The time limit.
+        /// The time limit that was exceeded.
         within: Duration,
     },
     /// The server redirects to another URL. Redirects are not followed.
     #[error("{url}: the server redirects to {to}")]
     Redirect {
-        /// The URL.
+        /// The URL of the request.
         url: String,
         /// The target of the redirect.
         to: String,
@@ -76,9 +76,9 @@ pub enum PushError {
     /// The server refused the profile.
     #[error("{url}: the server responded with {status}{}{said}", if .said.is_empty() { "" } else { ": " })]
     Refused {
-        /// The URL.
+        /// The URL of the request.
         url: String,
-        /// The HTTP status.
+        /// The HTTP status of the answer.
         status: u16,
         /// The first part of the server's message.
         said: String,
@@ -86,9 +86,9 @@ pub enum PushError {
     /// The answer does not come from a profile server.
     #[error("{url}: the response is not from a profile server: {why}")]
     Foreign {
-        /// The URL.
+        /// The URL of the request.
         url: String,
-        /// The problem.
+        /// The reason why the answer cannot come from a profile server.
         why: String,
     },
 }
@@ -115,7 +115,7 @@ impl TlsFault {
             return Self::Other;
         };
         match bad {
-            // A wrong signature means that an unknown authority issued the certificate under the name of a trusted
+            // If the signature is wrong, an unknown authority has issued the certificate under the name of a trusted
             // authority.
             Bad::UnknownIssuer | Bad::BadSignature => Self::Authority,
             Bad::NotValidForName | Bad::NotValidForNameContext { .. } => Self::Name,
@@ -129,7 +129,7 @@ impl TlsFault {
 }
 
 impl PushError {
-    /// Returns true if the same request may succeed later.
+    /// Returns true if the same request may succeed when it is sent again later.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {

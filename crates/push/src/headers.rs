@@ -11,7 +11,7 @@ pub struct Header {
     pub(crate) value: HeaderValue,
 }
 
-/// Headers that users must not add: each request already has them, or they describe how the body is encoded.
+/// Headers that users must not add. Either each request already has them, or they describe how the body is encoded.
 const OWN: [&str; 6] = [
     "connection",
     "content-encoding",
@@ -78,10 +78,10 @@ impl Header {
     }
 }
 
-/// Parses a file with one header in each line. Empty lines and lines that begin with `#` are ignored.
+/// Parses a file that has one header in each line. Empty lines and lines that begin with `#` are ignored.
 ///
 /// # Errors
-/// Returns an error if a line is not a valid header. The error describes the first such line.
+/// Returns an error if a line is not a valid header. The error describes the first invalid line.
 pub fn headers(text: &str, file: &str) -> Result<Vec<Header>, PushError> {
     let lines = (1..).zip(text.lines().map(str::trim));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));

@@ -1,8 +1,8 @@
 //! Pushes profiles to servers with the API of Pyroscope, and uploads files to other servers.
 //!
 //! An [`Endpoint`] contains the URL of a server, and the headers and limits of its requests. [`Endpoint::push`] sends a
-//! [`Series`]. [`Upload::put`] sends a file. The time of a request, the size of an answer and the number of attempts
-//! are limited. Redirects to other servers are not followed, so credentials are sent only to the given server.
+//! profile ([`Series`]). [`Upload::put`] sends a file. The time of a request, the size of an answer and the number of
+//! attempts are limited. Redirects to other servers are not followed, so credentials are sent only to the given server.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod client;

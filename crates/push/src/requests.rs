@@ -1,4 +1,4 @@
-//! The requests of the two supported interfaces.
+//! The requests of the two interfaces by which servers accept profiles.
 //!
 //! `POST /push.v1.PusherService/Push` is Pyroscope's documented interface: the Connect protocol with JSON. `POST
 //! /ingest` is the older interface. Pyroscope and Alloy accept both interfaces, and some other servers accept only the
@@ -14,8 +14,8 @@ pub(crate) const INGEST: &str = "/ingest";
 
 /// The series name under which servers store heap profiles.
 const METRIC: &str = "memory";
-/// Length in seconds of the time span of a profile in the older interface. A profile shows one point in time, but this
-/// interface requires a time span. Servers store data in steps of this length.
+/// Length in seconds of the time span of a profile in the older interface. A profile shows one point in time, but the
+/// older interface requires a time span. Servers store data in steps of this length.
 const SPAN_S: u64 = 10;
 
 /// A profile with its labels and time.
@@ -23,7 +23,7 @@ const SPAN_S: u64 = 10;
 pub struct Series<'a> {
     /// The name of the application.
     pub service: &'a str,
-    /// Further labels. Names must be valid in Prometheus, unique, and must not begin with `__`.
+    /// Further labels of the profile. Names must be valid in Prometheus, unique, and must not begin with `__`.
     pub labels: &'a [(String, String)],
     /// The time of the profile, in milliseconds since 1970.
     pub time_ms: u64,
@@ -31,7 +31,7 @@ pub struct Series<'a> {
     pub profile: &'a [u8],
 }
 
-/// A request: path with query, content type and body.
+/// A request to a server: path with query, content type and body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) path: String,
@@ -64,7 +64,7 @@ struct RawSample {
     raw_profile: String,
 }
 
-/// Returns the request for [`PUSH`].
+/// Returns the request for Pyroscope's documented interface ([`PUSH`]).
 pub(crate) fn push(series: &Series<'_>) -> Request {
     use base64::Engine;
     let own = [("__name__", METRIC), ("service_name", series.service)];
@@ -89,7 +89,7 @@ pub(crate) fn push(series: &Series<'_>) -> Request {
     }
 }
 
-/// Returns the request for [`INGEST`].
+/// Returns the request for the older interface ([`INGEST`]).
 pub(crate) fn ingest(series: &Series<'_>) -> Request {
     let labels: Vec<String> = series
         .labels
@@ -113,22 +113,23 @@ pub(crate) fn ingest(series: &Series<'_>) -> Request {
     }
 }
 
-/// Returns an application name that is valid in the server's older interface (`INGEST`).
+/// Returns a form of the application's name that is valid in the older interface (`INGEST`).
 fn application(service: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let name = service.chars().map(|c| if fits(c) { c } else { '_' });
     name.collect()
 }
 
-/// Replaces the characters in `ends`, which would end a value in the older interface, and control characters by `_`.
+/// Replaces characters by `_`: control characters, and the characters in `ends`, which would end a value in the older
+/// interface.
 fn plain(value: &str, ends: &str) -> String {
     let fits = |c: char| !ends.contains(c) && !c.is_control();
     let value = value.chars().map(|c| if fits(c) { c } else { '_' });
     value.collect()
 }
 
-/// Returns an id that depends only on the content, so a profile has the same id if it is pushed again. The id is a UUID
-/// of version 8, whose bits applications may choose freely.
+/// Returns an id for the profile. The id depends only on the content, so a profile that is pushed again has the same
+/// id. The id is a UUID of version 8, whose bits applications may choose freely.
 fn id(series: &Series<'_>) -> String {
     let mut all = Vec::new();
     let labels = series.labels.iter().flat_map(|(n, v)| [&**n, &**v]);

@@ -15,7 +15,7 @@ use crate::headers::Header;
 
 /// Maximum number of redirects that are followed, all on the same server.
 const REDIRECTS: usize = 3;
-/// Minimum speed of an upload in bytes per second. The time limit of an upload allows for this speed.
+/// Minimum speed of an upload in bytes per second. The time limit of an upload is computed from this speed.
 const SLOWEST: u64 = 1 << 20;
 
 /// A URL to which files are uploaded.
@@ -35,8 +35,8 @@ impl std::fmt::Debug for Upload {
 
 impl Upload {
     /// Creates an upload to a URL. If the path of the URL ends in `/`, the name of each file is added to the path.
-    /// Otherwise the URL is the place of one file. The query of the URL may contain a signature. `authorities` is a
-    /// PEM file with trusted CA certificates, which replace those of this machine.
+    /// Otherwise the URL is the target of a single file. The query of the URL may contain a signature. `authorities` is
+    /// a PEM file with trusted CA certificates. They replace the CA certificates that this machine trusts.
     ///
     /// # Errors
     /// Returns an error if the URL is invalid or contains credentials, or if there is no CA certificate.
@@ -80,7 +80,7 @@ impl Upload {
         self.url.path().ends_with('/')
     }
 
-    /// Uploads a file, and returns its URL without the query. Retries after temporary failures.
+    /// Uploads a file, and returns the URL of the uploaded file without the query. Retries after temporary failures.
     ///
     /// # Errors
     /// Returns the error of the last attempt. A redirect to another server is an error.
@@ -163,7 +163,7 @@ impl Upload {
     }
 }
 
-/// Returns scheme, host and port of a URL, in a form that can be compared.
+/// Returns scheme, host and port of a URL, in a form that can be compared with that of another URL.
 fn origin(url: &Uri) -> String {
     let scheme = url.scheme_str().unwrap_or_default();
     let host = url.host().unwrap_or_default().to_ascii_lowercase();
@@ -189,7 +189,7 @@ fn without_query(url: &str) -> String {
     without_user(url.split(['?', '#']).next().unwrap_or_default())
 }
 
-/// Percent-encodes a file name for a URL. Only the bytes that never need encoding stay as they are.
+/// Percent-encodes a file name for a URL. Only bytes that never need encoding stay as they are.
 fn encoded(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {
@@ -273,7 +273,7 @@ mod tests {
         says(307, &[format!("Location: {to}")])
     }
 
-    /// Uploads a file of 100,000 bytes to a server that gives these answers.
+    /// Uploads a file of 100,000 bytes to a test server that gives the answers in `script`.
     fn uploaded(script: Vec<Answer>) -> (Result<String, PushError>, Vec<Received>) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a b.heap");

@@ -28,7 +28,8 @@ pub(crate) fn statement<'s>(sql: &'s str, names: &[String]) -> Result<Cow<'s, st
     }))
 }
 
-/// Returns every table with its name in queries. With several dumps, this includes the dump's name.
+/// Returns all tables, each with the name that queries use for it. If several dumps are open, this name includes the
+/// dump's name.
 fn all(names: &[String]) -> Vec<(String, Table)> {
     let own = |table: Table| (table.name().to_owned(), table);
     if names.is_empty() {
@@ -70,7 +71,7 @@ fn columns(tables: &[(String, Table)]) -> String {
     values(&["table", "column", "type", "what"], rows)
 }
 
-/// Returns a SELECT whose result has these columns and rows.
+/// Returns a SELECT whose result has the given columns and rows.
 fn values(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let columns = columns.iter().enumerate();
     let columns: Vec<String> = columns

@@ -7,7 +7,7 @@ use hprof::ObjectId;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 
-/// The schema of a dump without a name.
+/// Name of the SQLite schema for a dump that has no name.
 pub(crate) const MAIN: &str = "main";
 /// Maximum number of dumps in a query, which is the number of databases that SQLite can attach.
 const MOST: usize = 10;
@@ -20,7 +20,7 @@ pub struct Dumps {
 }
 
 impl Dumps {
-    /// Returns one dump without a name.
+    /// Creates a set of one dump, which has no name in queries.
     #[must_use]
     pub fn one(heap: Arc<Heap>) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl Dumps {
         }
     }
 
-    /// Returns dumps with names.
+    /// Creates a set of dumps with the given names.
     ///
     /// # Errors
     /// Returns the errors of [`check_names`].
@@ -71,8 +71,8 @@ impl Dumps {
     }
 }
 
-/// Checks that dumps can have these names in a query. Each must be a word that SQL accepts without quotes, and all must
-/// differ.
+/// Checks that queries can use the given names for dumps. Each name must be a word that SQL accepts without quotes, and
+/// no name may occur twice.
 ///
 /// # Errors
 /// Returns an error if a name is invalid, or if there are more than 10 names.

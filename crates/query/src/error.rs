@@ -12,34 +12,34 @@ pub enum Error {
     Sql {
         /// SQLite's message.
         message: String,
-        /// The line, counted from 1.
+        /// The line of the mistake, counted from 1.
         line: usize,
-        /// The position in the line, in characters counted from 1.
+        /// The position of the mistake in its line, in characters counted from 1.
         column: usize,
-        /// The text of the line.
+        /// The text of the line that contains the mistake.
         text: String,
-        /// A suggestion, if there is one.
+        /// A suggestion how to correct the statement, if there is one.
         hint: Option<String>,
     },
     /// The statement is OQL, not SQL.
     #[error("this is OQL, but `heapdiff query` takes SQL")]
     Oql {
-        /// The translation to SQL; `None` if there is no simple translation.
+        /// The same statement in SQL; `None` if there is no simple translation.
         sql: Option<String>,
     },
     /// The statement does more than read.
     #[error("only SELECT is allowed, because heapdiff never changes a dump")]
     Denied,
-    /// The command is unknown.
+    /// The command, such as `.tables`, is unknown.
     #[error("there is no command `{command}`; use .tables, .schema [TABLE] or describe TABLE")]
     Command {
-        /// The command.
+        /// The unknown command.
         command: String,
     },
     /// A command names an unknown table.
     #[error("there is no table `{name}`; the tables are {tables}")]
     Table {
-        /// The name.
+        /// The unknown name.
         name: String,
         /// The known tables.
         tables: String,
@@ -47,38 +47,38 @@ pub enum Error {
     /// A dump cannot have this name.
     #[error("a dump cannot be named `{name}`: {reason}")]
     Name {
-        /// The name.
+        /// The rejected name.
         name: String,
-        /// The reason.
+        /// The reason why the name is rejected.
         reason: &'static str,
     },
     /// There are too many dumps.
     #[error("too many dumps: {dumps} were given, but a query reads at most {most}")]
     TooManyDumps {
-        /// Number of dumps.
+        /// Number of dumps that the user gave.
         dumps: usize,
-        /// Maximum number of dumps.
+        /// Maximum number of dumps in a query.
         most: usize,
     },
-    /// There are several statements, or there is no statement.
+    /// The text contains several statements or none. The value describes what it contains.
     #[error("a query must be exactly one statement, but this query has {0}")]
     Count(&'static str),
     /// The query needs more memory than its limit.
     #[error("the query needs more memory than the limit of {limit} bytes")]
     Memory {
-        /// The limit.
+        /// The memory limit, in bytes.
         limit: u64,
     },
     /// The temporary files of the query exceed their limit.
     #[error("the query was stopped: its temporary files exceed {limit} bytes")]
     TemporaryFiles {
-        /// Maximum number of bytes.
+        /// The limit for temporary files, in bytes.
         limit: u64,
     },
     /// The query takes longer than its limit.
     #[error("the query was stopped: it ran longer than {} s", limit.as_secs())]
     Time {
-        /// The limit.
+        /// The time limit.
         limit: Duration,
     },
     /// The query failed while it ran.
@@ -95,5 +95,5 @@ pub enum Error {
     Output(#[from] TableError),
 }
 
-/// A result of this crate.
+/// The result type of the functions in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -9,7 +9,7 @@ use crate::heap::Heap;
 use crate::schema::Table;
 use crate::table::{self, Ask};
 
-/// The number of rows exported from a table.
+/// An exported table, with the number of its rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Export {
     /// The table.

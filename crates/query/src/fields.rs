@@ -1,4 +1,5 @@
-//! Finds result columns that contain object ids because they are calls of `field()` that return references.
+//! Finds the result columns of a query that contain object ids. These columns call the SQL function `field()` for a
+//! field that stores references.
 //!
 //! SQLite does not report the type of a function's result. So this module finds calls of `field()` in the text of the
 //! statement, and `field()` records for each field which kinds of values it returned.
@@ -32,8 +33,8 @@ impl FieldKinds {
         }
     }
 
-    /// True if `field()` returned references for this field. If it also returned other values, `is_object` decides
-    /// whether the value is the id of an object.
+    /// True if `field()` returned references for the field named `field`. If the function also returned other values
+    /// for this field, `is_object` decides whether a value is the id of an object.
     pub(crate) fn is_id(&self, field: &str, is_object: impl FnOnce() -> bool) -> bool {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let returned = all.get(field).copied().unwrap_or_default();
@@ -105,7 +106,7 @@ fn field_call_name(item: &[Token<'_>]) -> Option<String> {
     }
 }
 
-/// Returns the index of the closing parenthesis. The opening one stands just before `tokens`.
+/// Returns the index of the closing parenthesis. The matching opening parenthesis is just before `tokens`.
 fn closing_parenthesis(tokens: &[Token<'_>]) -> Option<usize> {
     let mut depth = 1_usize;
     tokens.iter().position(|token| {

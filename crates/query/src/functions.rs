@@ -74,7 +74,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// Calls `read` with the dump and the object id that the arguments of the function contain.
+/// Calls `read` with a dump and an object id, which come from the arguments of an SQL function.
 fn of_object<T>(
     dumps: Option<&Dumps>,
     context: &Context<'_>,

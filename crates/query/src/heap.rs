@@ -1,4 +1,4 @@
-//! An analyzed dump, with further data for queries. The further data are computed when they are first used.
+//! An analyzed dump with additional data for queries. This data is computed when it is first used.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 
 /// Maximum number of file parts whose records are cached. A part is a range of consecutive records in the dump file.
 const PARTS: usize = 32;
-/// Only file parts with at most this number of references are cached. A part with more references, for example with a
-/// huge array, is read again each time.
+/// Maximum number of references in a file part that is cached. A part with more references, for example with a huge
+/// array, is read again each time.
 const LINKS: usize = 1 << 20;
 
 /// An analyzed dump that can be queried and exported.
@@ -80,7 +80,7 @@ impl Heap {
     }
 
     /// Returns the ids of the given objects. If `few` is true and the ids of all objects are not in memory yet, looks
-    /// up each id in the file.
+    /// up each id in the dump file.
     pub(crate) fn ids_of(&self, objects: &[ObjectIndex], few: bool) -> Result<Vec<ObjectId>> {
         if few && self.ids.get().is_none() {
             let ids = self.snapshot.ids(objects).into_iter();
@@ -186,8 +186,8 @@ impl Heap {
         Ok(self.samples()?.and_then(|s| s.at_sites.as_ref()))
     }
 
-    /// Describes the fault of the agent's samples, if there is one: why the table `samples` cannot be read
-    /// ([`Error::Samples`]), or which data it lacks.
+    /// Describes the fault of the agent's samples, if there is one. The description says why the table `samples` cannot
+    /// be read ([`Error::Samples`]), or which data it lacks.
     #[must_use]
     pub fn doubt_of_samples(&self) -> Option<&str> {
         self.read_samples().1.as_deref()

@@ -5,7 +5,7 @@ use crate::tokens::{Token, items, outside, tokens};
 /// A statement in OQL.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Oql {
-    /// The translation of the statement to SQL. `None` if the statement has no simple form.
+    /// The same statement in SQL. `None` if there is no simple translation.
     pub(crate) sql: Option<String>,
 }
 
@@ -36,9 +36,10 @@ pub(crate) fn read(text: &str) -> Option<Oql> {
     })
 }
 
-/// Reads the part after FROM, which names the objects to select from. Returns `None` if the part may be SQL. A name
-/// with two dots, an array class, `instanceof`, an address or a regular expression in double quotes counts as OQL. A
-/// plain name in double quotes may be an SQL table.
+/// Reads the part after FROM, which names the objects to select from. Returns `None` if the part may be SQL.
+///
+/// These forms count as OQL: a name with two dots, an array class, `instanceof`, an address, or a regular expression in
+/// double quotes. A plain name in double quotes may be an SQL table.
 fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> {
     let (is_below, tokens) = match tokens {
         [first, rest @ ..] if first.is("instanceof") => (true, rest),
@@ -151,7 +152,7 @@ struct Words<'w> {
 }
 
 impl Words<'_> {
-    /// Translates an expression. Returns `None` if a part of it is unknown.
+    /// Translates an OQL expression to SQL. Returns `None` if a part of the expression is unknown.
     fn expression(&self, mut rest: &[Token<'_>]) -> Option<String> {
         let mut out: Vec<String> = Vec::new();
         while let Some((&first, more)) = rest.split_first() {
@@ -181,7 +182,7 @@ impl Words<'_> {
                     (sign.to_owned(), more)
                 }
             };
-            // In OQL, LIKE matches the whole string with a regular expression.
+            // The operator LIKE of OQL takes a regular expression, which must match the whole string.
             let text = match out.last().map(String::as_str) {
                 Some("regexp") => format!("'^({})$'", text.strip_prefix('\'')?.strip_suffix('\'')?),
                 _ => text,
@@ -192,7 +193,8 @@ impl Words<'_> {
         Some(out.join(" ").replace("( ", "(").replace(" )", ")"))
     }
 
-    /// Translates the fields and attributes that follow the name of the object, such as `.value.length`.
+    /// Translates the fields and attributes that follow the object's name in an OQL expression, such as
+    /// `.value.length`.
     fn path<'t, 's>(&self, mut rest: &'t [Token<'s>]) -> Option<(String, &'t [Token<'s>])> {
         if self.of_strings {
             let (column, rest) = match rest {
@@ -313,7 +315,7 @@ fn string_length<'t, 's>(tokens: &'t [Token<'s>]) -> Option<&'t [Token<'s>]> {
     }
 }
 
-/// Returns the column with the same value as an attribute in Eclipse MAT, such as `@retainedHeapSize`.
+/// Returns the SQL column that corresponds to an attribute of Eclipse MAT, such as `@retainedHeapSize`.
 fn column(attribute: &str) -> Option<&'static str> {
     Some(match attribute {
         "retainedHeapSize" => "retained_bytes",
@@ -324,7 +326,7 @@ fn column(attribute: &str) -> Option<&'static str> {
     })
 }
 
-/// Translates an operator, a constant or a number. Returns `None` for any other word.
+/// Translates a word of OQL that is an operator, a constant or a number. Returns `None` for any other word.
 fn plain(word: &str) -> Option<String> {
     let lower = word.to_ascii_lowercase();
     match &*lower {

@@ -291,7 +291,7 @@ pub(crate) const COUNTED_SITES: Columns = &[
     ),
 ];
 
-/// Each row has the sums over all reachable objects of a class, or over all its unreachable objects.
+/// Columns of the table `object_sums`. A row has the sums over all reachable or all unreachable objects of one class.
 pub(crate) const OBJECT_SUMS: Columns = &[
     ("class", Text, "class of the objects"),
     ("class_id", Id, "id of the class object"),
@@ -371,7 +371,7 @@ impl Table {
         all.find(|table| table.name() == name)
     }
 
-    /// Returns a description of the rows.
+    /// Returns a sentence that describes the rows of the table.
     pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::Objects => "every object",
@@ -445,7 +445,7 @@ pub(crate) const fn declared(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the kind of column that was declared with this type.
+/// Converts the declared SQL type of a column back to the kind of the column.
 pub(crate) fn kind_from_declaration(declaration: &str) -> Option<Kind> {
     let mut all = [Bool, Int, Id, Kind::Double, Text].into_iter();
     all.find(|&kind| declared(kind) == declaration)

@@ -1,4 +1,4 @@
-//! Runs one statement.
+//! Runs one SQL statement.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ impl Limits {
     }
 }
 
-/// Checks a statement over one dump. Does not need the dump, so mistakes can be reported before the dump is read.
+/// Checks a statement over one dump. The dump itself is not needed, so mistakes can be reported before the dump is
+/// read.
 ///
 /// # Errors
 /// Returns an error if the statement is not a single SELECT over known tables and columns.
@@ -55,7 +56,7 @@ pub fn check(sql: &str) -> Result<Vec<ResultColumn>> {
     check_for_dumps(&[], sql)
 }
 
-/// Checks a statement over dumps with these names. Does not need the dumps.
+/// Checks a statement over dumps with the given names. The dumps themselves are not needed.
 ///
 /// # Errors
 /// Returns the errors of [`check`], and an error if a dump's name is invalid.
@@ -223,8 +224,8 @@ fn connect(
     functions::add(&connection, dumps, kinds).map_err(failed)?;
     let mut memory = limits.memory;
     if !bounds::can_watch_files() {
-        // Nothing could limit the growth of temporary files here, because this system does not list open files. So sort
-        // in memory.
+        // This system does not list open files, so the size of temporary files cannot be limited. So SQLite sorts in
+        // memory.
         connection
             .execute_batch("PRAGMA temp_store = MEMORY")
             .map_err(failed)?;
@@ -341,7 +342,7 @@ fn syntax_error(message: String, at: usize, sql: &str) -> Error {
     }
 }
 
-/// Returns a hint that lists the existing names after an unknown name.
+/// If SQLite's message is about an unknown table or column, returns a hint that lists the existing tables or columns.
 fn hint(message: &str, sql: &str) -> Option<String> {
     if message.starts_with("no such table") {
         let names: Vec<&str> = Table::ALL.iter().map(|t| t.name()).collect();

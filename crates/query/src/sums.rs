@@ -105,8 +105,8 @@ pub(crate) fn from_sums(sql: &str) -> Option<String> {
     Some(faster.text)
 }
 
-/// Returns true if `objects` or `object_sums` has a column with this name. SQLite prefers the column to an alias with
-/// the same name, except for a whole term of `order by`.
+/// Returns true if `objects` or `object_sums` has a column with this name. If a column and an alias have the same name,
+/// SQLite reads the name as the column. Exception: a whole term of `order by` is read as the alias.
 fn is_column(word: &str) -> bool {
     let columns = Table::Objects.column_names();
     columns
@@ -118,7 +118,7 @@ fn is_column(word: &str) -> bool {
 #[derive(Debug)]
 struct Parts<'t, 's> {
     select: &'t [Token<'s>],
-    /// The table with the sums.
+    /// Name of the table `object_sums`. Like the original table name, it may include the name of a dump.
     from: String,
     filter: &'t [Token<'s>],
     group: &'t [Token<'s>],
@@ -137,7 +137,7 @@ impl<'t, 's> Parts<'t, 's> {
         if !first.is("select") {
             return None;
         }
-        // Returns the tokens up to the first word of a clause.
+        // Returns the tokens before the next of the given keywords.
         let mut until = |words: &[&str]| {
             let end = rest.iter().position(|t| t.find_in_words(words).is_some());
             let (part, left) = rest.split_at(end.unwrap_or(rest.len()));
@@ -253,9 +253,10 @@ impl Faster {
     }
 
     /// Translates a clause of the SQL statement and adds it. Returns true if the clause has an aggregate function such
-    /// as `sum`, false if it has none, and `None` if the clause has an unknown word. An alias with the name of a column
-    /// is accepted only as a whole term of `order by`. Elsewhere SQLite would read the name as the column, so it counts
-    /// as an unknown word.
+    /// as `sum`, false if it has none, and `None` if the clause has an unknown word.
+    ///
+    /// An alias with the name of a column is accepted only as a whole term of `order by`. Elsewhere SQLite would read
+    /// the name as the column, so this function treats it as an unknown word.
     fn part(&mut self, part: &[Token<'_>], words: &Words<'_>, is_order: bool) -> Option<bool> {
         let (mut at, mut sums_up) = (0, false);
         while let Some(&token) = part.get(at) {

@@ -24,11 +24,12 @@ use crate::schema::Table;
 use crate::table::{self, Ask, Cursor};
 use crate::value::{Scalar, Value};
 
-/// The bit of a plan's number that is set if rows must be sorted by class. Each other bit is set if the query uses the
-/// column with this index.
+/// A bit in the number of a query plan: it is set if rows must be sorted by class. In the other bits, bit `i` is set if
+/// the query uses the column with index `i`.
 const BY_CLASS: c_int = 1 << 30;
 
-/// Creates the tables of a dump in a schema of a connection. `others` are tables that lists of tables do not show.
+/// Creates the tables of a dump in a schema of a connection. `others` are internal tables, which are not in
+/// [`Table::ALL`].
 pub(crate) fn create(
     connection: &Connection,
     schema: &str,
@@ -47,7 +48,7 @@ pub(crate) fn create(
     Ok(())
 }
 
-/// A table of one connection.
+/// A virtual table over a dump, as one connection to SQLite sees it.
 #[repr(C)]
 pub(crate) struct HeapTable {
     /// The part of this struct that SQLite reads and writes. It must be the first field, because SQLite only has a

@@ -21,7 +21,7 @@ impl Sink for Nothing {
     }
 }
 
-/// Two million rows of 200 bytes.
+/// The beginning of an SQL statement. It creates two million rows of 200 bytes.
 const NUMBERS: &str = "with recursive n(x) as (select 1 union all select x + 1 from n limit 2000000), \
                        m(x, t) as (select x, printf('%200d', x * 7919 % 1000003) from n) ";
 

@@ -6,9 +6,12 @@ const CLASS_ROW = 28;
 const PRINTED = 100;
 
 /**
- * Shows the table. `all` is the number of classes, listed or not. `figures` are the columns after the names: title,
- * value, and text of a value. `by` is the number of the column by which the table is sorted at first. `changed` is a
- * word after the number of all classes.
+ * Shows the table of classes.
+ *
+ * - `all` is the number of classes, listed or not.
+ * - `figures` are the columns after the names. Each has a title, the value of a class, and the text of a value.
+ * - `by` is the number of the column by which the table is sorted at first.
+ * - `changed` is a word that follows the number of all classes.
  */
 const showClasses = (classes, { all, label, figures, by, changed = "" }) => {
   const columns = [

@@ -1,4 +1,4 @@
-// The data of this page.
+// Reads the data that is embedded in the page.
 
 const report = JSON.parse(byId("report").textContent);
 const sentences = JSON.parse(byId("sentences").textContent);

@@ -10,14 +10,17 @@ const MOST_ROWS = 400;
  */
 const MOST_ABOVE = 200;
 
-/** A child with at least this share of the bytes of a first frame continues the trunk that begins with the frame. */
+/**
+ * A trunk is a chain of frames that is drawn as one bar. A child continues the trunk if it has at least this share of
+ * the bytes of the trunk's first frame.
+ */
 const TRUNK = 0.95;
 /** A bar has a figure if it has room for at least this number of letters. */
 const WITH_FIGURE = 26;
 
 /**
- * Returns a name in at most `room` letters. Parts are left out in this order: the package, the source line, the outer
- * classes, the first letters of the class, the class. The end is cut if even the method is too long.
+ * Returns a name in at most `room` letters. Leaves out parts of the name in this order: the package, the source line,
+ * the outer classes, the first letters of the class, the class. If the method's name is still too long, cuts its end.
  */
 const fitted = (text, room) => {
   if (text.length <= room) return text;
@@ -72,13 +75,13 @@ class FlameView {
     this.runtime = Uint8Array.from(tree.names, (text) => (isRuntime(text) ? 1 : 0));
     this.canvas.addEventListener("mousemove", (event) => this.hover(event));
     this.canvas.addEventListener("mouseleave", () => this.describe(this.chosen));
-    // Only this event has the pointer's type in all browsers: a click is a plain mouse event in older ones.
+    // In older browsers, a click event does not have the type of the pointer. So the type is taken from this event.
     this.canvas.addEventListener("pointerdown", (event) => (this.touched = event.pointerType === "touch"));
     this.canvas.addEventListener("click", (event) => {
       const node = this.at(event.offsetX, event.offsetY);
       if (node < 0) return;
-      // A finger cannot point at a frame without a tap, so the first tap shows the figures, and the second one zooms.
-      // A tap does not scroll, because the next tap has to hit the same frame.
+      // A finger cannot point at a frame without a tap. So the first tap shows the figures, and the second tap zooms. A
+      // tap does not scroll, because the next tap has to hit the same frame.
       if (this.touched && node !== this.chosen) this.choose(node, false);
       else this.enter(node, !this.touched);
       this.point(this.at(event.offsetX, event.offsetY));
@@ -127,8 +130,9 @@ class FlameView {
   }
 
   /**
-   * Finds the trunks. A trunk begins with a first frame and continues while one child has almost all of its bytes. The
-   * frame that branches stays visible. If only classes are below it, the last frame of the application stays visible.
+   * Finds the trunks: chains of frames that are drawn as one bar. A trunk begins with a first frame. It continues while
+   * one child has almost all bytes of the first frame. The frame at which the trunk branches stays visible. If only
+   * classes follow the trunk, the last frame of the application stays visible.
    */
   fold() {
     const { tree, values } = this;
@@ -152,12 +156,12 @@ class FlameView {
       if (trunk.length < 2) continue;
       this.folds.set(first, trunk);
       for (const node of trunk) this.inner.set(node, first);
-      // Narrow stacks that leave the trunk are folded, too.
+      // Also find trunks in the narrow stacks that leave this trunk.
       heads.push(...this.below(first).filter((child) => child !== next));
     }
   }
 
-  /** Returns the frames that are folded into the bar of a node, or undefined. */
+  /** Returns the frames that are folded into the bar of a node; undefined if no frames are folded into it. */
   folded(node) {
     return this.unfolded.has(node) ? undefined : this.folds.get(node);
   }
@@ -328,9 +332,9 @@ class FlameView {
   }
 
   /**
-   * True if all stacks have this frame, including stacks without bytes in this mode. Nodes are numbered in preorder: if
-   * the number of a node is its depth, all nodes before it are above it. Stacks that the graph leaves out count only in
-   * the nodes above them, so the values must equal the total, too.
+   * True if all stacks have this frame, including stacks without bytes in this mode. Nodes are numbered in preorder. So
+   * if the number of a node equals its depth, all nodes with smaller numbers are its ancestors. Stacks that the graph
+   * leaves out count only in their ancestors. Therefore the values of the node must also equal the total.
    */
   isInAll(node) {
     const { tree } = this;
@@ -377,7 +381,7 @@ class FlameView {
     this.describe(node < 0 ? this.chosen : node);
   }
 
-  /** Sets the form of the pointer over a bar. A click on the zoomed frame does nothing if this frame is chosen. */
+  /** Sets the shape of the pointer over a bar: it shows whether a click on the bar does something. */
   point(node) {
     const acts = node >= 0 && (this.folded(node) || node !== this.zoomed || node !== this.chosen);
     this.canvas.style.cursor = acts ? "pointer" : "default";
@@ -442,7 +446,7 @@ class FlameView {
       while (work.length) {
         const [node, x, width, row] = work.pop();
         put(row, x, width, node);
-        // The last child pushed is taken first, so children are pushed in reverse order.
+        // `work` is a stack: the child pushed last is processed first. So children are pushed in reverse order.
         const below = [];
         let from = x;
         for (const c of this.below(node)) {

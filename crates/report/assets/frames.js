@@ -1,9 +1,11 @@
 // The frames of a stack.
 
 /**
- * Returns list items for frames, the leaf first. Frames of the JDK and of frameworks are folded, except the frame that
- * the application called. If there is no application frame, frames of the user's frameworks are shown in place of
- * application frames; if there are none of these either, frames of known frameworks.
+ * Returns list items for the frames of a stack, innermost first. Frames of the JDK and of frameworks are folded, except
+ * the frame that the application called.
+ *
+ * If there is no application frame, frames of frameworks that the user added are shown instead. If there are no such
+ * frames either, frames of known frameworks are shown.
  */
 const framesView = (frames) => {
   const line = (frame) => element("li", isRuntime(frame) ? { class: "runtime" } : {}, name(frame));

@@ -48,7 +48,7 @@ const historyChart = ({ series: { time_ms, live_bytes }, began_ms, began_within 
   return chart;
 };
 
-/** Returns the details of a suspect. `said` contains the path, and sentences that other formats show, too. */
+/** Returns the details of a suspect. `said` contains its path, and its sentences, which are the same in all formats. */
 const suspectDetails = (suspect, said) => {
   const facts = element("dl");
   const retained = series(suspect.retained_bytes, size);
@@ -113,7 +113,7 @@ const suspectView = (suspect, said, widest) => {
   return row;
 };
 
-/** Returns the text in which a search finds a suspect. */
+/** Returns the text about a suspect that the search field searches. */
 const searchable = (suspect) => {
   const { holder, root, path, stacks, allocated_at = [] } = suspect;
   const frames = [...stacks, ...allocated_at].flatMap((stack) => [stack.class ?? "", ...stack.frames]);

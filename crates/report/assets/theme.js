@@ -13,7 +13,7 @@ try {
   // The browser does not allow storage.
 }
 
-/** Shows a theme. If none is given, shows the theme of the system. */
+/** Shows a theme. Without `wanted`, shows the theme of the system. */
 const applyTheme = (wanted) => {
   if (wanted) document.documentElement.dataset.theme = wanted;
   else delete document.documentElement.dataset.theme;

@@ -1,8 +1,8 @@
-// Trees for flame graphs. The tree of stacks is decoded, and the tree of holder paths is built here.
+// Trees for flame graphs: the tree of stacks, which is decoded, and the tree of holder paths, which is built here.
 
 /**
  * Computes parents, ends and total values from the depths of nodes in preorder. Node 0 is the common root. The nodes
- * below node i are those from i + 1 to its end, exclusive.
+ * below node i have the numbers from i + 1 to the end of node i, exclusive.
  */
 const completed = (tree) => {
   const { count, depth } = tree;
@@ -31,9 +31,9 @@ const withNames = (tree, { names, first_class }) => {
 };
 
 /**
- * Decodes the tree of stacks, which consists of LEB128 numbers. The first three belong only to the total: bytes that
- * grew, bytes that shrank, and live bytes in the last dump. Each node is five numbers: depth, index of the name, and
- * the same three figures.
+ * Decodes the tree of stacks, which consists of LEB128 numbers. The first three numbers belong only to the total: bytes
+ * that grew, bytes that shrank, and live bytes in the last dump. Each node has five numbers: its depth, the index of
+ * its name, and its own growth, decrease and live bytes.
  */
 const stackTree = (data) => {
   const text = atob(data.tree);

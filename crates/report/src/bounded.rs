@@ -140,8 +140,8 @@ struct Cutting<'a> {
 }
 
 impl Cutting<'_> {
-    /// Returns the value, cut to the limits. `depth` is the number of lists around the value. The recursion needs no
-    /// limit, because reports are nested no deeper than their structs.
+    /// Returns the value, cut to the limits. `depth` is the number of JSON lists that contain the value. The recursion
+    /// needs no limit, because a report is nested only as deeply as its Rust structs.
     fn value(&mut self, value: &Value, path: &str, depth: usize) -> Value {
         match value {
             Value::String(text) => shorten_middle(text, self.cut.text).into(),

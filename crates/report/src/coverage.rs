@@ -8,10 +8,11 @@ use heapdiff_units::{Probability, Size, counted, grouped, percent};
 
 use crate::text::is_worth_mentioning;
 
-/// Maximum number of labels in a sentence, if no label belongs to at least half of the surviving bytes.
+/// Maximum number of allocation labels that a sentence names. It applies if no label belongs to at least half of the
+/// surviving bytes.
 const LABELS: usize = 3;
 
-/// Returns one sentence with the number of bytes that the samples represent, and with the limits of the samples.
+/// Returns one sentence with the number of bytes that the samples represent, and with the reasons to doubt this number.
 fn sentence(suspect: &Suspect) -> String {
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let covered = Samples::Covered {
@@ -86,8 +87,8 @@ pub(crate) fn allocated_at(at: &AllocatedAt) -> String {
     format!("{} allocated, {samples}", Size(at.estimated_bytes))
 }
 
-/// Returns which figure the bytes of the samples are compared with: in a comparison the growth, in the report of one
-/// dump the retained size.
+/// Returns the figure with which the bytes of the samples are compared. In a comparison of dumps, this is the growth.
+/// In the report of one dump, it is the retained size.
 const fn whole(suspect: &Suspect) -> Whole {
     if suspect.is_from_single_dump() {
         Whole::Retained

@@ -117,14 +117,14 @@ impl Table {
     }
 }
 
-/// A stack that allocated something.
+/// An allocation stack with its figures.
 #[derive(Debug)]
 pub(crate) struct Stack {
     /// The number of the stack in a list of stacks. A stack of a suspect has no number.
     pub(crate) number: Option<u64>,
     pub(crate) class: String,
     pub(crate) figures: String,
-    /// Frames, the leaf first.
+    /// Frames of the stack, innermost first.
     pub(crate) frames: Vec<String>,
     pub(crate) threads: Vec<String>,
     /// True if all frames are shown.
@@ -134,7 +134,7 @@ pub(crate) struct Stack {
 /// A part of a document.
 #[derive(Debug)]
 pub(crate) enum Block {
-    /// Space between two parts.
+    /// Empty space between two parts of the document.
     Gap,
     /// One line.
     Line(Vec<Span>),
@@ -152,8 +152,8 @@ pub(crate) enum Block {
     Reason(&'static str, String),
     Table(Table),
     Stack(Stack),
-    /// A label, the frames of a stack, and the choice of frames to show. `(true, _)` means all frames. `(false, n)`
-    /// means at most `n` frames, unless the user requests all.
+    /// A label, the frames of a stack, and the choice of frames to show. The choice `(true, _)` means all frames. The
+    /// choice `(false, n)` means at most `n` frames, unless the user requests all.
     Frames(String, Vec<String>, (bool, usize)),
 }
 
@@ -216,7 +216,7 @@ impl Document {
             .extend(warnings.map(|w| Block::Warning(w.to_owned())));
     }
 
-    /// Adds a line with the path of the dump and its totals.
+    /// Adds a line with the path of the dump that the report is about, and the totals of this dump.
     pub(crate) fn subject(&mut self, path: &str, figures: &str) {
         let room = WIDTH.saturating_sub(figures.chars().count() + 2).max(20);
         self.spans([bold(path).within(room), format!("  {figures}").into()]);

@@ -1,5 +1,5 @@
-//! Converts suspects to findings, as code checkers report problems. A finding has a rule, a level, a message, and a
-//! place in the source code.
+//! Converts suspects to findings, the form in which code checkers such as linters report problems. A finding has a
+//! rule, a level, a message, and a place in the source code.
 
 use heapdiff_diff::is_application_frame;
 use heapdiff_diff::{FrameParts, SnapshotInfo, Stack, Suspect, Through, Verdict};
@@ -43,7 +43,7 @@ pub(crate) struct Finding<'a> {
     pub(crate) reasons: &'a [String],
     pub(crate) stacks: &'a [Stack],
     through: Option<&'a Through>,
-    /// The sentence about stacks of a recording.
+    /// The sentence about the stacks from a flight recording.
     joined: Option<&'a str>,
 }
 
@@ -54,9 +54,10 @@ pub(crate) struct Findings<'a> {
     /// Suspects whose growth the user marked as known, each with the rule that matches it.
     pub(crate) known: Vec<(Finding<'a>, &'a str)>,
     pub(crate) warnings: &'a [String],
-    /// The reason why gates were not checked; `None` if the gates were checked.
+    /// The reason why the gates (the conditions under which the run fails) were not checked; `None` if they were
+    /// checked.
     pub(crate) undecided: Option<&'a str>,
-    /// The reasons why gates tripped.
+    /// The reasons why the run fails: one for each gate whose condition is met.
     pub(crate) tripped: Vec<&'a str>,
     pub(crate) snapshots: &'a [SnapshotInfo],
     /// Folder in the repository that contains the sources.
@@ -190,7 +191,7 @@ fn rule(verdict: &str, about: &str, detector: Option<&str>) -> Rule {
     }
 }
 
-/// A place in the source.
+/// A file of the source code, with a line if it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The path of the file, relative to the folder with the sources. The parts of the path are separated by slashes.
@@ -231,7 +232,7 @@ impl Place {
 }
 
 impl Place {
-    /// Returns the place with `root` in front of its path. `root` is the folder of the repository that contains the
+    /// Returns the place with `root` in front of its path. `root` is the folder in the repository that contains the
     /// sources.
     pub(crate) fn with_root(self, root: Option<&str>) -> Self {
         let root = root.map(|root| root.trim_end_matches('/'));

@@ -26,9 +26,9 @@ pub enum Format {
     Sarif,
     /// Workflow commands of GitHub Actions, which annotate a run.
     Github,
-    /// Rows as CSV.
+    /// Table rows as CSV.
     Csv,
-    /// Rows as Parquet.
+    /// Table rows as Parquet.
     Parquet,
 }
 
@@ -111,7 +111,7 @@ impl Format {
         matches!(self, Self::Html | Self::Svg | Self::Collapsed)
     }
 
-    /// True if the format has rows and nothing else.
+    /// True if the format contains table rows and nothing else.
     #[must_use]
     pub const fn has_only_rows(self) -> bool {
         matches!(self, Self::Csv | Self::Parquet)

@@ -345,8 +345,8 @@ fn cut_to_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     }
 }
 
-/// Words for the sentence about frames that were cut: the name of the flame graph, and the phrase that follows the
-/// bytes of these frames.
+/// Words for the sentence about frames that were cut from a flame graph. The first text names the flame graph. The
+/// second text follows the number of bytes of these frames.
 const GROWTH: (&str, &str) = ("flame graph", "of growth");
 
 /// Returns the data of a flame graph with at most `most` frames. If frames are cut or stacks were merged, adds a

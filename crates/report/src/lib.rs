@@ -1,7 +1,7 @@
 //! All reports in all formats: text, JSON, web page, flame graph, profile, Markdown, JUnit results, metrics and rows.
 //!
-//! [`Report`] contains the data of one report. The JSON report contains the same data. A [`View`] beside the data has
-//! the options of the output. [`render()`] writes the report in a [`Format`].
+//! [`Report`] contains the data of one report. The JSON report contains the same data. The options of the output are in
+//! a [`View`], which is stored with the data. [`render()`] writes the report in a [`Format`].
 //!
 //! This crate is separate from the command line because it needs neither a dump nor arguments. A renderer takes a
 //! report, or the [`Stacks`] of allocated objects. For the same input it always writes the same bytes.
@@ -61,7 +61,7 @@ pub use view::{
     RecordingView, SitesView, SizeofView, TraceTopView, View, Viewed, WasteView,
 };
 
-/// The warning of a report whose gates could not be checked.
+/// The warning if gates (conditions under which the run fails) could not be checked.
 pub const UNDECIDED: &str = "gates were not checked, because the dumps cannot be compared (--allow-partial checks the gates anyway)";
 
 /// Returns the word for the verdict on a suspect.
@@ -77,10 +77,10 @@ pub fn verdict(suspect: &Suspect) -> &'static str {
     }
 }
 
-/// Maximum number of suspects that have a headline.
+/// Maximum number of suspects for which a report begins with a headline.
 pub(crate) const HEADLINES: usize = 3;
 
-/// Returns the answer of a report: the headlines of the first suspects.
+/// Returns the first suspects of a report, each with its headline: the sentence that answers the user's question.
 pub(crate) fn headlines(report: &diff::Report) -> impl Iterator<Item = (&Suspect, Headline)> {
     let first = report.suspects.iter().take(HEADLINES);
     first.map(|suspect| {
@@ -89,7 +89,7 @@ pub(crate) fn headlines(report: &diff::Report) -> impl Iterator<Item = (&Suspect
     })
 }
 
-/// Returns the phrase that says which share of the bytes was allocated through a frame. `stacks` is the number of all
+/// Returns the phrase that says which share of the bytes was allocated through a frame. `stacks` is the total number of
 /// stacks.
 #[must_use]
 pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {

@@ -364,7 +364,7 @@ fn name_on_one_line(name: &str) -> String {
     shorten_middle(&printable(name), NAME).into_owned()
 }
 
-/// Returns the length of the longest sequence of adjacent backticks.
+/// Returns the length of the longest sequence of backticks in a text.
 fn ticks(text: &str) -> usize {
     let runs = text.split(|c| c != '`');
     runs.map(str::len).max().unwrap_or(0)

@@ -213,7 +213,7 @@ impl Families {
         self.each("suspect_growth_bytes", help, metrics);
     }
 
-    /// Adds a family with a metric of each run.
+    /// Adds a metric family that has one metric for each run.
     fn runs<V: std::fmt::Display>(
         &mut self,
         runs: &[TraceMetrics],
@@ -227,7 +227,7 @@ impl Families {
         self.each(name, help, metrics);
     }
 
-    /// Adds a family with a metric of each site of each run.
+    /// Adds a metric family that has one metric for each allocation site of each run.
     fn sites<V: std::fmt::Display>(
         &mut self,
         runs: &[TraceMetrics],
@@ -249,12 +249,12 @@ impl Families {
         self.each(name, help, metrics);
     }
 
-    /// Adds a family with one metric.
+    /// Adds a metric family that has one metric.
     fn one(&mut self, name: &str, help: &str, value: impl std::fmt::Display) {
         self.each(name, help, std::iter::once((Vec::new(), value)));
     }
 
-    /// Adds a family with these metrics. Adds nothing if there are no metrics.
+    /// Adds a metric family with the given metrics. Adds nothing if there are no metrics.
     fn each<V: std::fmt::Display>(
         &mut self,
         name: &str,

@@ -6,7 +6,8 @@ use heapdiff_units::{Size, signed_size};
 
 use crate::times::span;
 
-/// Returns the sentence about the reachable heap of several dumps. Returns `None` if the report has no trend.
+/// Returns the sentence about the trend of the reachable heap over several dumps. Returns `None` if the report has no
+/// trend.
 pub(crate) fn of_dumps(report: &Report) -> Option<String> {
     let trend = report.heap_trend.as_ref()?;
     let rate = signed_size(trend.bytes_per_hour);

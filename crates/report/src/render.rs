@@ -84,8 +84,8 @@ fn heap(format: Format, report: &DumpReport, out: &mut dyn Write) -> io::Result<
     }
 }
 
-/// Returns how the live bytes of a dump were determined: estimated from samples of the agent, or exact. They are exact
-/// if the dump records the stack of each object.
+/// Returns how the live bytes of a dump were determined. If the dump has an agent, they are estimated from samples.
+/// Otherwise they are exact, because the dump records the stack of each object.
 const fn live(has_agent: bool) -> Measured {
     if has_agent {
         Measured::Estimated

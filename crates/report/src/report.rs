@@ -1,5 +1,5 @@
-//! The reports of all commands. A report is a struct of `heapdiff_model`. If its output has options, a view with these
-//! options is stored beside it.
+//! The reports of all commands. A report is a struct of `heapdiff_model`. If the output of a report has options, they
+//! are stored with the report in a view.
 
 use heapdiff_model::ages::TraceAgesReport;
 use heapdiff_model::count::CountReport;
@@ -76,7 +76,7 @@ pub enum Report {
     TraceSamples(Viewed<TraceSamplesReport>),
 }
 
-/// The state of an input, which the user has to know: whether the input is damaged or incomplete.
+/// The state of an input about which the user is warned: whether the input is damaged or incomplete.
 #[derive(Debug)]
 pub struct Condition<'a> {
     /// Path of the input as the user gave it.

@@ -19,7 +19,7 @@ use crate::printable::{printable, shorten_middle};
 use crate::style::Style;
 use crate::text;
 
-/// The error of a query that cannot write its rows. The error comes from the source of the rows, or it is a
+/// The error of a query that cannot write its rows. It is an error of the source that produces the rows, or a
 /// [`TableError`] of the writer.
 pub type RowError = Box<dyn Error + Send + Sync>;
 

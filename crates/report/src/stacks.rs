@@ -49,7 +49,7 @@ pub(crate) fn signed_difference(after: u64, before: u64) -> i64 {
     i64::try_from(difference).unwrap_or(if difference > 0 { i64::MAX } else { -i64::MAX })
 }
 
-/// The parts of a frame that its name contains. Frames with equal names are merged.
+/// The parts of a frame that belong to its name. Frames with equal names are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// Class and method. Two lines of one method are the same frame.
@@ -82,9 +82,10 @@ pub enum Step {
 }
 
 impl Stacks {
-    /// Builds the stacks from allocated objects. Names are made [`printable`].
+    /// Builds the stacks from allocated objects. Makes all names [`printable`].
     ///
-    /// With a focus, a stack begins with its outermost frame that matches. Stacks without a matching frame are dropped.
+    /// With a focus, a stack begins with its outermost frame that matches the pattern. Stacks without a matching frame
+    /// are dropped.
     #[must_use]
     pub fn new(allocated: &Allocated, focus: Option<&Regex>, names: Names) -> Self {
         let mut table = Table::default();
@@ -160,8 +161,8 @@ impl Stacks {
         self
     }
 
-    /// Returns the steps of a stack: its frames from the root on, then the class. If the stacks are reversed, the order
-    /// is the opposite.
+    /// Returns the steps of a stack: its frames from the root on, then the class. If the stacks are reversed, the class
+    /// comes first and the root last.
     pub fn steps<'a>(&self, line: &'a StackLine) -> impl Iterator<Item = Step> + use<'a> {
         let (first, last) = if self.reversed {
             (Some(line.class), None)
@@ -178,7 +179,7 @@ impl Stacks {
             .chain(last)
     }
 
-    /// Returns the name of a step.
+    /// Returns the name of a step, which is a frame or a class.
     #[must_use]
     pub fn text(&self, step: Step) -> &str {
         match step {
@@ -291,7 +292,8 @@ fn add(sum: &mut Stack, other: Stack) {
     let probabilities = sum.probability_permille.zip(other.probability_permille);
     if let Some((own, more)) = probabilities {
         sum.probability_permille = Some(own.saturating_add(more).min(1000));
-        // Each stack's evidence is about the samples of this stack only, so it does not apply to the merged stack.
+        // The evidence of each stack is about the samples of that stack alone, so it does not apply to the merged
+        // stack.
         sum.evidence = None;
     }
     for thread in other.threads {

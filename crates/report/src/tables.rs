@@ -105,8 +105,8 @@ pub(crate) fn classes_of_owners(report: &OwnerFigures) -> Table {
     Table::new(&columns, rows).titled("Largest classes of each owner")
 }
 
-/// Returns a table of the unreachable objects to which no other unreachable object refers, by class. The bytes include
-/// the objects that they would hold.
+/// Returns a table of unreachable objects by class. It contains only objects to which no other unreachable object
+/// refers. The bytes of an object include the objects that it would hold.
 pub(crate) fn unreachable_holders(summary: &UnreachableSummary) -> Table {
     let columns = [
         ("bytes", Figure),

@@ -37,7 +37,8 @@ pub(crate) fn sentence(summary: &UnreachableSummary, dump: &str) -> String {
     )
 }
 
-/// True if objects of one class, to which no unreachable object refers, have at least half of the bytes.
+/// True if at least half of the bytes of all unreachable objects belong to objects of the class `first`, and no
+/// unreachable object refers to these objects.
 fn is_made_of(summary: &UnreachableSummary, first: &OwnedClass) -> bool {
     let is_same = |class: &OwnedClass| class.class == first.class && first.bytes <= class.bytes;
     first.bytes * 2 >= summary.bytes && summary.classes.first().is_some_and(is_same)

@@ -94,8 +94,8 @@ pub type DiffReport = Viewed<Report, DiffView>;
 /// The parts of a comparison that the report does not list, and the gates.
 #[derive(Debug, Default)]
 pub struct DiffView {
-    /// Suspects that are not listed: all of them if there are gates. Without gates at most one, to show that there are
-    /// more.
+    /// Suspects that are not listed. With gates (conditions under which the run fails), these are all such suspects.
+    /// Without gates, at most one, which shows that there are more.
     pub more_suspects: Vec<Suspect>,
     /// Number of classes that changed but are not listed.
     pub more_classes: usize,
@@ -103,7 +103,7 @@ pub struct DiffView {
     pub known: Vec<(Suspect, String)>,
     /// The gates that the user requested: conditions under which the run fails.
     pub gates: Gates,
-    /// The outcome of each requested gate.
+    /// For each requested gate, whether it makes the run fail.
     pub outcomes: Vec<Gate>,
     /// True if gates are checked even when the dumps cannot be compared (`--allow-partial`).
     pub allow_partial: bool,
@@ -194,7 +194,7 @@ pub struct OwnersView {
     pub rows: usize,
     /// Number of groups of owners that share memory.
     pub groups: u64,
-    /// The requested gates, each with the reason if it failed.
+    /// The requested gates (conditions under which the run fails), each with the reason if the run fails.
     pub outcomes: Vec<Gate>,
     /// The reason why a gate could not be checked, and what to do.
     pub undecided: Option<(String, &'static str)>,
@@ -210,10 +210,10 @@ pub struct WasteView {
 /// The parts of a trace that the report does not list.
 #[derive(Debug, Default)]
 pub struct TraceTopView {
-    /// True if the agent counted allocations by class, but the report does not show the counts. The reason is that the
+    /// True if the agent counted allocations by class, but the report does not show these counts. This happens if the
     /// report covers only a part of the run or of the stacks.
     pub counts_more: bool,
-    /// The requested gates, each with the reason if it failed.
+    /// The requested gates (conditions under which the run fails), each with the reason if the run fails.
     pub outcomes: Vec<Gate>,
     /// The reason why a gate could not be checked, and what to do.
     pub undecided: Option<(String, &'static str)>,

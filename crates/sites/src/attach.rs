@@ -97,19 +97,19 @@ pub fn counting_file_name(token: &str) -> String {
 /// this file, the agent ends the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
-    /// Classes that were changed.
+    /// Number of classes into which the agent has inserted counters.
     pub done: u64,
-    /// Classes to change.
+    /// Number of classes into which the agent inserts counters.
     pub all: u64,
     /// A heartbeat: a number that increases while the agent is alive, even if it is not changing classes.
     pub beats: u64,
 }
 
 impl Counting {
-    /// Size of the file in bytes.
+    /// Size of the file in memory, in bytes.
     pub const LEN: usize = 24;
 
-    /// Returns the bytes of the file.
+    /// Returns the content of the file in memory.
     #[must_use]
     pub fn encode(self) -> [u8; Self::LEN] {
         let numbers = [self.done, self.all, self.beats].map(u64::to_le_bytes);
@@ -118,7 +118,7 @@ impl Counting {
         bytes
     }
 
-    /// Reads the bytes of the file.
+    /// Reads the content of the file in memory.
     #[must_use]
     pub fn decode(bytes: [u8; Self::LEN]) -> Self {
         let (numbers, _) = bytes.as_chunks();

@@ -29,10 +29,10 @@ pub struct Births {
     pub samples: Option<u64>,
 }
 
-/// The samples of one stack, and the place in the code where the stack allocates.
+/// The number of samples of one stack, and the place in the code at which the stack allocates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfStack {
-    /// The place; `None` if allocations are not counted there.
+    /// The place in the code at which the stack allocates; `None` if allocations are not counted there.
     pub place: Option<u32>,
     /// Number of the stack's samples of objects whose allocations were counted at the place.
     pub counted: u64,
@@ -95,8 +95,8 @@ impl<K: Ord + Copy> Counts<K> {
     }
 }
 
-/// Upper bounds for the live bytes at each place in the code. A bound is an interval, because samples may be part of
-/// it. The upper end of the interval is valid even if the compiler removed allocations.
+/// Upper bounds for the live bytes at each place in the code. A bound is an interval, because it may depend on samples.
+/// The upper end of the interval is valid even if the compiler removed allocations.
 struct Limits {
     total: f64,
     born: f64,
@@ -228,7 +228,7 @@ fn is_tighter_bound([out, width]: [f64; 2], share: f64) -> bool {
     width < share && out <= FAR / ERRORS * width.hypot(share)
 }
 
-/// Returns the upper bound of a place's live bytes. `alive` is the number of its samples that are alive.
+/// Returns the upper bound of a place's live bytes. `alive` is the number of the place's samples that are alive.
 fn upper_live_bound(births: &Births, alive: u64) -> Interval {
     let bytes = float(births.bytes);
     match births.samples {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! counts := "HDCOUNT1" millis classes flags uncounted left_alone refused names names sites "END"
-//! names  := count text*                       the first of those left alone; of those refused
+//! names  := count text*                       methods without counters; then classes without counters
 //! sites  := count site*
 //! site   := class method line allocated objects bytes
 //! text   := length bytes                      UTF-8

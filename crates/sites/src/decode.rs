@@ -11,9 +11,9 @@ use crate::encode::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("site table, piece {piece}, byte {offset}: {fault}")]
 pub struct DecodeError {
-    /// Index of the element of `blobs`.
+    /// Index of the damaged element in the array `blobs`.
     pub piece: usize,
-    /// Offset in the element.
+    /// Offset of the fault in this element, in bytes.
     pub offset: usize,
     /// The fault.
     pub fault: Fault,
@@ -33,7 +33,7 @@ pub enum Fault {
     Length {
         /// The length.
         length: u64,
-        /// The bytes left.
+        /// The number of bytes that are left.
         left: usize,
     },
     /// The checksum does not match.
@@ -112,7 +112,7 @@ pub struct Frame<'a> {
 /// The stack of a site.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// Frame ids, leaf first.
+    /// Frame ids, innermost frame first.
     pub frames: &'a [u32],
     /// True if the stack had more frames than were recorded.
     pub cut: bool,
@@ -137,7 +137,7 @@ pub struct SiteTable {
     places: Vec<BatchPlace>,
 }
 
-/// The position of a batch.
+/// The position of a batch of definitions in the pieces of the site table.
 #[derive(Debug, Default)]
 struct BatchPlace {
     piece: usize,
@@ -320,7 +320,7 @@ impl SiteTable {
         }
     }
 
-    /// Returns the frames of a site, leaf first. Empty if the table has no such site.
+    /// Returns the frames of a site, innermost first. Empty if the table has no such site.
     pub fn frames(&self, site: u32) -> impl ExactSizeIterator<Item = Frame<'_>> {
         let ids = self.sites.get(&site).map_or(&[][..], |(_, frames)| frames);
         ids.iter().map(|&frame| self.frame(frame))

@@ -47,7 +47,7 @@ impl Batch {
         self.record(FRAME, &[id, method, zigzag]);
     }
 
-    /// Defines a site by its frames, leaf first. `cut` is true if the stack had more frames than were recorded.
+    /// Defines a site by its frames, innermost first. `cut` is true if the stack had more frames than were recorded.
     pub fn site(&mut self, id: u32, frames: &[u32], cut: bool) {
         self.record(SITE, &[id, u32::from(cut), length(frames.len())]);
         for &frame in frames {
@@ -55,7 +55,7 @@ impl Batch {
         }
     }
 
-    /// Defines a type.
+    /// Defines a type: the class whose name is the string `name`.
     pub fn class(&mut self, id: u32, name: u32) {
         self.record(TYPE, &[id, name]);
     }
@@ -84,7 +84,7 @@ impl Batch {
     }
 }
 
-/// Rounds up to a multiple of 8.
+/// Rounds a length up to a multiple of 8.
 #[must_use]
 pub const fn align(len: usize) -> usize {
     len.next_multiple_of(8)

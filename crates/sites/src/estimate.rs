@@ -42,9 +42,9 @@ impl Sum {
 /// these objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unseen {
-    /// Upper bound for the bytes of such objects in the last dump.
+    /// Upper bound for the bytes of objects in the last dump whose samples the agent could not store.
     pub there: u64,
-    /// Upper bound for the bytes of such objects in the first dump.
+    /// Upper bound for the bytes of objects in the first dump whose samples the agent could not store.
     pub gone: u64,
 }
 

@@ -18,11 +18,11 @@
 //! | `strategy` | `int` | [`Strategy::code`] |
 //! | `interval` | `long` | mean bytes between samples ([`Strategy::Bytes`]); 0 samples every allocation |
 //! | `rate` | `long` | mean allocations between samples ([`Strategy::Count`], [`Strategy::Class`]); mean milliseconds between samples ([`Strategy::Time`]); else 0 |
-//! | `firstInterval`, `firstRate` | `long` | their first values; they double whenever samples are downsampled, see below |
+//! | `firstInterval`, `firstRate` | `long` | `interval` and `rate` at the start of the sampling; the current values double whenever samples are downsampled, see below |
 //! | `depth` | `int` | maximum number of frames of a stack |
 //! | `verbosity` | `int` | content of frames: [`Verbosity::code`] |
 //! | `counters` | `long[]` | [`Counter`]s, each at its [`Counter::index`]; a longer array has counters of later versions |
-//! | `samples` | `Object[]` of `Object[]` | live samples: chunks of [`CHUNK`] places, each `null` or a `SampleRef`; a chunk is `null` until needed |
+//! | `samples` | `Object[]` of `Object[]` | live samples: chunks of [`CHUNK`] elements, each `null` or a `SampleRef`; a chunk is `null` until needed |
 //! | `classes` | `Object[]` of `Object[]` | class definitions, in the same form. Classes of the boot loader are included only if hidden, because the others are never unloaded |
 //! | `blobs` | `Object[]` of `byte[]` | the site table, see [`SiteTable::decode`]; skip `null`s |
 //! | `totals` | `Object[]` of `long[]` | samples of each site since the start: chunk `site / 1024` has the number of samples at index `2 * (site % 1024)`, followed by their bytes ([`TOTALS_CHUNK`]) |
@@ -71,7 +71,7 @@
 //!
 //! ## Downsampling (thinning)
 //!
-//! When the table of `max_samples` places is nearly full, or has no place for a sample, the agent doubles `interval`
+//! When the table of `max_samples` samples is nearly full, or has no room for a sample, the agent doubles `interval`
 //! (or `rate`). It drops the samples that would not have been taken with the new interval, so estimates stay unbiased.
 //! [`Sampling::would_take`] makes this choice from the uid and the size of a sample. [`Counter::Thinned`] counts the
 //! dropped samples.
@@ -81,8 +81,8 @@
 //! samples of two dumps, apply the later dump's interval to the samples of the earlier dump. A sample that this
 //! interval does not keep is missing in the later dump because of downsampling, not because its object died.
 //!
-//! A sample that finds no place is lost. [`Counter::DroppedBytes`] counts the bytes that lost samples represent. It is
-//! unknown at which sites their objects were allocated, and whether these objects are alive.
+//! A sample for which the table has no room is lost. [`Counter::DroppedBytes`] counts the bytes that lost samples
+//! represent. It is unknown at which sites their objects were allocated, and whether these objects are alive.
 //!
 //! # The site table
 //!
@@ -95,7 +95,7 @@
 //! record := 1 id length bytes          a string, UTF-8
 //!         | 2 id class name file       a method; string ids; file 0: unknown
 //!         | 3 id method line           a frame; line is zigzag: > 0 line, 0 unknown, -1 native method
-//!         | 4 id flags count frame*    a site; frame ids, leaf first; flag 1: the stack was deeper
+//!         | 4 id flags count frame*    a site; frame ids, innermost first; flag 1: the stack was deeper
 //!         | 5 id string                a type: the name of a class as in Java source
 //! ```
 //!

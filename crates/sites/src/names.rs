@@ -186,7 +186,7 @@ impl Counted {
     }
 }
 
-/// The content of frames.
+/// The parts of a frame that the agent records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Verbosity {
     /// Class, method and line.

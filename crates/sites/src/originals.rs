@@ -27,8 +27,8 @@ pub trait Originals: std::fmt::Debug + Send + Sync {
     /// Returns `None` if no name in the frame was renamed.
     fn frames(&self, frame: &Frame<'_>) -> Option<Vec<OwnedFrame>>;
 
-    /// Returns the original place of a line of code. If the shrinker inlined methods there, returns the place in the
-    /// innermost of these methods. Returns `None` if no name was renamed.
+    /// Returns the original class, method and line of a line of code. If the shrinker inlined methods there, returns
+    /// the class, method and line of the innermost inlined method. Returns `None` if no name was renamed.
     fn place(&self, class: &str, method: &str, line: Option<u32>) -> Option<OwnedFrame> {
         let frame = Frame {
             class,

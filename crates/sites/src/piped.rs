@@ -16,7 +16,8 @@
 //! dump (with wrong bytes at `at`) | piece | at, 8 bytes | length, 8 bytes
 //! ```
 
-/// The first bytes of a dump that the guard sends through a named pipe.
+/// The first bytes of a dump that the agent's guard (which takes a dump before the JVM dies) sends through a named
+/// pipe.
 pub const MARK: &[u8] = b"HPROF PIPE 1";
 
 /// Returns the name of the file in memory.

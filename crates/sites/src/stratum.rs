@@ -63,7 +63,7 @@ impl Known {
     }
 }
 
-/// The meaning of a stratum's totals.
+/// How the exact totals of a stratum (objects of one class and size) limit the estimates of stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Totals {
     /// All new objects were allocated while sampling was active. So the totals are divided in proportion to the
@@ -444,7 +444,8 @@ impl Flow {
     }
 
     /// Returns the growth of one key, such as a stack: its part of the allocated objects or bytes minus its part of the
-    /// freed ones. `born` is the key's share of the allocated objects or bytes. `gone` is its share of the freed ones.
+    /// freed objects or bytes. `born` is the key's share of the allocated objects or bytes. `gone` is the key's share
+    /// of the freed objects or bytes.
     fn net(&self, born: Interval, gone: Interval) -> Interval {
         let around = |i: Interval| Interval {
             value: 0.0,

@@ -26,21 +26,21 @@ pub const STRIPE: usize = 8;
 /// read at each put, so the time may be that of one of the 63 puts before the last put.
 pub const LAST: usize = 3;
 
-/// Index, in a stripe, of the mark: a time, followed by the number of elements put until that time. When the time since
-/// the start has doubled since the mark, the mark is moved to the current time.
+/// Index, in a stripe, of the mark. The mark is a time, followed by the number of elements put until that time.
+/// Whenever the time since the start has doubled, the mark is moved to the current time.
 pub const MARK: usize = 4;
 
-/// Index, in a stripe, of the previous mark: the mark before it was last moved. Its time is in the first half of the
-/// time since the start.
+/// Index, in a stripe, of the previous mark: the values that the mark had before it was last moved. The time in the
+/// previous mark is in the first half of the time since the start.
 pub const BEFORE: usize = 6;
 
-/// The value of `size` in one special object, which counts the collections for which there was no room. Its `counts`
-/// are a bit set. Each such collection sets one bit, chosen by the low bits of its identity hash: bit `hash % 64` of
-/// the number at index `hash / 64`.
+/// The value of `size` in one special object, which counts the collections that are not watched because there was no
+/// room. The `counts` of the object are a bit set. Each unwatched collection sets one bit, chosen by the low bits of
+/// its identity hash: bit `hash % 64` of the number at index `hash / 64`.
 pub const CROWDED: i32 = -2;
 
-/// Number of `long`s in `counts` of this special object, a power of two. Collections whose hashes select the same bit
-/// are counted as one. So the result for 10,000 collections is about 9,950.
+/// Number of `long`s in `counts` of the special object that counts unwatched collections, a power of two. Collections
+/// whose hashes select the same bit are counted as one. So the result for 10,000 collections is about 9,950.
 pub const CROWDED_LONGS: u16 = 1 << 14;
 
 /// A kind of operation on elements.

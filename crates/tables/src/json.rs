@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use crate::{Cell, Error, RowWriter, check_width};
 
 /// Writes rows as a JSON array. Each row is an array of its cells. Ids are written as strings such as `"0x7f00"`.
-/// Numbers that are not finite are written as null. The caller writes the JSON object around this array to the same
-/// output.
+/// Numbers that are not finite are written as null. The array is a part of a JSON object, which the caller writes to
+/// the same output.
 #[derive(Debug)]
 pub struct JsonRows<W> {
     out: W,

@@ -1,7 +1,7 @@
 //! Writes tables row by row as Parquet, CSV or JSON, in bounded memory.
 //!
-//! A [`Column`] has a name and a type. A row is a slice of borrowed [`Cell`]s. Equal rows give equal bytes: the output
-//! does not depend on batches, time or hash order.
+//! A [`Column`] has a name and a type. A row is a slice of borrowed [`Cell`]s. The same rows always give the same
+//! bytes: the output does not depend on batches, time or hash order.
 //!
 //! ```
 //! use heapdiff_tables::{Cell, Column, CsvWriter, Kind, RowWriter};

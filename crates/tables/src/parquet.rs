@@ -47,7 +47,8 @@ pub struct ParquetWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     columns: Vec<Buffer>,
     options: ParquetOptions,
-    /// Number of rows in the current group, and number of rows in the groups before it.
+    /// The first field is the number of rows in the current group. The second is the number of rows in the groups
+    /// before it.
     gathered: usize,
     before: u64,
 }
@@ -147,8 +148,8 @@ impl<W: Write + Send> RowWriter for ParquetWriter<W> {
         }
         self.gathered += 1;
         let bytes = || self.columns.iter().map(Buffer::bytes).sum::<usize>();
-        // Computing the sum takes time, so compute it only for every 256th row. Long strings are rare, so few groups are
-        // much larger than the limit.
+        // Adding up the sizes of all columns takes time, so this is done only for every 256th row. Long strings are
+        // rare, so few groups are much larger than the limit.
         let full = self.gathered >= self.options.group_rows
             || self.gathered.is_multiple_of(256) && bytes() >= self.options.group_bytes;
         if full {

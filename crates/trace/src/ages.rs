@@ -109,8 +109,8 @@ impl AgeSummary {
     }
 }
 
-/// Returns the weighted quantile `part` (0.5 for the median) of the ages in the order of `key`. This is the first age
-/// at which the sum of weights reaches `part` of the total.
+/// Sorts the ages by `key`, and returns their weighted quantile `part` (0.5 is the median). This is the first age at
+/// which the sum of weights reaches `part` of the total weight.
 fn quantile(
     ages: &[ObjectAge],
     part: f64,
@@ -126,7 +126,7 @@ fn quantile(
     sorted.iter().find(reaches).or(sorted.last()).copied()
 }
 
-/// The ends of a run's GCs.
+/// The times at which the GCs of a run ended.
 struct Ends {
     /// All GCs in order: the end in milliseconds since the run began, and the number of full GCs before it.
     all: Vec<(u64, u64)>,
@@ -276,7 +276,7 @@ mod tests {
         let freed = freed.map(|(from, to)| ends.survived(from, to));
         let expected = [gcs(0, 0), gcs(0, 1), gcs(1, 1), gcs(0, 0), gcs(1, 0)];
         assert_eq!(freed, expected);
-        // The GC that freed the object may be missing in the trace.
+        // The GC that freed the object may be missing in the trace. Then the object survived no GC.
         assert_eq!(ends.survived(110, 120), gcs(0, 0));
         assert_eq!(ends.survived(400, 310), gcs(0, 0));
     }
@@ -311,7 +311,7 @@ mod tests {
             let sites = sites.filter(|site| &*site.class == class);
             all.at(sites.map(|site| site.id))
         };
-        // The tables are loaded over the whole run, and there is a GC every two seconds.
+        // In this run, tables are loaded from start to end, and there is a GC every two seconds.
         let tables = AgeSummary::new(&site("com.acme.Tax").live).unwrap();
         assert_eq!((tables.generations, tables.most_gcs), (60, gcs(12, 48)));
         let strings = site("java.lang.String");

@@ -14,7 +14,7 @@ use crate::write_names::Names;
 
 const TABLE: &str = include_str!("class_total.sql");
 const NAME: &str = "class_total";
-/// The maximum number of rows of a run is `trace_max` divided by this number of bytes.
+/// Bytes of the file's size limit (`trace_max`) per row. A run has at most `trace_max / BYTES_PER_ROW` rows.
 const BYTES_PER_ROW: u64 = 4096;
 /// Name of the row that sums all classes without their own row.
 const OTHERS: &str = "(other classes)";
@@ -33,13 +33,13 @@ pub struct CountedClass {
     pub bytes: u64,
 }
 
-/// A cache of the rows of the writer's run in the table `class_total`.
+/// A cache of the rows that the writer's run has in the table `class_total` (allocation counts by class).
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
-    /// The classes that have their own row, by the numbers that the caller uses for classes.
+    /// The classes that have their own row. The caller identifies classes by numbers.
     own: FxHashSet<u32>,
-    /// The classes that share one row, by the numbers that the caller uses for classes. These classes never get their
-    /// own row later, because a new row would not contain their earlier counts.
+    /// The classes that share one row, by the caller's numbers for classes. These classes never get their own row
+    /// later, because a new row would not contain their earlier counts.
     others: FxHashSet<u32>,
 }
 
@@ -59,8 +59,8 @@ impl ClassRows {
         // been rolled back.
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
-        // The caller identifies classes by numbers. Two classes with different numbers may have the same name. They
-        // share one row, which gets the sum of both counts.
+        // The caller identifies classes by numbers. Two classes with different numbers may have the same name. Such
+        // classes share one row, which gets the sum of both counts.
         let mut add = connection.prepare_cached(
             "INSERT INTO class_total (run, class, objects, bytes) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (run, class) DO UPDATE SET

@@ -13,8 +13,8 @@ use crate::{THINNED, TraceError};
 const OTHERWISE: [&str; 4] = ["include=", "exclude=", "verbosity=", "delay="];
 /// A difference of at most this number of standard deviations is considered random variation.
 const NO_CHANCE: f64 = 4.0;
-/// If the ratio of two numbers is smaller than this, they are considered equal. Samples are summed over ticks and
-/// counts over spans, so the two sums cover slightly different times.
+/// The number of samples and the expected number count as equal if their ratio is at most this factor. Samples are
+/// summed over ticks and counts over spans, so the two sums cover slightly different times.
 const NEAR: f64 = 1.25;
 
 /// The samples at a line of code that also has an exact count.
@@ -27,13 +27,13 @@ pub struct SampledLine {
 }
 
 impl Trace {
-    /// For each of the given lines of code, returns the samples at this line in a part of a run, and compares them with
-    /// the count. Returns `None` if samples and counts are not comparable: samples are not taken by bytes, samples were
-    /// downsampled or lost, or allocations are filtered.
+    /// Returns the samples at each of the given lines of code in a part of a run, and compares their number with the
+    /// count of the line. Returns `None` if samples and counts are not comparable: samples are not taken by bytes,
+    /// samples were downsampled or lost, or allocations are filtered.
     ///
     /// A sample belongs to the line of its innermost frame. Samples in JDK methods that the line calls are not included
-    /// in the result. But the count of a line may include allocations in these methods. So a line has too few samples
-    /// for its count only if it has too few even together with the samples in these methods.
+    /// in the result. But the count of a line may include allocations in these methods. So a line counts as having too
+    /// few samples only if its own samples and the samples in these methods together are too few.
     ///
     /// Cost: reads the rows of all sites in the part's ticks once, and all stacks.
     ///
@@ -116,9 +116,10 @@ impl Trace {
             let expected = expected(line, run.interval_bytes);
             sampled.beyond_chance = expected.is_some_and(|expected| {
                 let own = sampled.allocated.samples;
-                // The number of samples agrees with the count in two cases. It differs from the expected number only by
-                // random variation. Or, apart from random variation, the expected number lies between the samples at
-                // the line alone (`own`) and the samples that include called JDK methods (`called`).
+                // The number of samples agrees with the count in two cases:
+                // - It differs from the expected number only by random variation.
+                // - The expected number lies between `own` (the samples at the line alone) and `called` (with the
+                //   samples in JDK methods that the line calls), apart from random variation.
                 is_beyond_chance(own, expected)
                     && (exceeds_expected(own, expected)
                         || is_beyond_chance(called.max(own), expected)

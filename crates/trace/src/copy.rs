@@ -37,7 +37,7 @@ impl Trace {
 fn without_arguments(file: &Path) -> rusqlite::Result<()> {
     let connection = Connection::open(file)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-    // A single file has no log, and no old content in unused places.
+    // The copy must have no log beside it. `secure_delete` overwrites the deleted arguments in the file.
     connection.execute_batch(
         "PRAGMA journal_mode = off; PRAGMA secure_delete = on; PRAGMA trusted_schema = off;
         UPDATE run SET flags = '', command = substr(command, 1, instr(command || ' ', ' ') - 1);",

@@ -1,8 +1,8 @@
 //! Writes exact allocation counts by line of code, which the agent collects with `count=on`. `read_counted` reads them.
 //!
-//! The counts since the last tick are stored as one span. A run has at most 720 spans. If there are more, two
-//! neighbouring spans are merged: the pair with the smallest ratio of joint length to age. So recent spans stay short
-//! and old spans become long, for example:
+//! The counts since the last tick are stored as one span (a period of time). A run has at most 720 spans. If there are
+//! more, two neighbouring spans are merged: the pair with the smallest ratio of total length to age. So recent spans
+//! stay short and old spans become long, for example:
 //!
 //! ```text
 //! a day ago: spans of about a quarter of an hour  ...  the last minute: one span per tick
@@ -21,11 +21,11 @@ use crate::guard::is_table;
 const TABLES: &str = include_str!("counted.sql");
 /// Maximum number of spans of a run.
 const MOST_SPANS: usize = 720;
-/// The rows of a run in the table `counted_amount` take at most `trace_max` divided by this number. A row takes about
-/// 24 bytes.
+/// Divisor of the file's size limit (`trace_max`). A run's rows in the table `counted_amount` take at most `trace_max /
+/// AMOUNTS_PART` bytes. A row takes about 24 bytes.
 const AMOUNTS_PART: u64 = 8;
 const AMOUNT_BYTES: u64 = 24;
-/// The maximum number of lines of code of a run is `trace_max` divided by this number of bytes.
+/// Bytes of the file's size limit (`trace_max`) per line. A run has at most `trace_max / BYTES_PER_LINE` lines of code.
 const BYTES_PER_LINE: u64 = 4096;
 /// Class name of the row that sums all lines without their own row.
 pub(crate) const OTHERS: &str = "(other lines)";
@@ -54,11 +54,11 @@ pub struct Counting {
 /// Allocations at a line of code since the last tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCount {
-    /// The number that the caller uses for the line. The caller never uses it for another line.
+    /// The number that the caller uses for the line. The caller never uses this number for another line.
     pub number: u32,
     /// Name of the class that contains the line, in the form `com.acme.Foo$Bar`.
     pub class: Arc<str>,
-    /// The method.
+    /// Name of the method that contains the line.
     pub method: Arc<str>,
     /// The line number, if the class file has line numbers.
     pub line: Option<u32>,
@@ -82,7 +82,7 @@ struct Span {
 }
 
 impl Span {
-    /// Returns two values that decide which spans are merged: the joint length of this span and the next one, and the
+    /// Returns two values that decide which spans are merged: the total length of this span and the next one, and the
     /// time since the end of this span.
     fn joint_length_and_age(self, next: Self, now: i64) -> (u128, u128) {
         let whole = |ms: i64| u128::from(ms.max(0).unsigned_abs());
@@ -94,10 +94,10 @@ impl Span {
 /// A cache of the rows of the writer's run in the tables of counts.
 #[derive(Debug, Default)]
 pub(crate) struct CountedRows {
-    /// True if the tables exist.
+    /// True if the tables of counts are known to exist in the file.
     made: bool,
-    /// For each line of code: its row id and the object size that is stored there. The key is the number that the
-    /// caller uses for the line.
+    /// For each line of code: the id of its row, and the object size that the row contains. The key is the number that
+    /// the caller uses for the line.
     ids: FxHashMap<u32, (i64, Option<u64>)>,
     /// Number of lines of code that have their own row.
     lines: u64,
@@ -114,8 +114,8 @@ impl CountedRows {
         self.made = false;
     }
 
-    /// Adds the counts since the last tick. Returns true if every line of code has its own row, and false if some lines
-    /// share one row because there is no space for more.
+    /// Adds the counts since the last tick. Returns true if every line of code has its own row. Returns false if some
+    /// lines share one row because there is no space for more rows.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -718,7 +718,8 @@ mod tests {
         }
     }
 
-    /// If a tick fails, the next tick includes its counts. If the run was deleted, its writer inserts the run again.
+    /// If the writing of a tick fails, the next tick includes the counts of the failed tick. If the run was deleted,
+    /// its writer inserts the run again.
     #[test]
     fn a_failed_tick_writes_nothing() {
         let folder = tempfile::tempdir().unwrap();

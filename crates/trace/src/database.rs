@@ -10,9 +10,10 @@ use crate::room::is_disk_full_at;
 
 /// SQLite application id of a trace: `hdtr`.
 pub(crate) const APPLICATION: i32 = 0x6864_7472;
-/// Version of the tables. Increase it when they change.
+/// Version of the table definitions. Increase the version when a definition changes.
 const VERSION: i32 = 3;
-/// The SQL statements for each version of the tables. They add to the tables of the previous version.
+/// For each version: the SQL statements that create its tables and columns, in addition to those of the previous
+/// version.
 const SCHEMA: [&str; 3] = [
     include_str!("schema.sql"),
     include_str!("samples.sql"),
@@ -27,7 +28,7 @@ pub enum TraceError {
     /// An error that SQLite reports.
     #[error("{}: {source}", path.display())]
     Sqlite {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
         /// The error.
         source: rusqlite::Error,
@@ -38,18 +39,18 @@ pub enum TraceError {
         path.display()
     )]
     Network {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
         /// Name of the file system.
         what: &'static str,
     },
-    /// The file is on btrfs, which copies blocks on write, and this cannot be switched off for the index of the log.
+    /// The file is on btrfs, and copy-on-write cannot be switched off for the index of the write-ahead log.
     #[error(
         "{}: on btrfs, where a full disk would end the process: {why}; use a folder on another file system",
         path.display()
     )]
     Copied {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
         /// The reason.
         why: String,
@@ -57,23 +58,23 @@ pub enum TraceError {
     /// The file is a database of another application.
     #[error("{}: not a heapdiff trace (application id {found:#x})", path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The application id found.
+        /// The application id of the file.
         found: i32,
     },
     /// The file is a trace of an unsupported version.
     #[error("{}: the trace has version {found}, but this heapdiff reads versions 1 to {VERSION}", path.display())]
     Version {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
-        /// The version of its tables.
+        /// The version of the trace's tables.
         found: i32,
     },
-    /// A table is missing, or something else has its name.
+    /// A table is missing, or a view or another database object has its name.
     #[error("{}: not a valid trace: its table {table} is missing or has other columns", path.display())]
     Table {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
         /// The table's name.
         table: &'static str,
@@ -81,13 +82,13 @@ pub enum TraceError {
     /// A query was cancelled at its caller's deadline.
     #[error("{}: reading took too long", path.display())]
     Late {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
     },
     /// A query was cancelled because it took more steps than a file of this size can need.
     #[error("{}: damaged: reading takes longer than is possible for a file of this size", path.display())]
     Endless {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
     },
 }
@@ -199,8 +200,8 @@ impl Database {
     /// # Errors
     /// Returns an error if the file cannot be read, is not a trace, or has an unsupported version.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        // On btrfs, create the log index so that it is written in place, because a writer that starts later uses the
-        // same file. Ignore an error: a reader without write access to the folder creates no index.
+        // On btrfs, create the index file of the log without copy-on-write, because a writer that starts later uses the
+        // same index file. Ignore an error: a reader without write access to the folder creates no index.
         let _ = disable_index_cow(path);
         Self::open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY)
     }
@@ -286,9 +287,9 @@ impl Database {
     }
 }
 
-/// Creates the file, if it is missing, with access for its owner only: like a heap dump, it contains command lines and
-/// class names. SQLite gives the same access rights to the files beside it. An error here is ignored, because SQLite
-/// reports it when it opens the file.
+/// Creates the trace if it is missing. Only the owner gets access, because a trace contains command lines and class
+/// names, as a heap dump does. SQLite gives the same access rights to the log and its index. An error here is ignored,
+/// because SQLite reports it when it opens the file.
 pub(crate) fn create_private(path: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);

@@ -1,8 +1,8 @@
 //! Exports the tables with original names in place of obfuscated ones.
 //!
 //! Ids of existing rows do not change. If methods were inlined into a frame, the frame becomes several frames. The
-//! existing row contains the innermost one. The other frames, the stacks between them, and classes that are not in the
-//! trace get new ids, which are larger than all existing ones.
+//! existing row then contains the innermost of these frames. The other frames, the stacks between them, and classes
+//! that are not in the trace get new ids, which are larger than all existing ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -63,9 +63,9 @@ impl Major {
     }
 }
 
-/// A full GC of generational ZGC certainly examines an object if the object was allocated before the end of the GC that
-/// is this many GCs earlier. Such an object is in the old generation, because the largest tenuring threshold of ZGC is
-/// 15. The number is larger, because a GC may have begun before the object was allocated.
+/// A full GC of generational ZGC certainly examines all objects that were allocated before the end of the GC this many
+/// GCs earlier. Such objects are in the old generation, because the largest tenuring threshold of ZGC is 15. This
+/// number is larger than 15, because a GC may have begun before the object was allocated.
 const CERTAINLY_OLD: usize = 17;
 
 /// Returns true if generational ZGC made the GC. The name of the collector identifies generational ZGC.
@@ -195,8 +195,8 @@ impl Timeline {
                 ended_ms: collection.uptime_ms,
                 tried_ms: newest.max(old.map(|c| c.uptime_ms)),
             };
-            // If it is known for some GCs which objects they examined, leave out the GCs for which it is unknown,
-            // because they add no information.
+            // For some GCs, the trace shows which objects they examined. If there are such GCs, leave out the other
+            // GCs, because they add no information.
             if major.tried_ms.is_some() || !is_told {
                 majors.insert(at, major);
             }
@@ -287,7 +287,7 @@ impl Basis {
 /// the minimum of the live amounts in its range.
 #[derive(Clone, Debug)]
 pub struct Points {
-    /// The kind of the points.
+    /// The kind of points in time that are compared.
     pub basis: Basis,
     pub(crate) ranges: Vec<(usize, usize)>,
     /// The tick ranges of the first and the last full GC in the window; see `Timeline::after`.
@@ -349,14 +349,15 @@ impl Points {
         self.ranges.is_empty()
     }
 
-    /// Returns the last tick of the last point. No GC has examined the objects allocated after this tick, so it is
-    /// unknown whether they are live.
+    /// Returns the last tick of the last point in time that is compared. No GC has examined the objects allocated after
+    /// this tick, so it is unknown whether they are live.
     fn end(&self) -> Option<usize> {
         self.ranges.last().map(|r| r.1)
     }
 }
 
-/// Merges the tick ranges of GCs whose effects cannot be distinguished, such as Remark and Cleanup of G1.
+/// Returns the tick ranges of the GCs. Leaves out each GC whose effect cannot be distinguished from that of the
+/// previous GC, such as G1's Cleanup after Remark.
 fn merge_indistinct(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
     let mut all: Vec<(usize, usize)> = Vec::new();
     for range in ranges {
@@ -541,7 +542,7 @@ impl Steps {
 
     /// Returns the amount that survived a full GC that ended in tick `at`. This is the live amount at the agent's next
     /// check of the samples, minus everything that was allocated after [`Major::until_ms`]. The GC did not examine
-    /// objects allocated later, so it found none of them dead.
+    /// these later objects, so it found none of them dead.
     fn survived(&self, timeline: &Timeline, at: usize, major: &Major) -> Live {
         let of = |last: usize| {
             let (since, variance) = self.allocated_since(timeline, major.until_ms(), last);
@@ -572,7 +573,7 @@ impl Steps {
         }
     }
 
-    /// Returns the amount allocated between `uptime_ms` and the end of tick `last`, and its variance. Of the tick that
+    /// Returns the amount allocated between `uptime_ms` and the end of tick `last`, and its variance. For the tick that
     /// contains `uptime_ms`, only a share of the amount is included, in proportion to the time after `uptime_ms`.
     /// Because this share is an estimate, it adds to the variance.
     fn allocated_since(&self, timeline: &Timeline, uptime_ms: u64, last: usize) -> (Amount, f64) {

@@ -16,19 +16,20 @@ use crate::tick::NewRun;
 const TABLE: &str = include_str!("heap_limit.sql");
 const NAME: &str = "heap_limit";
 const MS_PER_HOUR: f64 = 3_600_000.0;
-/// Minimum number of full GCs to estimate the time to OutOfMemoryError. Fewer suffice if the program had run before the
-/// first full GC for as long as the full GCs span. Otherwise the growth may only be the start-up of the program.
+/// Minimum number of full GCs to estimate the time to OutOfMemoryError. Fewer GCs suffice if the program had run before
+/// the first full GC for as long as the full GCs span. Otherwise the growth may only be the start-up of the program.
 pub const LEAST_FULL_GCS: usize = 10;
 /// Minimum time from the first full GC to the last, in milliseconds. With a shorter time, the growth may only be the
 /// start-up of the program.
 const LEAST_SPAN_MS: u64 = 5000;
-/// Maximum number of figures. If there are more full GCs, each figure is the lowest one of several neighbouring full
-/// GCs. A concurrent collector does not free the objects that die during its cycle, so single figures are too high.
+/// Maximum number of values of the used heap for a trend. If there are more full GCs, each value is the lowest one of
+/// several neighbouring full GCs. A concurrent collector does not free the objects that die during its cycle, so single
+/// values are too high.
 const MOST_FIGURES: usize = 40;
 /// Maximum time to OutOfMemoryError that is reported, in milliseconds: a thousand years.
 const LONGEST_MS: f64 = 1000.0 * 365.25 * 24.0 * MS_PER_HOUR;
 
-/// The source of a limit.
+/// The source of a heap limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitSource {
     /// The maximum heap of the JVM (-Xmx).
@@ -54,9 +55,9 @@ impl LimitSource {
 /// The size at which the heap of a JVM is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapLimit {
-    /// The size in bytes.
+    /// The limit in bytes.
     pub bytes: u64,
-    /// The source of the size.
+    /// The source of the limit.
     pub source: LimitSource,
 }
 
@@ -98,11 +99,11 @@ impl HeapState {
 /// A time in milliseconds after the last tick, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLeft {
-    /// The estimate.
+    /// The estimated time.
     pub at_ms: u64,
-    /// Start of the interval.
+    /// Start of the 95 % interval.
     pub from_ms: u64,
-    /// End of the interval.
+    /// End of the 95 % interval.
     pub to_ms: u64,
 }
 
@@ -117,14 +118,14 @@ pub struct HeapOutlook {
     pub slope: Option<HourlySlope>,
     /// Start of the growth that was measured, in milliseconds since the run began.
     pub since_ms: Option<u64>,
-    /// Time until the heap reaches its limit. Set only if it [ends](HeapState::Ends).
+    /// Time until the heap reaches its limit. Set only if the state is [`HeapState::Ends`].
     pub left: Option<TimeLeft>,
-    /// The limit.
+    /// The limit of the heap, if it is known.
     pub limit: Option<HeapLimit>,
 }
 
 impl HeapOutlook {
-    /// Computes the trend in a window of a run.
+    /// Computes the trend of the used heap in a window of a run.
     ///
     /// Cost: linear in the number of GCs of the window.
     #[must_use]
@@ -214,11 +215,11 @@ impl HeapOutlook {
 
 /// Returns the time (milliseconds since the run began) and the used heap after each full GC.
 ///
-/// The figure is the minimum from this full GC to the next one. A concurrent cycle of G1 frees objects only in the young
-/// GCs after it, so a cycle without a later GC has no figure.
+/// The used heap after a full GC is the minimum from this GC to the next full GC. A concurrent cycle of G1 frees
+/// objects only in the young GCs after it, so a cycle without a later GC has no value.
 fn floor(collections: &[Collection]) -> Vec<(u64, u64)> {
     let mut floor: Vec<(u64, u64)> = Vec::new();
-    // The lowest figure since the last full GC, and true if it is the used heap without unreachable objects.
+    // The lowest used heap since the last full GC, and true if this value contains no unreachable objects.
     let mut lowest: Option<((u64, u64), bool)> = None;
     for gc in collections.iter().filter(|gc| gc.after_bytes > 0) {
         let own = (gc.uptime_ms, gc.after_bytes);
@@ -242,7 +243,7 @@ fn floor(collections: &[Collection]) -> Vec<(u64, u64)> {
     if let Some((point, true)) = lowest {
         floor.push(point);
     }
-    // Two GCs may end in the same millisecond. The later one counts.
+    // Two GCs may end in the same millisecond. Then the value of the later GC is used.
     floor.dedup_by(|later, earlier| {
         let same = later.0 <= earlier.0;
         if same {
@@ -253,8 +254,9 @@ fn floor(collections: &[Collection]) -> Vec<(u64, u64)> {
     floor
 }
 
-/// Discards the first quarter of the time if there are at least `2 * LEAST_FULL_GCS` full GCs, and the time before the
-/// first full GC is shorter than the time from the first full GC to the last.
+/// Discards the first quarter of the time if two conditions are met:
+/// - There are at least `2 * LEAST_FULL_GCS` full GCs.
+/// - The time before the first full GC is shorter than the time from the first full GC to the last.
 fn without_start(floor: &[(u64, u64)]) -> &[(u64, u64)] {
     let (Some(first), Some(last)) = (floor.first(), floor.last()) else {
         return floor;
@@ -267,7 +269,7 @@ fn without_start(floor: &[(u64, u64)]) -> &[(u64, u64)] {
     &floor[begin..]
 }
 
-/// Returns at most [`MOST_FIGURES`] figures: the lowest one of each group of neighbouring full GCs.
+/// Returns at most [`MOST_FIGURES`] values of the used heap: the lowest one of each group of neighbouring full GCs.
 fn lowest(floor: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let size = floor.len().div_ceil(MOST_FIGURES).max(1);
     let groups = floor.chunks(size);
@@ -276,7 +278,7 @@ fn lowest(floor: &[(u64, u64)]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Stores the limits of a run, if they are known.
+/// Stores the maximum heap and the container limit of a run, if at least one of them is known.
 pub(crate) fn write_limits(connection: &Connection, id: i64, run: &NewRun) -> rusqlite::Result<()> {
     if run.heap_limit.is_none() && run.container_limit.is_none() {
         return Ok(());
@@ -291,7 +293,7 @@ pub(crate) fn write_limits(connection: &Connection, id: i64, run: &NewRun) -> ru
 
 impl Trace {
     /// Returns the size at which the heap of a run is full: its maximum heap or the limit of its container, whichever
-    /// is smaller. If the agent did not record them, this is the maximum heap among the arguments of the JVM.
+    /// is smaller. If the agent did not record the maximum heap, it is taken from the arguments of the JVM.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or if a view or another object has the name of the table.
@@ -325,7 +327,7 @@ impl Trace {
     }
 }
 
-/// Returns the maximum heap that the arguments of a JVM set. The last one counts.
+/// Returns the maximum heap that the arguments of a JVM set. If several arguments set it, the last one counts.
 fn max_heap(flags: &str) -> Option<u64> {
     let mut sizes = flags.split_ascii_whitespace().filter_map(|flag| {
         let size = flag
@@ -374,7 +376,8 @@ mod tests {
             [(1, 50), (3, 70)]
         );
         assert_eq!(floor(&[young(1, 9), full(2, 50), young(3, 40)]), [(3, 40)]);
-        // Remark and cleanup of one cycle are one full GC, and it frees objects in the mixed GCs after it.
+        // The pauses Remark and Cleanup of one cycle count as one full GC. The mixed GCs after the cycle free its
+        // objects.
         assert_eq!(
             floor(&[
                 mark(1, 30),

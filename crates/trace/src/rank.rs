@@ -28,7 +28,7 @@ const PARTS: usize = 8;
 /// Growth counts as noise if it is at most the live bytes of all sites divided by this.
 const NOISE_PART: u64 = 1000;
 
-/// The unit that is ranked.
+/// The kind of candidates that are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum By {
     /// Allocation sites. A site is one class and one stack.
@@ -90,7 +90,7 @@ impl HourlySlope {
 /// The trend over the work done (bytes allocated by all sites together) instead of over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerWork {
-    /// See [`Trending::trend`].
+    /// The shape of the live amount over the work done.
     pub trend: Trend,
     /// Growth in bytes per GiB allocated.
     pub bytes: HourlySlope,
@@ -103,9 +103,9 @@ pub struct Trending {
     pub verdict: Verdict,
     /// The shape of the live amount over time. Reports on dumps use the same names of shapes.
     pub trend: Trend,
-    /// Objects at the last point minus objects at the first.
+    /// Live objects at the last point minus live objects at the first point.
     pub grown_objects: i64,
-    /// Bytes at the last point minus bytes at the first.
+    /// Live bytes at the last point minus live bytes at the first point.
     pub grown_bytes: i64,
     /// Slope in bytes per hour.
     pub bytes: HourlySlope,
@@ -113,8 +113,8 @@ pub struct Trending {
     pub objects: HourlySlope,
     /// The trend per unit of work done instead of per hour. Set only if the work was uneven over time.
     pub per_work: Option<PerWork>,
-    /// True if the live bytes grew by more than the noise from the first full GC to the last. `None` with fewer than
-    /// two full GCs.
+    /// True if the live bytes grew from the first full GC to the last by more than the noise. The noise includes the
+    /// error of the samples. `None` with fewer than two full GCs.
     pub across_major: Option<bool>,
     /// Share of the bytes allocated in the window that were not collected in it, in thousandths. `None` if no GC could
     /// find dead samples.
@@ -181,7 +181,7 @@ pub struct Candidate {
     /// The sites that allocated the candidate's objects. If sites are ranked, there is exactly one. If classes are
     /// ranked, these are the sites of the class.
     pub sites: Vec<Site>,
-    /// The live amount, at [`Timeline::alive_at`].
+    /// The live amount at the time [`Timeline::alive_at`].
     pub live: Live,
     /// Amount allocated in the window.
     pub allocated: Amount,
@@ -198,7 +198,7 @@ pub struct Candidate {
 pub struct Ranking {
     /// The points in time that are compared.
     pub points: Points,
-    /// The live amount of all sites, at [`Timeline::alive_at`].
+    /// The live amount of all sites at the time [`Timeline::alive_at`].
     pub live: Live,
     /// Amount allocated in the window.
     pub allocated: Amount,

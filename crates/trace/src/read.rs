@@ -30,7 +30,7 @@ const LONGEST: usize = 8192;
 /// Maximum number of SQLite steps of a query, per byte of the file.
 const STEPS_PER_BYTE: u64 = 64;
 const LEAST_STEPS: u64 = 100_000_000;
-/// Number of SQLite steps between two checks.
+/// Number of SQLite steps between two checks of a query's limits (steps and deadline).
 const STRIDE: i32 = 100_000;
 /// Maximum size in bytes of a row that SQLite reads. Longer rows are an error.
 const LARGEST_ROW: i32 = 16 << 20;
@@ -139,7 +139,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// An allocation site.
+/// An allocation site: a class, and the stack that allocates its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Row id of the site.
@@ -170,7 +170,7 @@ pub struct SiteTick {
     pub tick: i64,
     /// Amount allocated in the tick.
     pub allocated: Amount,
-    /// Amount found dead in the tick.
+    /// Amount of the objects that were found dead in the tick.
     pub collected: Amount,
     /// Live amount at the end of the tick.
     pub live: Amount,
@@ -233,7 +233,7 @@ impl Trace {
     }
 
     /// Starts a read transaction. Until [`release`](Self::release), all reads see the file as it is now. Meanwhile the
-    /// log beside the file grows if a writer is active.
+    /// write-ahead log grows if a writer is active.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -259,7 +259,8 @@ impl Trace {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
-    /// Returns an error if the deadline has passed. Call it between the queries if work consists of many short ones.
+    /// Returns an error if the deadline has passed. If work consists of many short queries, call this function between
+    /// them.
     pub(crate) fn check_deadline(&self) -> Result<(), TraceError> {
         if is_past_deadline(&self.deadline) {
             Err(TraceError::Late {
@@ -397,7 +398,7 @@ impl Trace {
     }
 
     /// Returns, for each tick from `first` to `last`, the tick, and the samples and bytes that all sites together
-    /// allocated in it. Ticks are row ids, and may belong to any run.
+    /// allocated in it. `first` and `last` are row ids of ticks, which may belong to any run.
     pub(crate) fn allocated(
         &self,
         first: i64,
@@ -428,8 +429,8 @@ impl Trace {
         Ok(found.first().copied())
     }
 
-    /// Returns the row id of the last tick of a run, among the ticks that ended by `uptime_ms`. Returns `None` if there
-    /// is none.
+    /// Returns the row id of the last tick of a run, among the ticks that ended by `uptime_ms`. Returns `None` if no
+    /// tick of the run had ended by then.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

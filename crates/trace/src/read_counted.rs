@@ -13,7 +13,7 @@ use crate::guard::is_table;
 use crate::read::{Trace, text};
 use crate::window::Window;
 
-/// The tables for counts. If a run counts, its trace has all of these tables.
+/// The tables for counts. If the agent counted allocations in a run, the trace has all of these tables.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
 /// [`Trace::top_lines`] collects the lines with the most bytes in a list. The list may have this many more lines than
@@ -39,7 +39,7 @@ pub struct CountedRun {
     pub missed_classes: u64,
 }
 
-/// A part of a run for which counts are known. It consists of whole spans.
+/// A part of a run for which counts are known. It consists of whole spans, the periods for which counts are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedPart {
     /// Start of this part of the run, in milliseconds since the run began.
@@ -143,7 +143,7 @@ impl Trace {
 
     /// Passes the counts of each line of code to `take`, in unspecified order. The agent writes counts for spans of
     /// time. Only the spans of the run that end in the window are included. Returns the part of the run that these
-    /// spans cover. Returns `None` if there are no such spans or the agent did not count.
+    /// spans cover. Returns `None` if there are no such spans, or if the agent did not count allocations.
     ///
     /// Cost: reads the amounts of these spans and the run's lines once.
     ///

@@ -38,8 +38,8 @@ pub struct SampleRow {
 }
 
 impl SampleRow {
-    /// Returns the bytes that the sample represents. With a strategy other than `bytes`, these are the bytes of the
-    /// object, because all samples of a class then have the same probability.
+    /// Returns the bytes that the sample represents. If the strategy is not `bytes`, all samples of a class have the
+    /// same probability, so these are the bytes of the object.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn represented_bytes(&self, run: &Run) -> f64 {

@@ -121,9 +121,9 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Returns the frames of a stack, leaf first. Each stack's row refers to the row of the calling stack. In a damaged
-    /// trace, these references may form a cycle, so at most 1024 rows are read. The methods that are inlined into their
-    /// frames are added. Missing frames are left out.
+    /// Returns the frames of a stack, innermost first. Each stack's row refers to the row of the calling stack. In a
+    /// damaged trace, these references may form a cycle, so at most 1024 rows are read. If methods were inlined into a
+    /// frame, their frames are added. Missing frames are left out.
     #[must_use]
     pub fn frames(&self, stack: i64) -> Vec<&Frame> {
         let mut frames = Vec::new();

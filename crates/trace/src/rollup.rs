@@ -11,7 +11,7 @@
 //! short transaction after a tick.
 //!
 //! The live amount of a site at any time is in the site's last row up to that time. So when old ticks are deleted, the
-//! last of them is kept: it stores the last live amount of each site.
+//! last one of these ticks is kept: it stores the last live amount of each site.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -24,8 +24,8 @@ use crate::write_names::{ALIVE, SILENT, drop_names};
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Steps of merging. Each pair has the minimum age of the ticks to merge, and the length of the merged ticks, in
-/// milliseconds.
+/// The levels to which ticks are merged. Each pair has the minimum age of the ticks to merge, and the length of the
+/// merged ticks, in milliseconds.
 const STEPS: [(i64, i64); 2] = [(HOUR, MINUTE), (DAY, HOUR)];
 /// Minimum time between two passes over old ticks, in milliseconds.
 const PERIOD: i64 = 10_000;
@@ -40,7 +40,7 @@ const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_by
 /// ticks would not help.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
-/// If the file is too large, the oldest ticks are deleted: the number of all ticks divided by this number.
+/// If the file is too large, the oldest ticks are deleted. Their share of all ticks is one divided by this number.
 const PART: i64 = 8;
 
 impl Writer {
@@ -515,8 +515,8 @@ mod tests {
             number(&path, "SELECT sum(samples) FROM tick"),
             i64::from(ticks + ticks / 100)
         );
-        // The last hour has 240 ticks. Before it are 1380 ticks of a minute each, and before these 2 ticks of an hour
-        // each.
+        // The last hour has 240 ticks. The 23 hours before it have 1380 ticks of one minute, and the first two hours
+        // have 2 ticks of one hour.
         let left = number(&path, "SELECT count(*) FROM tick");
         assert!((1600..1700).contains(&left), "{left}");
         assert!((1..=3).contains(&number(

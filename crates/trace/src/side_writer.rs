@@ -57,8 +57,8 @@ impl SideWriter {
         let Some((run, started)) = found else {
             return Ok(None);
         };
-        // Uptimes are converted to times of day with the difference of the two at the last tick, because the machine's
-        // clock may have been changed since the run began.
+        // Convert uptimes to times of day with the difference between the two at the last tick. The difference at the
+        // start of the run may be outdated, because the machine's clock may have been changed.
         let tick =
             "SELECT time_ms - uptime_ms FROM tick WHERE run = ?1 ORDER BY uptime_ms DESC LIMIT 1";
         let clock = database

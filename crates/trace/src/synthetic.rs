@@ -42,7 +42,7 @@ pub type SceneFrame<'a> = (&'a str, &'a str, &'a str, i64);
 pub struct SceneSite<'a> {
     /// The allocated class.
     pub class: &'a str,
-    /// Stack of the site, leaf first.
+    /// Frames of the site's stack, innermost first.
     pub frames: &'a [SceneFrame<'a>],
     /// Bytes of an object.
     pub size: i64,
@@ -373,8 +373,9 @@ fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
     Ok(run)
 }
 
-/// Writes the live samples of the last tick. For each site with a high churn, also writes 24 collected samples. Samples
-/// 0 to 15 belong to the random selection from all collected samples, and samples 8 to 23 are among the most recent.
+/// Writes the live samples of the last tick. For each site with many short-lived objects, also writes 24 collected
+/// samples. Samples 0 to 15 belong to the random selection from all collected samples, and samples 8 to 23 are among
+/// the most recent.
 fn samples(
     connection: &Connection,
     run: i64,

@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::counted::Counting;
 
 /// Maximum time from the request for a dump to the GC before the dump, excluding the GC's pause. The JVM may be busy,
-/// and the two clocks are read at different times.
+/// and the clock is read at a different moment for each of the two times.
 pub(crate) const APART_MS: i64 = 5000;
 
-/// A JVM: a row of the table `run`.
+/// The data of a JVM, stored as a row of the table `run`.
 #[derive(Clone, Debug, Default)]
 #[allow(
     missing_docs,
@@ -72,7 +72,7 @@ pub struct Activity {
     pub stack: u32,
     /// Amount allocated since the last tick.
     pub allocated: EstimatedAmount,
-    /// Amount found dead since the last tick.
+    /// Amount of the objects that were found dead since the last tick.
     pub collected: EstimatedAmount,
     /// Live amount at the end of this tick.
     pub live: EstimatedAmount,
@@ -97,7 +97,7 @@ pub struct NewCollection {
     pub after_bytes: u64,
 }
 
-/// For the classes with one name: how many of them were loaded and unloaded since the last tick.
+/// Number of classes with the same name that were loaded and unloaded since the last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     missing_docs,

@@ -22,8 +22,8 @@ const LOG_BYTES: i64 = 4 << 20;
 /// no ticks are written.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 
-/// If the machine's clock and the monotonic clock advanced by different times since the last tick, and the difference
-/// is at least this many milliseconds, the machine's clock is considered changed.
+/// Between two ticks, the machine's clock and the monotonic clock may advance by different times. If the difference is
+/// at least this many milliseconds, the machine's clock is considered changed.
 const CLOCK_SLACK_MS: i64 = 2000;
 
 const PUT_BACK: &str = "the run was deleted from the trace as if it had ended: earlier data is lost, except the data of live objects";
@@ -123,7 +123,7 @@ impl Writer {
         }
     }
 
-    /// Returns the uptime and the time of day of the tick that was written, or `None` if another process is writing.
+    /// Writes a tick. Returns its uptime and its time of day, or `None` if another process is writing.
     fn write<T: Borrow<NewTick>>(
         &mut self,
         names: &impl Names,

@@ -35,7 +35,7 @@ pub struct FrameName {
 pub trait Names {
     /// Returns the name of a class, in the form `com.acme.Foo$Bar` or `byte[]`.
     fn class(&self, class: u32) -> Option<Arc<str>>;
-    /// Returns the frames of a stack, leaf first, and true if outer frames were cut off.
+    /// Returns the frames of a stack, innermost first, and true if outer frames were cut off.
     fn stack(&self, stack: u32) -> (Vec<FrameName>, bool);
 }
 
@@ -243,8 +243,8 @@ fn frame(
     Ok(connection.last_insert_rowid())
 }
 
-/// Deletes unused names, unless a JVM other than that of the run `own` may still be writing, because the writer in that
-/// JVM relies on cached ids.
+/// Deletes unused names. Does nothing if the JVM of a run other than `own` may still be writing, because the writer in
+/// that JVM relies on cached ids.
 pub(crate) fn drop_names(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
     // Switch off foreign keys, because SQLite would otherwise search for references to each deleted name, which would
     // take too long.

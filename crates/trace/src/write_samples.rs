@@ -167,7 +167,7 @@ impl Rows {
         };
     }
 
-    /// Returns true after [`stop`](Self::stop).
+    /// True if [`stop`](Self::stop) was called.
     pub(crate) const fn is_stopped(&self) -> bool {
         self.off
     }

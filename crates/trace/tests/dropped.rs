@@ -16,7 +16,7 @@ const MINUTE: i64 = 60_000;
 const LATER: i64 = 3 * 60 * MINUTE;
 const GONE: &str = "the run was deleted from the trace as if it had ended";
 
-/// Two live samples.
+/// A source of two live samples.
 struct Two;
 
 impl Samples for Two {

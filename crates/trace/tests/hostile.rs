@@ -10,7 +10,7 @@ use heapdiff_trace::{
     By, CountedLine, HeapOutlook, Points, Steps, Timeline, Trace, TraceError, Which, Window, rank,
 };
 
-/// Runs every query.
+/// Runs every kind of query on a trace.
 fn read(path: &Path) -> Result<u64, TraceError> {
     let trace = Trace::open(path)?;
     let stacks = trace.stacks()?;
@@ -78,7 +78,7 @@ fn made(folder: &Path, sql: &str) -> std::path::PathBuf {
     path
 }
 
-/// Adds counts by class, an optional table.
+/// SQL that adds the optional table with allocation counts by class.
 const COUNTS: &str = "CREATE TABLE class_total (run, class, objects, bytes);
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
     INSERT INTO class_total SELECT 1, 'com.acme.C' || i, i, 24 * i FROM n;";
@@ -213,7 +213,8 @@ fn views_instead_of_tables_are_refused() {
             "{sql}"
         );
     }
-    // Databases in which a table lacks a column, and one with a generated column, whose value is too large.
+    // In the first two databases, a table lacks a column. In the third one, a table has a generated column whose value
+    // is too large.
     let path = made(
         folder.path(),
         "CREATE TABLE class_total (run, class, objects)",

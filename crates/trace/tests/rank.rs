@@ -219,7 +219,7 @@ fn with_generational_zgc_live_objects_survived_a_full_gc() {
         (Basis::Ticks, None)
     );
     assert_eq!(page.verdict, Verdict::Unclear);
-    // The young GCs of other collectors find objects that died young, too. Only those of generational ZGC do not.
+    // The young GCs of other collectors find objects that died young. Only young GCs of generational ZGC do not.
     let other = Scene {
         collectors: Scene::default().collectors,
         ..scene(40, 235)
@@ -228,8 +228,8 @@ fn with_generational_zgc_live_objects_survived_a_full_gc() {
     assert_eq!(timeline.alive_at(), AliveAt::End);
 }
 
-/// Like [`STEADY_Z`], except that a full GC does not find dead objects that were allocated in the ten ticks before it,
-/// because these objects are still young.
+/// Like [`STEADY_Z`], with one exception: a full GC does not find dead objects that were allocated in the ten ticks
+/// before it, because these objects are still young.
 const STEADY_Z_YOUNG: [SceneSite<'static>; 1] = [SceneSite {
     live: |t| 1600 + if t < 40 { t } else { t % 40 + 10 } * 800,
     ..STEADY_Z[0]
@@ -305,7 +305,7 @@ fn old_objects_were_examined_by_a_full_gc() {
     assert!(page.live.amount.objects.abs_diff(20_300) <= 1, "{page:?}");
 }
 
-/// Additional allocations for requests, multiplied by the load.
+/// Short-lived allocations of requests. Their number is multiplied by the load.
 const REQUESTS: SceneSite<'static> = SceneSite {
     class: "com.acme.Request",
     size: 512,

@@ -12,8 +12,8 @@ const MOST_POINTS: usize = 128;
 const GROUPS: usize = 9;
 /// 97.5 % quantiles of Student's t distribution, for 1 to 7 degrees of freedom.
 const T95: [f64; 7] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365];
-/// The rates of two parts count as different only if their difference is more than the larger rate divided by this
-/// number.
+/// The rates of two parts of a series count as different only if their difference is more than the larger rate divided
+/// by this number.
 const RATE_PART: f64 = 8.0;
 /// A series counts as growing only if it grew by at least the limit divided by this number.
 const LIMIT_PART: f64 = 1000.0;
@@ -23,13 +23,14 @@ const KEPT_PART: f64 = 0.05;
 /// Part of the maximum heap by which a figure may be too high. After a concurrent GC, the figure still includes objects
 /// that died during the GC.
 const DEAD_PART: f64 = 0.03;
-/// At least the variance between groups divided by this number counts as variation of the rate. The rest may be noise
-/// of single points.
+/// At least this part of the variance between groups counts as variation of the rate: the variance divided by this
+/// number. The rest may be noise of single points.
 const NOISE_PART: f64 = 4.0;
 /// The last quarter of a rising series must be higher than each earlier quarter, by more than the growth divided by
 /// this number.
 const HIGH_PART: f64 = 32.0;
-/// Number of parts whose lowest and highest figures are compared. The parts have about the same number of points.
+/// Number of parts of a series whose lowest and highest figures are compared. The parts have about the same number of
+/// points.
 const QUARTERS: usize = 4;
 /// To classify a series, its points are divided into this number of groups, as in the ranking of a trace. The median of
 /// each group is used.
@@ -57,19 +58,20 @@ pub struct Rise {
     /// Time of the first point used. Earlier points were discarded because of their different slope, for example during
     /// a warm-up.
     pub since: f64,
-    /// Slope from that time on.
+    /// Slope from the time `since` on.
     pub slope: Slope,
     /// Level at the end of the series, without noise.
     pub level: f64,
     /// Time of the last point.
     end: f64,
-    /// Standard deviation of the distance between the points and the line.
+    /// Standard deviation of the distance between the points and the fitted line.
     scatter: f64,
-    /// Standard deviation of the growth in one unit of time, and the quantile for its degrees of freedom.
+    /// Standard deviation of the growth in one unit of time. `quantile` is the quantile of Student's t distribution for
+    /// its degrees of freedom.
     drift: f64,
     quantile: f64,
     span: f64,
-    /// Slope of the second half minus that of the first half.
+    /// Slope of the second half of the points minus the slope of the first half.
     bend: f64,
 }
 
@@ -97,9 +99,9 @@ impl Rise {
     /// Fits a line to the end of a series of (time, figure), in order of time. Returns `None` for fewer than
     /// [`LEAST_POINTS`] different times.
     ///
-    /// The line is fitted to the end of the series, where the slope is the same everywhere. As long as the slopes of
-    /// the first half or the first quarter and of the rest differ significantly, the first quarter of the points is
-    /// discarded. This removes a warm-up, and the time before a leak began.
+    /// The line is fitted to the end of the series, where the slope is the same everywhere. The first quarter of the
+    /// points is discarded, as long as the first half or the first quarter has a significantly different slope from the
+    /// points after it. This removes a warm-up, and the time before a leak began.
     ///
     /// Cost: `n² log n` for at most 128 points.
     #[must_use]
@@ -143,9 +145,10 @@ impl Rise {
 
     /// Returns the time at which the series reaches a limit at the measured rate.
     ///
-    /// The interval covers the error of the slope, the noise of the points, and the variation of the rate. Its start is
-    /// earlier than the time at which the limit is used completely, because some memory cannot be filled with objects.
-    /// Its end is later than the time at which the line reaches the limit, because figures may include dead objects.
+    /// The interval covers the error of the slope, the noise of the points, and the variation of the rate. The start of
+    /// the interval is earlier than the time at which the limit is used completely, because some memory cannot be
+    /// filled with objects. The end of the interval is later than the time at which the line reaches the limit, because
+    /// figures may include dead objects.
     #[must_use]
     pub fn reach(&self, limit: f64) -> Outlook {
         let rate = self.slope.slope;
@@ -159,7 +162,7 @@ impl Rise {
         let at = left / rate;
         let varied = self.drift * self.quantile * (1.0 / self.span + 1.0 / at.max(1.0)).sqrt();
         let [low, high] = self.slope.ci95.unwrap_or([rate, rate]);
-        // The difference between the mean rate until the limit and the measured rate, if the rate changes evenly.
+        // If the rate changes evenly: the mean rate from now until the limit is reached, minus the measured rate.
         let bend = self.bend * (1.0 + (at / self.span).min(2.0));
         let slowest = rate - varied.max(rate - low) + bend.min(0.0);
         let fastest = rate + varied.max(high - rate) + bend.max(0.0);
@@ -209,8 +212,8 @@ fn grouped(points: &[(f64, f64)], groups: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Returns the points at the end of the series that have the same slope everywhere. As long as the first half or the
-/// first quarter has another slope than the rest, discards the first quarter.
+/// Returns the points at the end of the series that have the same slope everywhere. Discards the first quarter, as long
+/// as the first half or the first quarter has another slope than the points after it.
 fn even_part(points: &[(f64, f64)]) -> &[(f64, f64)] {
     let mut part = points;
     while part.len() >= 2 * LEAST_POINTS {
@@ -245,7 +248,7 @@ fn differ(early: &[(f64, f64)], late: &[(f64, f64)]) -> bool {
     is_steep || is_apart && (a - b).abs() > varied.max(a.abs().max(b.abs()) / RATE_PART)
 }
 
-/// Returns the slope of the second half minus that of the first half.
+/// Returns the slope of the second half of the points minus the slope of the first half.
 fn bend(points: &[(f64, f64)]) -> f64 {
     let (early, late) = points.split_at(points.len() / 2);
     match [early, late].map(Slope::fit) {

@@ -40,8 +40,8 @@ pub enum Trend {
 pub struct Course {
     /// The trend.
     pub trend: Trend,
-    /// Number of figures on which the trend is based. If a step is too short to show growth, the figures of its two
-    /// dumps count as one.
+    /// Number of figures on which the trend is based. If the interval between two dumps is too short to show growth,
+    /// the figures of the two dumps count as one.
     pub telling: usize,
     /// Length of the level period at the end, if this period is too short to conclude that growth has ended. 0 if times
     /// are unknown.
@@ -50,12 +50,13 @@ pub struct Course {
     pub idle_end: bool,
 }
 
-/// A step (the interval between two neighbouring dumps) counts as level, that is, as a step without growth, if two
-/// conditions hold. Its growth is at most 1/20 of the largest growth of any step, and its rate is at most 1/20 of the
-/// fastest rate of any step.
+/// A step (the interval between two neighbouring dumps) counts as level (without growth) if both are true:
+///
+/// - Its growth is at most 1/20 of the largest growth of any step.
+/// - Its rate is at most 1/20 of the fastest rate of any step.
 const LEVEL_PART: u64 = 20;
-/// A step is never level if the figure grew by more than 16 times the noise, even if it grew far more in the first
-/// step.
+/// A step (the interval between two neighbouring dumps) in which the figure grew by more than 16 times the noise is
+/// never level. This is true even if the growth in the first step is far larger.
 const SIGNIFICANT: u64 = 16;
 /// A step also counts as level if its growth is at most `noise / number of steps`, and its rate is at most 1/4 of the
 /// fastest rate of any step.
@@ -81,7 +82,7 @@ struct Step {
 }
 
 impl Step {
-    /// Returns true if the figure grew at least `times` times more slowly in this step than in another one.
+    /// Returns true if the figure grew at least `times` times more slowly in this step than in the step `than`.
     fn is_slower(&self, times: u64, than: &Self) -> bool {
         let (own, other) = (u128::from(self.growth), u128::from(than.growth));
         let own = own.saturating_mul(u128::from(than.time) * u128::from(times));
@@ -248,7 +249,8 @@ impl Course {
         })
     }
 
-    /// Merges a step that is too short with its neighbour, and classifies the resulting series.
+    /// Merges a step (the interval between two neighbouring dumps) that is too short with its neighbour. Classifies the
+    /// resulting series.
     fn without_step(points: &[(u64, u64)], step: usize, noise: u64) -> Self {
         let is_last = step + 2 == points.len();
         let mut less = points.to_vec();
@@ -424,7 +426,7 @@ mod tests {
             let short = timed(&[(0, 0), (75, 1000), (77, last)]);
             assert_eq!(short, (Trend::Steady, 2, Some(2)), "{last}");
         }
-        // Here are the same figures, but the last dump follows after 75 s instead of 2 s. This is a warm-up.
+        // If the last dump follows after 75 s instead of 2 s, and the figure has hardly grown, the trend is a warm-up.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (150, 1004)]),
             (Trend::WarmUp, 3, None)

@@ -9,7 +9,7 @@ const shown = {
   top: 10,
   /** The time window: null for the whole time, {last} for the last milliseconds, or {from, to}. */
   window: null,
-  /** The two marked moments. */
+  /** The two moments that the user marked for a comparison. */
   marks: { a: null, b: null },
   paused: false,
 };
@@ -35,7 +35,7 @@ const fault = (text) => {
   byId("fault").hidden = !text;
 };
 
-/** Returns the bounds of the window as request parameters. */
+/** Returns the start and end of the time window as request parameters. */
 const bounds = (view) => {
   if (!shown.window) return {};
   if (!shown.window.last) return shown.window;

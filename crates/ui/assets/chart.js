@@ -3,7 +3,7 @@
 const COLOURS = 10;
 const probe = element("span", { hidden: "" });
 document.body.append(probe);
-/** Resolves a colour variable. A canvas accepts only a plain colour, not a light-dark() pair. */
+/** Returns the colour of a CSS variable. A canvas accepts only a plain colour, not a light-dark() pair. */
 const colourOf = (key) => {
   probe.style.color = `var(--${key})`;
   return getComputedStyle(probe).color;
@@ -113,7 +113,7 @@ class Chart {
   }
 }
 
-/** Draws a vertical line, or a tick at the bottom. */
+/** Draws a vertical line over the plot, or only a short tick at its bottom. */
 const upright = (plot, ms, { colour, dash = [], height = 1, width = 1, text = "" }) => {
   const { ctx, bbox } = plot;
   const x = plot.valToPos(ms, "x", true);

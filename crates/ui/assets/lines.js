@@ -1,7 +1,7 @@
 // The graph of live objects, the list of its lines, and the stacks of one line.
 
 let view = null;
-/** The key of the chosen line. */
+/** The key of the line that the user chose; null for none. */
 let chosen = null;
 /** The index of the series nearest to the pointer. */
 let near = null;
@@ -168,7 +168,7 @@ const toldFrom = () => {
   return "Compared: apparently live bytes over time. There was no GC yet, so unreachable objects may be included.";
 };
 
-/** Describes when the heap is full, from the heap after each full GC. Only for a single JVM, and up to its last tick. */
+/** Describes when the heap will be full, from its size after full GCs up to the last tick. Only for a single JVM. */
 const heapEnd = () => {
   if (view.told.length !== 1 || view.to_ms !== view.last_ms) return "";
   const [{ heap }] = view.told;

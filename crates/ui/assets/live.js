@@ -116,7 +116,7 @@ const refresh = async () => {
     if (error.name !== "AbortError") fault(error.message);
   }
   document.documentElement.dataset.answers = String(Number(document.documentElement.dataset.answers || 0) + 1);
-  // Requests for a large trace take long. With this pause, they run for at most a third of the time.
+  // Requests for a large trace take long. With this pause, requests run for at most a third of the time.
   const rest = Math.max(250, 2 * (performance.now() - begun));
   setTimeout(() => {
     busy = false;

@@ -29,7 +29,7 @@ const between = (row, window) => {
   return line;
 };
 
-/** Requests the changes from A to B and lists them. */
+/** Requests the changes between the marked moments A and B, and lists them. */
 const compare = async () => {
   const { a, b } = shown.marks;
   byId("unmark").disabled = a === null && b === null;

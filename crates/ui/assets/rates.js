@@ -1,6 +1,6 @@
 // Exact allocation rates by line of code, shown if a selected run has counts.
 
-/** While the whole time is shown, rates are for the last minute. */
+/** If the page shows the whole time, rates are for this last part of the time, in milliseconds. */
 const LATEST = 60000;
 
 const rate = (n, amount) => (n === 0 && amount > 0 ? "<1" : grouped(n));
@@ -20,7 +20,7 @@ const rateRow = (row, differs) => {
   return element("tr", {}, ...cells);
 };
 
-/** Explains the figures. */
+/** Returns the sentences that explain the rates. */
 const ratesAre = (counted, differs) => {
   const said = ["Counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM."];
   if (differs) said.push("Sampled: objects per second, estimated from samples; shown if the difference is significant.");

@@ -15,8 +15,8 @@ use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// Maximum number of stacks that are taken from each run, if rows are stacks. Then the stacks of all runs are merged.
-/// Names are read for these stacks only.
+/// Maximum number of stacks that are taken from each run before the stacks of all runs are merged. Applies if rows are
+/// stacks. Names are read for these stacks only.
 const MOST_NAMED: usize = 400;
 
 /// The answer to a `between` request.
@@ -114,7 +114,7 @@ struct Group {
     place: Option<String>,
 }
 
-/// Returns the changes of all sites in a window. Sites without changes are left out.
+/// Returns the changes of all allocation sites in a time window. Sites without changes are left out.
 pub(crate) fn between(
     traces: &Traces,
     question: &Question,
@@ -191,7 +191,7 @@ impl Between {
         if question.by == By::Stack {
             groups.truncate(MOST_NAMED);
         }
-        // The figures of a frame are the sum over all its stacks. So if rows are frames, no stack may be left out yet.
+        // The figures of a frame are the sum over all its stacks. So if rows are frames, all stacks are needed here.
         let places = match question.by {
             By::Frame => Some(Places::read(trace)?),
             By::Class | By::Stack => None,

@@ -9,12 +9,12 @@ use crate::text::frame_of;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum By {
-    /// A line is a class at the application frame that allocated it. All call paths to the frame are merged.
+    /// One line for each class at the application frame that allocated it. All call paths to the frame are merged.
     #[default]
     Frame,
-    /// A line is a class.
+    /// One line for each class.
     Class,
-    /// A line is a class at a stack.
+    /// One line for each class at one stack.
     Stack,
 }
 

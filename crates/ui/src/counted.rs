@@ -12,8 +12,8 @@ use crate::text::cut;
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// Maximum number of lines that are taken from each run. Then the lines of all runs are merged. Names are read for
-/// these lines only.
+/// Maximum number of lines of code that are taken from each run before the lines of all runs are merged. Names are read
+/// for these lines only.
 const MOST_NAMED: usize = 400;
 
 /// Cached lines, by run and maximum number of lines.
@@ -54,7 +54,7 @@ struct Row {
     bytes: Option<i64>,
     objects_per_second: i64,
     bytes_per_second: Option<i64>,
-    /// Objects per second, estimated from samples. `null` if the estimate agrees with the count, except for random
+    /// Objects per second, estimated from samples. `null` if the estimate differs from the count only by random
     /// variation, or if samples and counts cannot be compared.
     sampled_per_second: Option<i64>,
 }

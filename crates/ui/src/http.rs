@@ -182,7 +182,8 @@ impl Answer {
         }
     }
 
-    /// Sends the answer, without its body if `only_head` is set. Calls `waits` before each wait for the client.
+    /// Sends the answer, without its body if `only_head` is set. Calls `waits` each time before it waits for the
+    /// client.
     pub(crate) fn send(
         &self,
         stream: &mut TcpStream,
@@ -202,8 +203,8 @@ impl Answer {
     }
 }
 
-/// Writes all bytes in parts. A client must accept each part within [`WRITE_TIME`], so it cannot keep the connection by
-/// reading a byte now and then.
+/// Writes all bytes in parts. A client must accept each part within [`WRITE_TIME`]. So a client that reads very slowly
+/// cannot hold the connection.
 fn send_all(stream: &mut TcpStream, bytes: &[u8], waits: &impl Fn()) -> io::Result<()> {
     /// Size of a part in bytes. The loopback device accepts about this number of bytes without waiting for the client.
     const PART: usize = 256 * 1024;

@@ -2,8 +2,8 @@
 //!
 //! [`Server::start`] listens on 127.0.0.1 and returns a URL that contains a token. The page is embedded in the binary
 //! and contacts no other host. Server-sent events notify the page of changes in the trace. The page requests all
-//! figures through `api`, whose answers have a limited size for any trace. The server writes no files, and clients can
-//! read only the traces and the page.
+//! figures through the `api` module, whose answers have a limited size for any trace. The server writes no files, and
+//! clients can read only the traces and the page.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod amount;

@@ -1,4 +1,4 @@
-//! Caches answers. A page sends the same request at each tick, and ranking a long trace takes time. So a ranking is
+//! Caches answers, because a page sends the same request at each tick and ranking a long trace takes time. A ranking is
 //! reused until ten times its computing time has passed. Only the selection and the order of lines can be out of date:
 //! the figures of the lines are always read again.
 

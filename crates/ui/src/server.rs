@@ -23,8 +23,8 @@ use crate::traces::Traces;
 const MOST_CONNECTIONS: usize = 64;
 /// Maximum number of connections for server-sent events. This leaves the other connections free for requests.
 const MOST_LISTENERS: usize = 40;
-/// The stack size of a connection's thread in bytes: that of a main thread, because the thread may create a page of a
-/// dump. The system provides only the memory that the thread uses.
+/// The stack size of a connection's thread in bytes. It is that of a main thread, because the thread may create a page
+/// of a dump. The system provides only the memory that the thread uses.
 const STACK: usize = 8 << 20;
 
 /// The content to show.

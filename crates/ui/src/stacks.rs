@@ -182,7 +182,7 @@ pub(crate) fn stacks(traces: &Traces, question: &Question, of: &Of) -> Result<Tr
     Ok(builder.tree())
 }
 
-/// The last tick of a run before a window, and the last tick within the window.
+/// Two ticks of a run: the last tick before a window, and the last tick within it.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     key: Key,

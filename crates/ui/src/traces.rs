@@ -168,7 +168,8 @@ impl Trace {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is valid even after a panic in another thread. In the worst case, the trace is opened again.
+        // The state is valid even after a panic in another thread. In the worst case, a trace is opened once more than
+        // necessary.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -24,8 +24,8 @@ pub(crate) const MOST_LINES: usize = 50;
 const MOST_COLLECTIONS: usize = 1000;
 /// Maximum number of marks for dumps in the chart, and maximum number of marks for notes.
 const MOST_NOTES: usize = 100;
-/// Maximum number of lines that are taken from each run. Then the lines of all runs are merged. Names are read for
-/// these lines only.
+/// Maximum number of chart lines that are taken from each run before the lines of all runs are merged. Names are read
+/// for these lines only.
 const MOST_NAMED: usize = 400;
 
 /// A request of the page.
@@ -63,7 +63,7 @@ pub(crate) struct View {
     told: Vec<VerdictBasis>,
     lost_samples: i64,
     lost_bytes: i64,
-    /// The number of implausible figures in the traces.
+    /// The number of invalid figures in the traces, such as negative sizes.
     odd: u64,
     /// True if some marks for GCs were left out because there were too many.
     cut: bool,
@@ -73,7 +73,7 @@ pub(crate) struct View {
 struct Drawn {
     /// The key of the line, by which the page recognizes the same line in each answer.
     key: String,
-    /// If the line is a stack, its sites. The page uses them to request the stacks of the line.
+    /// The allocation sites of the line, if the line is a stack. The page uses them to request the stacks of the line.
     at: Vec<String>,
     class: String,
     place: Option<String>,
@@ -389,7 +389,7 @@ impl VerdictBasis {
 }
 
 impl View {
-    /// Adds the heap and metaspace of a run. The value at a point is the maximum over the ticks since the previous
+    /// Adds the used heap and metaspace of a run. The value at a point is the maximum over the ticks since the previous
     /// point.
     fn heap(&mut self, Part { life, timeline }: &Part, grid: &Grid) {
         let none = || vec![None; grid.0.len()];

@@ -2,10 +2,10 @@
 //! in fields of the objects.
 //!
 //! A bound counts only if it belongs to the collection that grows, not to an outer collection. If a known library
-//! stores the bound in a field of this instance, the bound is enforced. A number in any other field counts as a bound
-//! if the name of the field suggests it, and if the collection has reached the number: it holds at most 2 % fewer
-//! elements, and the elements added since the previous dump are at most 2 % of the number. Before that, it is only a
-//! hint.
+//! stores the bound in a field of the collection, the bound is enforced. A number in any other field counts as a bound
+//! if the name of the field suggests it, and if the collection has reached the number. Reached means: the collection
+//! holds at most 2 % fewer elements, and the elements added since the previous dump are at most 2 % of the number.
+//! Before that, the number is only a hint.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ const LOOKED_AT: usize = 4;
 pub(crate) enum Strength {
     /// The class is known to enforce the bound.
     Enforced,
-    /// The number of elements has reached the bound, and has not risen since.
+    /// The number of elements has reached the bound, and has hardly risen since the previous dump.
     Reached,
     /// Only the name of a field suggests that there is a bound.
     Hint,
@@ -189,8 +189,8 @@ fn weak_hint(context: &SuspectContext<'_>) -> Option<Evidence> {
     if table.is_some_and(|table| grows_by_elements(context, table)) {
         return Some(Evidence::WeakHashMap);
     }
-    // Subclasses of `WeakReference` that hold other objects too, such as the entries of thread locals, do not match.
-    // For these, the report names the other objects.
+    // Subclasses of `WeakReference` that also hold other objects, such as the entries of thread locals, do not match.
+    // In this case, the report names the other objects.
     let step = context.candidate.named;
     if context.reference(step) != Some(Reference::Weak) {
         return None;
@@ -253,8 +253,8 @@ fn shares_package(one: &str, other: &str) -> bool {
     package(one).is_some() && package(one) == package(other)
 }
 
-/// Returns the sentence for a growing array of references whose slots are mostly empty. The size of such an array does
-/// not show how many elements it will hold.
+/// Returns the sentence for a growing array of references whose slots are mostly empty. The size of a mostly empty
+/// array does not show how many elements it will hold.
 fn mostly_empty_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
     let candidate = context.candidate;
     if !candidate.in_place || !context.class(candidate.named).ends_with("[]") {
@@ -288,7 +288,7 @@ pub(crate) fn empty_slots(context: &SuspectContext<'_>, arrays: StepId) -> Optio
 }
 
 /// Returns the hint that an application's subclass of `LinkedHashMap` holds the suspect's content. Such maps often
-/// remove their eldest entry. The dump does not show whether this one ever does.
+/// remove their eldest entry. The dump does not show whether this map ever removes one.
 fn lru_map_hint(context: &SuspectContext<'_>) -> Option<Evidence> {
     let above = context.trie().path(context.candidate.at);
     let step = above
@@ -438,7 +438,7 @@ fn stated_limit(context: &SuspectContext<'_>) -> Option<Bound> {
 }
 
 /// Returns the maximum number of elements of a collection that consists of parts, such as segments, each with a
-/// collection of its own. The objects at the end of `path` are these parts. The maximum applies to the elements of all
+/// collection of its own. The objects at the end of `path` are the parts. The maximum applies to the elements of all
 /// parts together.
 fn bound_of_segmented(
     context: &SuspectContext<'_>,

@@ -50,12 +50,12 @@ pub(crate) struct SuspectContext<'a> {
     pub(crate) steps: Vec<StepId>,
 }
 
-/// The structure in which one object holds all others of its class.
+/// The structure in which one object holds all other objects of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nested {
     /// A list: each object holds at most one other object of the class.
     Chain,
-    /// A tree: some objects hold several others of the class.
+    /// A tree: some objects hold several other objects of the class.
     Tree,
 }
 
@@ -274,7 +274,8 @@ impl<'a> SuspectContext<'a> {
         if objects.is_empty() {
             objects.clone_from(&trie[step].samples);
         }
-        // A chain is folded into one trie node. So far only the first object of each chain was found; add the others.
+        // A chain is folded into one trie node. So far only the first object of each chain was found. Add the other
+        // objects of the chains.
         if objects.len() < limit {
             objects = self.follow_chain(objects, self.class_index(step));
         }
@@ -289,8 +290,8 @@ impl<'a> SuspectContext<'a> {
         self.of(class, self.children(Node::ROOT))
     }
 
-    /// Returns the structure in which a trie node's largest object holds the others. Returns `None` if it does not hold
-    /// all of them, or if more than [`NESTED`] objects would have to be visited.
+    /// Returns the structure in which a trie node's largest object holds the node's other objects. Returns `None` if it
+    /// does not hold all other objects, or if more than [`NESTED`] objects would have to be visited.
     ///
     /// Cost: visits at most [`NESTED`] objects of the dominator tree, in memory.
     pub(crate) fn nested(&self, step: StepId) -> Option<Nested> {
@@ -333,7 +334,8 @@ impl<'a> SuspectContext<'a> {
         self.of(class, nodes.flat_map(|n| self.children(n)))
     }
 
-    /// Returns at most [`MEMBERS_PER_LEVEL`] objects of a class, sorted. They are the first ones in `objects`.
+    /// Returns at most [`MEMBERS_PER_LEVEL`] objects of a class, sorted. If there are more, returns the first ones in
+    /// `objects`.
     fn of(
         &self,
         class: Option<ClassIndex>,
@@ -383,7 +385,8 @@ impl<'a> SuspectContext<'a> {
         })
     }
 
-    /// Returns for each object the reference in a field, or `None` if the object has no such reference.
+    /// Returns for each object the reference in the field `name`, or `None` if the object has no reference in this
+    /// field.
     pub(crate) fn field(&self, objects: &[ObjectIndex], name: &str) -> Vec<Option<ObjectIndex>> {
         let values = self.dump().map(|dump| dump.field_values(objects, [name]));
         let values = values.into_iter().flatten();

@@ -16,9 +16,10 @@ const ALL: u64 = 980;
 
 /// Maximum part of the samples that may survive, in thousandths, to count as "none stays".
 const NONE: u64 = 20;
-/// Minimum number of samples for two conclusions. With at least this number of new samples, the times at which objects
-/// were added are known. With at least this number of old samples, none of which is alive, the samples show that
-/// objects were replaced.
+/// Minimum number of samples for two conclusions:
+///
+/// - If there are at least this number of new samples, the times at which objects were added are known.
+/// - If the first dump has at least this number of samples, and none of them is alive, objects were replaced.
 const NEW: u64 = 16;
 
 /// The samples of objects in one structure (the place), in the first and in the last dump of one JVM.
@@ -131,8 +132,8 @@ impl Attribution {
                 found.alive += u64::from(alive.contains(&sample.uid));
             }
         }
-        // Convert the times of the dumps to the agent's clock. The clocks may differ, but a dump is never earlier than
-        // the latest sample in it.
+        // Convert the times of the dumps to the agent's clock. This clock may differ from the clock of the dumps, but a
+        // dump is never earlier than the latest sample in it.
         let started = self.samples.agent()?.started_ms;
         let at = |of: &Self, taken: u64| {
             let latest = of.samples.live.iter().map(|s| s.time_ms).max();

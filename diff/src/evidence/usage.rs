@@ -265,7 +265,7 @@ pub(crate) struct Usage {
     /// Number of the suspect's collections that the agent watches, and number of all collections of the suspect.
     watched: u64,
     collections: u64,
-    /// Elements added between the first dump and the last, minus those removed.
+    /// Number of elements added between the first dump and the last, minus the number of elements removed.
     grown: u64,
 }
 

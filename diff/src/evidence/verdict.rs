@@ -69,7 +69,7 @@ pub(crate) enum Moved {
 
 impl Evidence<'_> {
     /// Returns the verdict. Returns `None` if the evidence shows that this is not a suspect, for example because all of
-    /// it is replaced over time.
+    /// its content is replaced over time.
     ///
     /// The first rule that applies decides:
     ///
@@ -149,7 +149,8 @@ impl Evidence<'_> {
     /// True if the suspect grew at every step (the interval between two dumps), and more than one step is long enough
     /// to show growth.
     ///
-    /// If the last step is level but too short, it shows neither that growth goes on nor that it has ended.
+    /// If the size is level in the last step, but this step is too short, it shows neither that growth goes on nor that
+    /// growth has ended.
     fn grew_steadily(&self) -> bool {
         let is_level = self.course.short_end.is_some();
         self.course.trend.is_steady() && self.course.telling > 2 && !is_level
@@ -210,9 +211,9 @@ impl Evidence<'_> {
         replaced.is_some_and(|permille| grown * part < u128::from(first) * u128::from(permille))
     }
 
-    /// Returns the largest growth between two dumps, in thousandths of the size in the earlier one, if the growth may
-    /// be random variation. Returns `None` if the growth is more than 1/20 of that size, if there are only two dumps,
-    /// or if there are at least [`LEAST_POINTS`] dumps (enough to rule out random variation).
+    /// Returns the largest growth between two dumps, in thousandths of the size in the earlier dump, if the growth may
+    /// be random variation. Returns `None` if the growth is more than 1/20 of the size in the earlier dump, if there
+    /// are only two dumps, or if there are at least [`LEAST_POINTS`] dumps (enough to rule out random variation).
     fn max_growth_permille(&self) -> Option<u64> {
         let part = |w: &[u64]| {
             let grown = u128::from(w[1].saturating_sub(w[0]));
@@ -527,7 +528,7 @@ mod tests {
             ..evidence(figures)
         };
         assert_eq!(churn(0, levels).verdict(), None);
-        // All content is replaced, and there is twice as much of it: this is normal if the load on the program doubled.
+        // All content is replaced, and its size doubles. This is normal if the load on the program doubled.
         assert_eq!(churn(0, &[10_000, 20_000]).verdict(), None);
         // If the size becomes many times as large, the verdict is growth. For a queue, the verdict is growth however
         // little it grows.

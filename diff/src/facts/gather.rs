@@ -106,8 +106,8 @@ struct Places<'a> {
     usages: &'a Usages,
     /// Names of the classes of the collections that the agent watches.
     watched: BTreeSet<String>,
-    /// The results of searches for paths. The key is the wanted objects and a flag. The flag is true if these objects
-    /// are only samples, and all objects of their trie node are wanted.
+    /// The results of searches for paths. The key has the objects to which paths are searched, and a flag. If the flag
+    /// is true, these objects are only samples: paths to all objects of their trie node are searched.
     searches: HashMap<(bool, Vec<ObjectIndex>), Vec<SharedPath>>,
 }
 
@@ -159,8 +159,8 @@ impl Places<'_> {
         }
     }
 
-    /// Returns the paths to the shared trie nodes on the path to a trie node. Returns `None` if all trie nodes together
-    /// would need more searches than [`SEARCHES`].
+    /// Returns the paths to the shared trie nodes (whose objects several references hold) on the path to a trie node.
+    /// Returns `None` if all trie nodes together would need more searches than [`SEARCHES`].
     fn paths(
         &mut self,
         context: &SuspectContext<'_>,

@@ -98,7 +98,8 @@ pub(crate) struct PlaceFacts {
     pub(crate) watched: Option<Watched>,
     /// The thread local, Clojure Var or local variable that holds the objects.
     pub(crate) title: Option<Title>,
-    /// The paths to the shared trie nodes on the path to the objects. `None` if they were not searched.
+    /// The paths to the shared trie nodes (whose objects several references hold) on the path to the objects. `None` if
+    /// the paths were not searched.
     pub(crate) paths: Option<Vec<PathsToShared>>,
     pub(crate) holder: Option<HolderFacts>,
     /// The objects that the trie node's objects dominate, for a join with a recording. `None` if they were not read.

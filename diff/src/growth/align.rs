@@ -1,4 +1,4 @@
-//! Aligns the trie nodes of all dumps with those of the last one.
+//! Aligns the trie nodes of all dumps with the trie nodes of the last dump.
 //!
 //! A trie node represents all objects of one class that one reference holds. Trie nodes with the same path correspond.
 //! The path of an object can also change. For example, if a thread is running a method of a collection when the dump is

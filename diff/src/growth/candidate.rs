@@ -1,5 +1,5 @@
-//! A place where something accumulates, with its figures. Places are found in the trie. A trie node represents all
-//! objects of one class that one reference holds.
+//! A place in the heap where objects accumulate, with its figures. Places are found in the trie. A trie node represents
+//! all objects of one class that one reference holds.
 
 use heapdiff_trend::Trend;
 
@@ -40,8 +40,8 @@ pub(crate) struct Candidate {
     /// Indices of dumps in which the candidate's content was on other paths of the trie. In these dumps, the figures
     /// are computed from the total number of instances of the class.
     pub(crate) by_class: Vec<usize>,
-    /// Indices of dumps between the first and the last for which the figures are unknown, even from the total of the
-    /// class. They are interpolated.
+    /// Indices of dumps between the first and the last whose figures are interpolated, because they are unknown, even
+    /// from the total of the class.
     pub(crate) elsewhere: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Finds the places in a single dump where something has accumulated. The evidence is how the retained size is divided
+//! Finds the places in a single dump where objects have accumulated. The evidence is how the retained size is divided
 //! among objects.
 //!
 //! A trie node represents all objects of one class that one reference holds. The bytes that it retains can belong to
@@ -13,7 +13,7 @@
 //! factor            x 1  x 100,000        x 1     the entries accumulate, the table holds them
 //! ```
 //!
-//! A chain has one such node. A chain ends at a trie node that has no large children.
+//! Each chain has one place of accumulation. A chain ends at a trie node that has no large children.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,8 @@ const POOL: u64 = 64;
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 
-/// The factor `parts / of` by which a trie node has more parts (see the top of this file) than its parent.
+/// The factor `parts / of` by which a trie node has more parts than its parent. The number of parts is the retained
+/// size divided by the retained size of the largest object.
 #[derive(Clone, Copy, Debug)]
 struct Fan {
     parts: u64,
@@ -44,7 +45,7 @@ struct Fan {
 impl Fan {
     const NONE: Self = Self { parts: 1, of: 1 };
 
-    /// True if the trie node has at least twice as many parts as its parent. Parts are defined at the top of this file.
+    /// True if the trie node has at least twice as many parts as its parent.
     const fn is_fan_out(self) -> bool {
         self.parts >= self.of.saturating_mul(2)
     }
@@ -56,7 +57,7 @@ impl Fan {
     }
 }
 
-/// Computes and caches the number of parts of each trie node (see the top of this file).
+/// Computes and caches the number of parts of each trie node: its retained size divided by that of its largest object.
 struct Parts<'a> {
     snapshot: &'a Snapshot,
     known: BTreeMap<StepId, u64>,
@@ -173,8 +174,8 @@ impl Aligned<'_> {
         large.any(|s| trie[s].class == of.class)
     }
 
-    /// True if the objects of a trie node are the ones that accumulate. Two conditions must be true (for parts, see the
-    /// top of this file):
+    /// True if the objects of a trie node are the ones that accumulate. The number of parts of a trie node is its
+    /// retained size divided by that of its largest object. Two conditions must be true:
     ///
     /// - The trie node has at least twice as many parts as its parent.
     /// - On the chain of its largest descendants, each with at least half of its retained size, no trie node multiplies
@@ -194,9 +195,9 @@ impl Aligned<'_> {
         below.all(|s| own.is_at_least(self.fan_out(parts, s)))
     }
 
-    /// Returns the number of parts of a trie node divided by the number of parts of its parent (for parts, see the top
-    /// of this file). A pool of threads is not an accumulation, so the content of each pool thread is counted
-    /// separately.
+    /// Returns the number of parts of a trie node divided by the number of parts of its parent. The number of parts is
+    /// the retained size divided by the retained size of the largest object. A pool of threads is not an accumulation,
+    /// so the content of each pool thread is counted separately.
     fn fan_out(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {

@@ -206,8 +206,8 @@ fn class_totals_give_the_objects_on_other_paths() {
         (&*found[0].objects, &*found[0].by_class),
         (&[50, 100, 3150][..], &[0][..])
     );
-    // The first dump has only 90 instances, fewer than these 100. So the estimate assumes that none of them was in the
-    // list, and the list is new.
+    // The first dump has only 90 instances, but 100 instances are assumed to be in no trie node. So the estimate
+    // assumes that none of the 90 was in the list, and that the list is new.
     let found = candidates(&elsewhere(ENTRY, &[(0, 90), (3150, 3250)]));
     assert_eq!(
         (&*found[0].objects, &*found[0].by_class),
@@ -238,7 +238,8 @@ fn class_totals_are_not_given_to_two_suspects() {
 
 #[test]
 fn unknown_figures_are_interpolated() {
-    // Instances of JDK classes occur in many places, so the total of the class gives no figure for this list.
+    // Instances of a JDK class occur in many places, so the number of all instances does not show how many are in this
+    // list.
     const STRING: &str = "java.lang.String";
     let dumps = |there: u64, after: u64| {
         elsewhere(STRING, &[(100, 100), (200, 200), (0, there), (600, after)])

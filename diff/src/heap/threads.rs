@@ -43,7 +43,7 @@ pub(super) fn largest_threads(
 }
 
 /// Returns the local variable that retains most. If several frames have the same object, returns the outermost
-/// application frame (or else the outermost frame), because it passed the object to the others.
+/// application frame (or else the outermost frame), because it passed the object to the other frames.
 fn local(snapshot: &Snapshot, thread: &Thread) -> Option<ThreadHold> {
     let own = |f: &hprof::answers::Frame| names::is_application_class_name(&f.class);
     let locals = thread.frames.iter().enumerate().flat_map(|(depth, frame)| {

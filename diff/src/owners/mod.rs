@@ -1,7 +1,7 @@
 //! Memory by owner: which package, jar, class loader, thread pool, bean or tenant holds which part of the heap.
 //!
-//! The rules are those of [`hprof::answers::Owned`]. This module decides which objects are assigned to an owner
-//! directly.
+//! The rules by which owners get memory are in [`hprof::answers::Owned`]. This module decides which objects are
+//! assigned to an owner directly.
 
 mod find;
 mod source;
@@ -145,7 +145,7 @@ impl OwnerSummary {
         }
     }
 
-    /// Keeps the first `most` owners. The other owners become one row.
+    /// Keeps the first `most` owners. The other owners are merged into one row of the table.
     pub fn limit(owners: &mut Vec<OwnerRow>, most: usize) {
         let rest = owners.split_off(most.min(owners.len()));
         if rest.is_empty() {

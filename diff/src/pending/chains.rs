@@ -1,4 +1,5 @@
-//! Work whose steps are linked by one field: Kotlin coroutines, subscriptions of Reactor, pipelines of Netty.
+//! Pending work that consists of objects linked by one field: Kotlin coroutines, subscriptions of Reactor, pipelines of
+//! Netty.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -58,8 +59,8 @@ impl Chains {
     }
 }
 
-/// Groups suspended coroutines by the functions in which they are suspended. The number of the label is the number of
-/// the suspension point in the function.
+/// Groups suspended coroutines by the functions in which they are suspended. The field `label` of a coroutine has the
+/// number of the suspension point in the function.
 fn coroutines(
     snapshot: &Snapshot,
     suspended: &mut dyn FnMut(&str, i64) -> Option<String>,

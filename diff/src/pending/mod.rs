@@ -101,7 +101,7 @@ impl PendingKind {
 /// Pending work of one shape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PendingWork {
-    /// The kind.
+    /// The kind of the pending work.
     pub kind: PendingKind,
     /// The lines that all members have in common.
     pub shape: Vec<String>,

@@ -23,7 +23,7 @@ const LINES: usize = 4;
 /// Adds to each suspect the largest group of pending work whose members have the suspect's class, or wrap tasks of this
 /// class. The largest group is the group with the most members.
 ///
-/// Cost: nothing if no suspect consists of such objects, otherwise that of [`pending_work`].
+/// Cost: nothing if no suspect consists of pending work, otherwise that of [`pending_work`].
 pub(crate) fn add_work(snapshot: &Snapshot, suspects: &mut [Suspect]) {
     if !suspects
         .iter()
@@ -35,7 +35,7 @@ pub(crate) fn add_work(snapshot: &Snapshot, suspects: &mut [Suspect]) {
     let named = groups.iter().filter_map(|group| {
         let first = group.members.first()?;
         let class = match group.kind {
-            // A member may be a wrapper of the task.
+            // The object in the queue may be a wrapper of the task.
             PendingKind::Tasks => group.shape.first()?.clone(),
             _ => class_name(snapshot, *first),
         };

@@ -250,7 +250,7 @@ impl Reader<'_> {
         elements.collect()
     }
 
-    /// Returns the elements, in order, of an array in a static field.
+    /// Returns the elements of the object array in a static field, in order.
     fn places(&self, name: &'static str) -> Result<Vec<Option<ObjectIndex>>> {
         let outer: Vec<ObjectIndex> = self.array(name)?.into_iter().collect();
         Ok(self.elements(&outer).pop().unwrap_or_default())

@@ -144,9 +144,9 @@ fn variance(
     }
 }
 
-/// Returns the upper end of the interval, multiplied by `shortfall`. This is the factor by which the JVM may have taken
-/// too few samples. It is applied to the upper end rather than to the estimate, so the result covers random variation
-/// as well as the missing samples.
+/// Returns the upper end of the interval, multiplied by `shortfall`. `shortfall` is the factor by which the JVM may
+/// have taken too few samples. The factor is applied to the upper end rather than to the estimate, so the result covers
+/// random variation as well as the missing samples.
 fn scaled_upper_end(interval: &Interval, shortfall: f64) -> f64 {
     interval.high * shortfall
 }
@@ -248,8 +248,8 @@ impl Samples {
         }
     }
 
-    /// Returns the allocations at each stack for which `wanted` returns true. `wanted` gets the frames, the leaf first,
-    /// and the classes. All stacks have to be read first ([`Self::with_all_sites`]).
+    /// Returns the allocations at each stack for which `wanted` returns true. `wanted` gets the frames, innermost
+    /// first, and the classes. All stacks have to be read first ([`Self::with_all_sites`]).
     ///
     /// # Errors
     /// Returns an error if the dump does not show what was allocated.
@@ -473,7 +473,7 @@ const SEVERAL: &str = "(several classes)";
 pub const FORGOTTEN: &str = "(class not remembered)";
 
 impl StackAllocations {
-    /// Returns the allocated class. If there are several or none, returns a text that says so.
+    /// Returns the allocated class. If there are several classes, or if no class is known, returns a text that says so.
     #[must_use]
     pub fn class(&self) -> &str {
         match &self.classes[..] {

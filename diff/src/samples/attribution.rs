@@ -27,8 +27,8 @@ use crate::samples::{Agent, Origin, Sample, Samples, SiteId};
 use crate::trie::locate::Locator;
 use crate::trie::{StepId, Trie};
 
-/// Maximum number of stacks to report for one suspect. The suspect's figures in `coverage` include all stacks, also
-/// those that are not reported.
+/// Maximum number of stacks to report for one suspect. The suspect's figures in `coverage` include all stacks, even the
+/// stacks that are not reported.
 const STACKS: usize = 50;
 /// Maximum number of threads to name for one stack. The threads with the most samples are named.
 const THREADS: usize = 8;
@@ -55,7 +55,7 @@ impl Line {
 
 pub(super) type SiteAndClass = (SiteId, u32);
 
-/// A line with its stack.
+/// A [`Line`] with the id of its stack.
 type LineAt = (SiteId, Line);
 
 /// Strata by class and size class. A stratum is all objects of one class and size class, with their samples.
@@ -161,7 +161,7 @@ impl Samples {
             .collect()
     }
 
-    /// Returns one stack for lines that look alike. Its frames are those of the line with the most bytes.
+    /// Returns one stack for lines that look alike. The frames of the stack are those of the line with the most bytes.
     fn stack(
         &self,
         class: u32,
@@ -338,8 +338,8 @@ pub struct LiveBySite {
     pub undersampled_bytes: u64,
 }
 
-/// Returns the stacks and classes of the live samples for which `wanted` returns true. `wanted` gets the frames, the
-/// leaf first, and the class.
+/// Returns the stacks and classes of the live samples for which `wanted` returns true. `wanted` gets the frames,
+/// innermost first, and the class.
 fn matching_sites(
     samples: &Samples,
     wanted: &dyn Fn(&[&str], &str) -> bool,
@@ -353,7 +353,7 @@ fn matching_sites(
 }
 
 /// Adds up live samples by stack and class, scaled to the known numbers of objects of their classes in a heap of
-/// `reachable_bytes`. Only samples for which `wanted` returns true are counted. `wanted` gets the frames, the leaf
+/// `reachable_bytes`. Only samples for which `wanted` returns true are counted. `wanted` gets the frames, innermost
 /// first, and the class.
 ///
 /// Cost: one visit to each live sample.
@@ -517,8 +517,8 @@ impl Attribution {
         self.samples.live.iter().zip(self.steps.iter().copied())
     }
 
-    /// Returns the sampling settings in this dump, and those with which the agent began. Returns `None` unless this
-    /// dump and the dump `first` are of the same JVM.
+    /// Returns the sampling settings in this dump, and the settings with which the agent began. Returns `None` unless
+    /// this dump and the dump `first` are of the same JVM.
     pub(crate) fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
         let (first, own) = (first.samples.agent()?, self.samples.agent()?);
         let same = (first.pid, first.started_ms) == (own.pid, own.started_ms);
@@ -569,8 +569,8 @@ impl Attribution {
             .saturating_sub(whole(net.direct))
             .saturating_add(gone)
             .min(self.samples.lost_bytes());
-        // In the worst case, the agent lost samples of only one stack. Then the shares of all other stacks are too
-        // large.
+        // In the worst case, all samples that the agent lost are of one stack. Then the shares of all other stacks are
+        // too large.
         let unseen = Unseen {
             there,
             gone: if is_estimated { gone.max(there) } else { gone },
@@ -602,8 +602,8 @@ impl Attribution {
         )
     }
 
-    /// Collects the trie nodes that exist, without duplicates, in ascending order. `steps` are the counterparts in
-    /// another trie of some trie nodes.
+    /// Returns the trie nodes in `steps` without duplicates, in ascending order. An element of `steps` is `None` if a
+    /// node of the last trie has no counterpart in an earlier trie.
     pub(crate) fn aligned(steps: impl Iterator<Item = Option<StepId>>) -> Vec<StepId> {
         let steps: BTreeSet<StepId> = steps.flatten().collect();
         steps.into_iter().collect()

@@ -78,7 +78,7 @@ impl Counting {
         time >= self.since_ms + ROUNDED_MS && time + ROUNDED_MS <= self.at_ms
     }
 
-    /// Returns the counts of all places that allocate a class. The samples are not added yet.
+    /// Returns the counts of all places that allocate a class, without the samples. [`Self::add_sample`] adds samples.
     pub(crate) fn counts<K: Ord>(&self, class: &str) -> Counts<K> {
         let places = self.of_class(class);
         Counts {
@@ -151,7 +151,7 @@ pub(super) type Leaf<'a> = (&'a str, &'a str, u32);
 pub(super) type Leaves<'a> = BTreeMap<SiteId, Option<Leaf<'a>>>;
 
 /// Returns the first frame of each stack. Two ids of the agent are one stack if their frames have the same text. If the
-/// first frames of the two ids differ in spite of this, the stack gets no first frame.
+/// first frames of these ids differ in class, method or line, the stack gets no first frame.
 pub(super) fn leaves<'a>(table: &'a SiteTable, numbers: &HashMap<u32, SiteId>) -> Leaves<'a> {
     let mut leaves = Leaves::new();
     for (&id, &site) in numbers {

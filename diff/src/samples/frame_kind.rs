@@ -60,9 +60,9 @@ pub fn is_application_frame(frame: &str) -> bool {
     frame_kind(frame) == FrameKind::Application
 }
 
-/// Returns the kind of the most informative frames in a stack. This is the application if the stack has such a frame.
-/// Otherwise it is the added frameworks, and otherwise the known frameworks. Returns `None` if all frames are of the
-/// JDK.
+/// Returns the kind of the most informative frames in a stack. If the stack has application frames, it is the
+/// application. Otherwise it is the frameworks that the user added, or else the known frameworks. Returns `None` if all
+/// frames are of the JDK.
 fn informative_kind(frames: &[String]) -> Option<FrameKind> {
     let kinds = [
         FrameKind::Application,
@@ -88,7 +88,7 @@ pub(crate) fn informative_frames(frames: &[String]) -> impl Iterator<Item = &str
 }
 
 /// Returns the frame that identifies a stack: the innermost frame of the application. If no frame is of the
-/// application, returns the innermost frame of a framework, or else the leaf.
+/// application, returns the innermost frame of a framework, or else the first frame.
 #[must_use]
 pub fn allocating_frame(frames: &[String]) -> Option<&str> {
     let leaf = frames.first().map(String::as_str);

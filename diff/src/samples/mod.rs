@@ -1,7 +1,7 @@
 //! Allocation sites found in a dump. They come from samples that the agent stored in the heap, or from the stack traces
 //! that some programs write into the dump with each object.
 //!
-//! Both give the same model: live [`Sample`]s, each with its object, its site and its weight.
+//! Both sources give the same model: live [`Sample`]s, each with its object, its site and its weight.
 
 mod agent;
 mod allocated_at;
@@ -39,8 +39,8 @@ pub use sites::{SiteId, Sites};
 pub struct Sample {
     /// Object that was sampled.
     pub object: ObjectIndex,
-    /// Number of the sample. It is unique in one JVM and the same in each of its dumps. It rises with the time of
-    /// sampling. 0 if the dump has no such numbers.
+    /// Number of the sample. It is unique in one JVM and the same in all dumps of the JVM. Later samples have higher
+    /// numbers. 0 if the dump has no numbers of samples.
     pub uid: u64,
     /// Size of the object when it was allocated, in bytes.
     pub size: u64,
@@ -217,8 +217,8 @@ pub struct Samples {
     pub origin: Origin,
     /// Samples whose object is reachable, sorted by uid.
     pub live: Vec<Sample>,
-    /// Samples of garbage-collected objects that the agent still remembers: the most recent ones, and others that were
-    /// selected at random from all. Each sample is listed once. They are sorted by uid.
+    /// Samples of garbage-collected objects that the agent still remembers: the most recently collected samples, and
+    /// samples that were selected at random from all. Each sample is listed once. The list is sorted by uid.
     pub collected: Vec<Collected>,
     /// The stacks.
     pub sites: Sites,

@@ -27,7 +27,7 @@ pub(super) struct Net {
 
 /// The objects of one class that one stack allocated, at one place of the heap.
 pub(crate) struct Level<'a> {
-    /// Frames, the leaf first.
+    /// Frames, innermost first.
     pub(crate) frames: Vec<&'a str>,
     pub(crate) class: &'a str,
     /// Number of samples in the first dump and in the last.
@@ -106,7 +106,7 @@ impl<'a> Place<'a> {
         strata.entry(size).or_default()
     }
 
-    /// Adds samples to the place: those of the last dump, and those of the first dump if there is one.
+    /// Adds samples to the place: the samples of the last dump and, if there is a first dump, its samples.
     pub(crate) fn sample(&mut self, now: &[&Sample], first: Option<(&'a Attribution, &[&Sample])>) {
         let last = self.last;
         let Some((first, before)) = first.filter(|f| last.can_subtract(f.0)) else {
@@ -207,13 +207,13 @@ impl<'a> Place<'a> {
     }
 
     /// True if the total number of objects is known and is divided among the stacks by their samples. The figure of one
-    /// stack then depends on the samples of the others.
+    /// stack then depends on the samples of the other stacks.
     pub(super) fn is_shared(&self) -> bool {
         self.last.samples.sampling().interval > 0 && self.totals == Totals::Shared
     }
 
-    /// Returns the growth of each stack. If `most` is given, the sum over all stacks is limited to it: it is the growth
-    /// of the whole place.
+    /// Returns the growth of each stack. `most` is the growth of the whole place. If it is given, the sum over all
+    /// stacks is limited to `most`.
     fn growth(&self, most: Option<u64>) -> (BTreeMap<usize, Part>, Net) {
         let strata = self.strata.clone();
         let sampling = self.last.samples.sampling();

@@ -16,7 +16,7 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// Adds a stack, given leaf first. If it exists already, returns the existing one.
+    /// Adds a stack, given innermost frame first. If an equal stack exists already, returns its number.
     pub(crate) fn add(&mut self, frames: impl IntoIterator<Item = String>) -> SiteId {
         let frames: Box<[u32]> = frames.into_iter().map(|f| self.frame(f)).collect();
         if let Some(&site) = self.numbers.get(&frames) {
@@ -40,13 +40,13 @@ impl Sites {
         frame
     }
 
-    /// Finds a stack by its frames, given leaf first.
+    /// Finds a stack by its frames, given innermost first.
     pub(super) fn find<'a>(&self, frames: impl Iterator<Item = &'a str>) -> Option<SiteId> {
         let frames: Option<Box<[u32]>> = frames.map(|f| self.index.get(f).copied()).collect();
         self.numbers.get(&frames?).copied()
     }
 
-    /// Returns the frames of a stack, the leaf first. Empty if the JVM reported no frames.
+    /// Returns the frames of a stack, innermost first. Empty if the JVM reported no frames.
     pub fn frames(&self, site: SiteId) -> impl ExactSizeIterator<Item = &str> {
         let frames = self.stacks.get(site.0 as usize);
         let frames = frames.map_or(&[][..], |f| f);

@@ -54,7 +54,7 @@ pub(crate) enum Evidence {
         class: String,
         mean: Size,
     },
-    /// Several objects, none of which holds all the others.
+    /// Several objects. None of them holds all other objects.
     Objects {
         objects: u64,
         class: String,
@@ -67,7 +67,7 @@ pub(crate) enum Evidence {
         class: String,
         mean: Size,
     },
-    /// One object holds all others of its class.
+    /// One object holds all other objects of its class.
     Tree {
         objects: u64,
         class: String,

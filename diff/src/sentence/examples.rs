@@ -9,17 +9,17 @@ use hprof::repair::Repaired;
 use super::samples::{Alive, First, Loss, Rate, Samples, Whole};
 use super::{Change, Evidence, Names, Verdict, Warning, Waste};
 
-/// A name in an example. It does not occur in any golden case.
+/// Stands for any name in the example sentences. It does not occur in any golden case (expected output in the tests).
 pub(super) const NAME: &str = "§";
-/// A number in an example.
+/// Stands for any number in the example sentences.
 const N: u64 = 7777;
 
 fn name() -> String {
     NAME.to_owned()
 }
 
-/// Returns the two forms of a change: from a number to another, as in a comparison, and only the last number, as in a
-/// single dump.
+/// Returns the two forms of a change: from one number to another, as in a comparison, and only the last number, as in a
+/// report on a single dump.
 fn changes() -> [Change; 2] {
     [Some(1), None].map(|first| Change {
         first,

@@ -83,8 +83,8 @@ pub enum Samples {
     OtherStacks { size: Size },
     /// The samples of a suspect that the agent lost. They represent at most `size`.
     Lost { size: Size },
-    /// Numbers of lost samples with the reasons for the loss. `size` is an upper bound of the bytes that these samples
-    /// represent.
+    /// Numbers of samples that the agent lost, with the reasons for the loss. `size` is an upper bound of the bytes
+    /// that these samples represent.
     AllLost {
         reasons: Vec<(u64, String)>,
         size: Size,
@@ -131,14 +131,14 @@ pub enum Rate {
     Objects(u64),
 }
 
-/// The sampling rate at the start. It may be the same as the current rate.
+/// The sampling rate at the start, compared with the current rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
-    /// The rate was the same.
+    /// The rate at the start was the current rate.
     Same,
-    /// The rate was higher.
+    /// The rate at the start was higher than the current rate.
     Other(Rate),
-    /// The agent still counts samples at this rate, but tracks only a part of them.
+    /// The agent still counts samples at the rate of the start, but tracks only a part of them.
     Counted(Rate),
 }
 
@@ -426,7 +426,7 @@ impl fmt::Display for Samples {
     }
 }
 
-/// Writes the pattern that stacks match.
+/// Writes that only stacks that match the pattern `focus` are counted.
 fn only(focus: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, ", only stacks that match {focus}")
 }

@@ -11,7 +11,7 @@ use regex::Regex;
 
 use super::examples::{self, NAME};
 
-/// Source code of the enums.
+/// Source code of the enums whose variants are sentences.
 const CODE: [&str; 6] = [
     include_str!("../../../hprof/src/flaw.rs"),
     include_str!("evidence.rs"),
@@ -21,10 +21,10 @@ const CODE: [&str; 6] = [
     include_str!("waste.rs"),
 ];
 
-/// Number of consecutive words in a pattern that identifies a sentence by a part of it.
+/// If a pattern identifies a sentence by a part of the sentence, it has this number of consecutive words.
 const QUOTED: usize = 4;
 
-/// Returns an example of each variant in each of its wordings, with the `Debug` text of the example.
+/// Returns examples of each sentence in each of its wordings: the `Debug` text of the enum's value, and the sentence.
 fn all_examples() -> Vec<(String, String)> {
     fn texts<T: fmt::Debug + fmt::Display>(all: &[T]) -> Vec<(String, String)> {
         let texts = all.iter().map(|e| (format!("{e:?}"), e.to_string()));

@@ -6,7 +6,7 @@ use std::fmt;
 use heapdiff_trend::{LEAST_POINTS, Trend, last_step_percent};
 use heapdiff_units::{Size, Span, counted};
 
-/// The reason why two dumps are not enough for the verdict `leak`. It asks users to take a third dump.
+/// The reason why two dumps are not enough for the verdict `leak`. The sentence asks users to take a third dump.
 pub const TWO_DUMPS: &str =
     "two dumps cannot distinguish a leak from a cache that still fills: take a third dump";
 

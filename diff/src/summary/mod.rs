@@ -115,7 +115,7 @@ impl Summary {
         self.facts.as_ref()?.command
     }
 
-    /// Summarizes a dump. `path` is the name that the report gives it.
+    /// Summarizes a dump. `path` is the name that the report gives the dump.
     ///
     /// Cost: one pass over the file and one over the dominator tree, with two bytes of memory for each object during
     /// the passes.

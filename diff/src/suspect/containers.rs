@@ -1,12 +1,12 @@
-//! Detects application containers: classes that hold what others put into them, as JDK collections do. Their fields are
-//! internals. Readers want to know the field that holds the container.
+//! Detects application containers: classes that hold what other classes put into them, as JDK collections do. The
+//! fields of a container are internals. Readers want to know the field that holds the container.
 //!
 //! A container is recognized by structure, not by name:
 //!
 //! - The growing objects are held by an array of any objects (`Object[]`), or by nodes nested in the class.
 //! - The objects in it are of other classes.
-//! - It serves several purposes: fields of other classes hold several instances of it, or a class of another loader
-//!   holds one.
+//! - The class serves several purposes: fields of other classes hold several instances of it, or a class of another
+//!   loader holds an instance.
 //!
 //! A registry that an application wrote for itself serves one purpose, and is named in the report.
 
@@ -102,7 +102,7 @@ fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
 }
 
 /// True if the class serves several purposes: either several fields of other classes each hold an instance, or a class
-/// of another loader holds one.
+/// of another loader holds an instance.
 fn is_multi_purpose(snapshot: &Snapshot, class: &str) -> bool {
     let classes = snapshot.classes();
     let tree = snapshot.tree();

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(of(Some(Nested::Chain)), chain);
         let tree = "one of 10 objects of class a.B holds all others, 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Tree)), tree);
-        // One large object among them is not evidence that it holds the others.
+        // If one of ten objects is large, this is not evidence that it holds the other nine.
         let large = "it consists of 10 objects of class a.B, which retain 1.0 KiB each on average and 10.0 KiB at most";
         assert_eq!(of(None), large);
     }

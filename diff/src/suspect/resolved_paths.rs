@@ -85,8 +85,8 @@ impl ResolvedPaths {
                 let all = paths.iter().map(|path| path.0.clone());
                 resolved.ways = Some((trie[step].parent, all.collect()));
             }
-            // Ignore a path that leads to fewer than half of the objects found, because it does not show how the others
-            // are held.
+            // Ignore a path that leads to fewer than half of the objects found, because it does not show how the other
+            // objects are held.
             let usual = || paths.iter().filter(|path| path.1);
             let is_own = |p: &&(Vec<Label>, bool)| p.0.iter().any(|l| growth::is_application(l.1));
             if let Some(best) = usual().find(is_own).or(usual().next()) {

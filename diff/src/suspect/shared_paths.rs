@@ -100,8 +100,8 @@ impl Ways {
     ///
     /// First come the paths that lead to at least half as many bytes as the best path. Other paths to at least
     /// [`SEVERAL`] objects follow. In both groups, the best path of each first reference precedes the other paths.
-    /// Apart from that, the first references are in the order in which the search found them, and the paths with the
-    /// same first reference are in descending order of bytes.
+    /// First references are in the order in which the search found them. Paths with the same first reference are in
+    /// descending order of bytes.
     fn best(self) -> Vec<Way> {
         let mut beginnings: Vec<FxHashSet<ObjectIndex>> = Vec::new();
         let mut index: FxHashMap<Option<Label>, usize> = FxHashMap::default();
@@ -416,8 +416,8 @@ fn is_application_object(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     class.is_some_and(|c| !names::is_runtime(snapshot, c))
 }
 
-/// Returns the objects at which paths begin if no single object dominates the wanted ones: classes, other roots, and
-/// local variables. Those of application classes come first.
+/// Returns the objects at which paths begin if no single object dominates the wanted objects: classes, other roots, and
+/// local variables. Objects of application classes come first.
 fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let roots = snapshot.tree().roots().map(|(object, _)| object);
     let classes = snapshot

@@ -192,7 +192,7 @@ fn clojure_var_name(context: &SuspectContext<'_>, at: usize) -> Option<String> {
 }
 
 /// Returns the method whose local variable holds a trie node's objects. If several application methods do, returns the
-/// outermost one, because it passes the objects to those that it calls.
+/// outermost method, because it passes the objects to the methods that it calls.
 fn frame(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     let Some(snapshot) = context.dump() else {
         return title_in_summary(context, at);

@@ -53,7 +53,7 @@ pub(crate) struct Step {
     pub(crate) objects: u64,
     /// Sum of the objects' shallow sizes.
     pub(crate) shallow_bytes: u64,
-    /// Bytes that the objects retain together. If one of them retains another one, its bytes count once.
+    /// Bytes that the objects retain together. If one of the objects retains another one, no bytes are counted twice.
     pub(crate) retained_bytes: u64,
     /// The child nodes. Small nodes are left out.
     pub(crate) children: Vec<StepId>,
@@ -87,8 +87,7 @@ impl std::ops::Index<StepId> for Trie {
 const EXPAND_PART: u64 = 20_000;
 /// A trie node is not expanded if it retains fewer bytes than this, however small the heap is.
 const EXPAND_BYTES: u64 = 2 << 10;
-/// A new trie node is stored only if it retains at least 1/`KEEP_PART` of the bytes from which on a trie node is
-/// expanded.
+/// A new trie node is stored only if it retains at least 1/`KEEP_PART` of the minimum bytes of an expanded trie node.
 const KEEP_PART: u64 = 8;
 /// Maximum number of objects to store for each trie node. Their paths can be searched later.
 const SAMPLES: usize = 4;

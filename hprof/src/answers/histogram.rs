@@ -124,9 +124,9 @@ impl Snapshot {
     /// A class's retained bytes are the sum of the retained sizes of its top ancestors. A top ancestor is an instance
     /// that no other instance of the class dominates, directly or indirectly. (Eclipse MAT computes this in the same
     /// way, and calls it the minimum retained size.) So no byte is counted twice, even if instances hold each other in
-    /// a list or a tree. Removing all instances at once can free more than this sum: an object that several instances
-    /// hold together is retained by none of them. Class objects count as instances of `java.lang.Class`, not of the
-    /// class that they represent. The sums of different classes can overlap.
+    /// a list or a tree. Removing all instances at once can free more than this sum: an object that only several
+    /// instances together hold is retained by none of these instances. Class objects count as instances of
+    /// `java.lang.Class`, not of the class that they represent. The sums of different classes can overlap.
     ///
     /// Cost: one pass over the dominator tree on the first call. Later calls copy the result of the first call.
     #[must_use]
@@ -172,8 +172,8 @@ impl Snapshot {
         totals
     }
 
-    /// Returns the reachable and retained figures of the nodes in `range`, and of the leaves that these nodes
-    /// immediately dominate. Nodes are numbered in preorder.
+    /// Returns the reachable and retained figures of a part of the dominator tree: the nodes in `range`, numbered in
+    /// preorder, and the leaves (objects without references) that these nodes immediately dominate.
     fn retained_in(
         &self,
         range: std::ops::Range<usize>,
@@ -184,9 +184,9 @@ impl Snapshot {
         let (tree, view, shapes) = (self.tree(), self.tree().view(), self.shapes_view());
         let (first, end) = (range.start as u32, range.end as u32);
         let mut totals = vec![ClassTotal::default(); classes];
-        // A top ancestor is an instance that no other instance of its class dominates. For each class, `open` has the
-        // end of the subtree of the last top ancestor so far, or 0 if no top ancestor was found. Instances of the class
-        // in this subtree are not top ancestors.
+        // A top ancestor is an instance that no other instance of its class dominates. For each class, `open` stores
+        // where the subtree of the last top ancestor ends, or 0 if no top ancestor was found yet. Instances of the
+        // class in this subtree are not top ancestors.
         let mut open = vec![0_u32; classes];
         let mut above = Node(first);
         while above != Node::ROOT {

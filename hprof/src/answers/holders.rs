@@ -16,7 +16,7 @@ use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor, read_id};
 use crate::snapshot::Snapshot;
 
-/// The way in which an object's immediate dominator holds it.
+/// The way in which an object's immediate dominator holds the object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Hold {
     /// The dominator does not hold the object directly: several paths lead from the dominator to the object, and no
@@ -373,7 +373,7 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
 pub struct Dominated {
     /// The node that immediately dominates the object.
     pub above: Node,
-    /// The object's node. `None` for a leaf, that is, an object without references.
+    /// The object's node in the dominator tree. `None` for a leaf, that is, an object without references.
     pub node: Option<Node>,
     /// The object.
     pub object: ObjectIndex,
@@ -383,7 +383,7 @@ pub struct Dominated {
     pub shallow_bytes: u64,
     /// The object's retained size.
     pub retained_bytes: u64,
-    /// See [`Holders::key`].
+    /// The code for the way in which the object is held. See [`Holders::key`].
     pub key: u16,
 }
 

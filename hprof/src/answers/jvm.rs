@@ -7,11 +7,12 @@ use crate::ids::ObjectIndex;
 use crate::sizes::layout::LayoutSource;
 use crate::snapshot::Snapshot;
 
-/// Maximum number of entries to read. A JVM has about a hundred system properties.
+/// Maximum number of system properties to read. A JVM has about a hundred of them.
 const ENTRIES: usize = 1 << 14;
-/// Maximum number of characters to read of a key.
+/// Maximum number of characters that are read of a property's key.
 const KEY: usize = 256;
-/// Maximum number of characters to read of a value. `sun.java.command` has all arguments of the program.
+/// Maximum number of characters that are read of a property's value. The value of `sun.java.command` has all arguments
+/// of the program.
 const VALUE: usize = 1 << 16;
 /// The properties that identify the JVM and its object layout.
 pub(crate) const PROPERTIES: [&str; 4] = [
@@ -21,7 +22,7 @@ pub(crate) const PROPERTIES: [&str; 4] = [
     "java.specification.version",
 ];
 const VERSION: &str = "java.vm.version";
-/// The first JDK in which every HotSpot build sets `java.vm.compressedOopsMode`.
+/// The first JDK version in which every HotSpot build with compressed references sets `java.vm.compressedOopsMode`.
 const TELLS_COMPRESSION: u32 = 11;
 
 impl Snapshot {

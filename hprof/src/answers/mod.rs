@@ -22,12 +22,12 @@
 //!     ["class com.acme.Shop", "java.util.ArrayList", "java.lang.Object[]", "com.acme.Order"]
 //! );
 //!
-//! // All that can be reached from an object, and what would be free without it, in bytes.
+//! // The objects that an object reaches, and the bytes that would be freed without the object.
 //! let reached = snapshot.deep(&DeepOptions::default(), &Silent)?.of_set(&[list]).total;
 //! let retained = snapshot.retained_bytes(list).ok_or("unreachable")?;
 //! assert!(reached.bytes > retained && retained > 39 * 200);
 //!
-//! // Objects and shallow bytes by class, in one pass and without a graph.
+//! // The number of objects and shallow bytes of each class, in one pass and without a graph.
 //! let histogram = Histogram::open(path, &Options::default(), &Silent)?;
 //! let class = snapshot.class_of(orders[0]).ok_or("a class object")?;
 //! assert_eq!(histogram.totals()[class.index()].all.objects, 40);

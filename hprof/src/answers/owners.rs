@@ -1,10 +1,10 @@
 //! Memory by owner: each reachable object belongs to one owner, or to the owners that share it.
 //!
-//! An anchor is an object with a fixed owner, for example an instance of a plugin's class ([`Anchors`]). Every other
-//! object belongs to each owner with an anchor from which a path leads to the object without another anchor in between.
-//! So an object that two plugins reach is shared by both plugins, and an object that only a GC root or a JDK class
-//! reaches belongs to the JVM. Each reachable object has exactly one [`Belongs`] value, so figures by this value add up
-//! to the reachable heap.
+//! An anchor is an object with a fixed owner, for example an instance of a plugin's class ([`Anchors`]). Any other
+//! object belongs to an owner if a path leads from one of the owner's anchors to the object without another anchor in
+//! between. So an object that two plugins reach is shared by both plugins, and an object that only a GC root or a JDK
+//! class reaches belongs to the JVM. Each reachable object has exactly one [`Belongs`] value, so figures by this value
+//! add up to the reachable heap.
 //!
 //! If all paths to an object lead through the anchors of one owner, the object is freed together with these anchors. In
 //! this respect the result is the same as with a dominator tree in which each owner is one node.
@@ -55,7 +55,7 @@ pub struct Owned {
 pub enum Belongs {
     /// To one owner.
     One(Owner),
-    /// To two owners that share it.
+    /// To two owners that share the object.
     Two(Owner, Owner),
     /// To three owners or more.
     Several,
@@ -139,12 +139,12 @@ impl Owned {
 
 /// Label of an object that was not reached yet.
 const UNREACHED: u32 = 0;
-/// Label of objects that belong to the JVM. Single owners have the next labels. Pairs of owners have the labels after
-/// them.
+/// Label of objects that belong to the JVM. The next labels stand for single owners, and the labels after these stand
+/// for pairs of owners.
 const JVM: u32 = 1;
 /// Label of objects that three or more owners share.
 const SEVERAL: u32 = FIXED - 1;
-/// Flag in the label of an anchor. The owner of an anchor does not change.
+/// Flag in the label of an anchor (an object with a fixed owner). The search does not change the owner of an anchor.
 const FIXED: u32 = 1 << 31;
 
 /// The sets of owners to which objects belong.
@@ -153,7 +153,7 @@ struct Sets {
     first_pair: u32,
     /// For each pair of owners, the labels of both owners, the lower label first.
     pairs: Vec<[u32; 2]>,
-    /// For each pair of labels, the lower label first: the label of the union of their sets of owners.
+    /// The label of the union of two sets of owners. The key has the labels of the two sets, the lower label first.
     unions: FxHashMap<(u32, u32), u32>,
 }
 
@@ -218,7 +218,8 @@ impl Sets {
 struct Search<'a> {
     labels: Vec<u32>,
     sets: Sets,
-    /// Objects whose label has changed. The search must follow their references, again if it did so before.
+    /// Objects whose label has changed. The search must follow the references of these objects, even if it has followed
+    /// them before.
     stack: Vec<u32>,
     anchor: &'a dyn Fn(u32) -> Option<Owner>,
 }

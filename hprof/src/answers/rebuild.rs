@@ -31,8 +31,8 @@ impl Snapshot {
         plan.late_classes
             .by_loader
             .clone_from(&self.derived.late_classes.by_loader);
-        // This graph does not need to identify fields. With the option `holders`, its adjacency lists would also have
-        // entries for null fields.
+        // This graph needs only the targets of references. With `holders`, adjacency lists also have entries for null
+        // fields.
         let options = Options {
             holders: false,
             ..self.options.clone()
@@ -71,7 +71,7 @@ impl Snapshot {
         all
     }
 
-    /// Returns the number of the object with this id, or [`NONE`].
+    /// Returns the number of the object with this id. Returns [`NONE`] if no object has the id.
     #[inline]
     pub(crate) fn number_of(&self, id: u64) -> u32 {
         match self.map.by_id(id, self.split) {

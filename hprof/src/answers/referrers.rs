@@ -18,7 +18,7 @@ use crate::snapshot::Snapshot;
 pub struct Referrer {
     /// The object referred to.
     pub target: ObjectIndex,
-    /// The object that refers to it.
+    /// The object that refers to the target.
     pub from: ObjectIndex,
     /// The field, array element or other reference through which `from` refers to the target.
     pub via: Via,
@@ -42,10 +42,13 @@ impl Snapshot {
     /// included. At most `limit` references are listed for each target. References from objects in `except` are neither
     /// listed nor counted.
     ///
-    /// Cost: one pass over the file, whatever the number of objects. For at most 8 targets, none of them a class
-    /// object, only those pieces of the file are walked that contain the bytes of their ids. If the snapshot comes from
-    /// an index and there are at most 1000 targets, only the records of objects that the index lists as referrers are
-    /// read. For a target that is a class object, the class of every object in the dump is then looked up as well.
+    /// Cost: one pass over the file, whatever the number of objects. The cost is lower in two cases:
+    ///
+    /// - If there are at most 8 targets and none is a class object, only the pieces of the file that contain the bytes
+    ///   of the targets' ids are walked.
+    /// - If the snapshot comes from an index and there are at most 1000 targets, only the records of objects that the
+    ///   index lists as referrers are read. If a target is a class object, the class of every object in the dump is
+    ///   also looked up.
     #[must_use]
     pub fn referrers(
         &self,
@@ -294,8 +297,8 @@ impl<'a> ReferrerFinder<'a> {
 impl Bodies for ReferrerFinder<'_> {
     #[inline(always)]
     fn object(&mut self, object: Object, body: Body<'_>) {
-        // The source's number is needed only if a reference matches. But if numbers are found by counting records,
-        // every record must be counted.
+        // The source's number is needed only if a reference leads to a target. But if numbers are found by counting
+        // records, every record must be counted.
         let mut source = self.numbering.counted(object.id, body);
         self.snapshot.each_in_record(body, |id, way| {
             if id == 0 {

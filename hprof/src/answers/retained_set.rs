@@ -1,9 +1,9 @@
 //! The retained size of a set of objects: the memory that would be freed if all of them were removed.
 //!
-//! This memory can be more than the members' subtrees of the dominator tree contain. For example, if an object is
-//! referred to only by two members, neither of them dominates it, but it is freed if both are removed. Eclipse Memory
-//! Analyzer calls the freed objects the retained set. It calls the total size of the members' subtrees, with each
-//! object counted once, the minimum retained size.
+//! This memory can be larger than the members' subtrees in the dominator tree. For example, if only two members refer
+//! to an object, neither member dominates the object, but removing both members frees it. Eclipse Memory Analyzer calls
+//! the freed objects the retained set. It calls the total size of the members' subtrees, with each object counted once,
+//! the minimum retained size.
 
 use std::cmp::Reverse;
 
@@ -77,13 +77,13 @@ impl Snapshot {
     }
 }
 
-/// Maximum number of objects that the searches for all classes may visit in total.
+/// Maximum number of objects that [`Snapshot::retained_by_classes`] visits. Each class needs one search of the heap.
 const VISITS: u64 = 200_000_000;
 
 impl Snapshot {
     /// Replaces the retained bytes in a histogram. The new figure of a class is the retained size of the set of all its
-    /// instances. Returns, sorted, the classes whose figure is not replaced: they keep the sum of
-    /// [`Snapshot::histogram`], which is a lower bound.
+    /// instances. Returns a sorted list of the other classes. Their figure stays the sum of [`Snapshot::histogram`],
+    /// which is a lower bound.
     ///
     /// Each class needs a search, which can visit all objects. All searches together may visit at most 200 million
     /// objects. If this is not enough for all classes, only the classes with the largest sums get a new figure.
@@ -143,19 +143,23 @@ impl Snapshot {
     }
 }
 
-/// Maximum number of members, and maximum number of dominated objects with references, for which
-/// [`Snapshot::retained_by_dominators`] reads objects one by one.
+/// Limit of [`Snapshot::retained_by_dominators`], which reads objects one by one. The set has at most this many
+/// members, and the members dominate at most this many objects with references.
 const LOOKS: usize = 1 << 15;
-/// Maximum number of leaves (objects without references) whose class is looked up. It is higher than `LOOKS`, because
-/// one look-up is fast.
+/// Maximum number of leaves (objects without references) whose class is looked up. This limit is higher than `LOOKS`,
+/// because looking up a class is fast.
 const LEAVES: usize = LOOKS * 64;
 
 impl Snapshot {
     /// Returns the number and bytes of the objects that `members` retain together, computed with the dominator tree.
-    /// All members must be reachable. The retained objects are the objects that a member dominates, and objects that
-    /// they refer to if every path to such an object goes through a member. Returns `None` if the computation would
-    /// take long (see [`LOOKS`] and [`LEAVES`]), if soft references or finalizers are involved, or if there is no
-    /// index.
+    /// All members must be reachable. The objects that a member dominates are retained. If a retained object refers to
+    /// another object, and every path to this other object goes through a member, it is retained, too.
+    ///
+    /// Returns `None` in these cases:
+    ///
+    /// - The computation would take long (see [`LOOKS`] and [`LEAVES`]).
+    /// - Soft references or finalizers are involved.
+    /// - There is no index.
     fn retained_by_dominators(&self, members: &[ObjectIndex]) -> Option<Total> {
         if members.len() > LOOKS || self.inbound.is_none() {
             return None;
@@ -166,7 +170,8 @@ impl Snapshot {
         let tree = self.tree();
         let mut nodes: Vec<Node> = members.iter().filter_map(|&o| tree.node(o)).collect();
         nodes.sort_unstable();
-        // The nodes of members that no other member dominates. Members without references have no node: see `alone`.
+        // The tree nodes of the members that no other member dominates. Members without references have no node:
+        // `alone` has these members.
         let mut tops: Vec<Node> = Vec::new();
         for node in nodes {
             if tops.last().is_none_or(|&top| tree.end(top) <= node) {
@@ -198,8 +203,8 @@ impl Snapshot {
         for &leaf in &alone {
             freed += self.one(leaf);
         }
-        // A single object retains what it dominates, and a leaf only itself. Several objects may retain more together.
-        // For example, several leaves may retain their class.
+        // A single object retains exactly the objects that it dominates. Several objects together may retain more. For
+        // example, all instances of a class together may retain the class.
         if tops.len() < 2 && (alone.is_empty() || tops.len() + alone.len() < 2) {
             return Some(freed);
         }
@@ -320,7 +325,8 @@ impl Levels {
     fn reached_outside_set(&self, graph: &HeapGraph, is_in_set: &impl Fn(u32) -> bool) -> Bits {
         let mut kept = DepthFirst::new(graph.object_count());
         for (level, (before, weaker)) in self.before.iter().zip(&self.weaker).enumerate() {
-            // A weaker path to an object does not count if a stronger path reaches the object in the full graph.
+            // A weaker path to an object does not count if a stronger path, possibly through the set, reaches the
+            // object.
             let is_left_out = |object| is_in_set(object) || level > 0 && before.has(object);
             let passes = |object| !is_left_out(object);
             kept.extend(graph, weaker, level, &passes);

@@ -126,7 +126,7 @@ impl<'a> Rows<'a> {
         strong || self.snapshot.options.refs == Refs::All
     }
 
-    /// True if the object has a referrer that is a soft or final reference and might retain it.
+    /// True if one of the object's referrers is a soft or final reference that might retain the object.
     pub(crate) fn is_weakly_held(&self, object: u32) -> Result<bool, Damaged> {
         let sources = self
             .inbound

@@ -175,7 +175,7 @@ impl Traces<'_> {
         frames.flat_map(|frame| self.originals(frame)).collect()
     }
 
-    /// Returns the frames as they are in the dump.
+    /// Returns the frames as they are in the dump, with the names that an obfuscator may have changed.
     fn dumped_frames(&self, serial: u32) -> Vec<Frame> {
         let dump = &self.snapshot.dump;
         let id_size = dump.header.id_size;
@@ -350,8 +350,8 @@ impl Snapshot {
     /// other dumps.
     ///
     /// In such a dump, all thread roots refer to the same trace, which belongs to no thread and has no frames. The
-    /// other traces come in the order of the threads, numbered from 1. Threads that are hidden from Java programs can
-    /// lack a trace, and then are not numbered. If the number of traces is neither the number of all threads nor the
+    /// other traces come in the order of the threads, numbered from 1. A thread that is hidden from Java programs can
+    /// lack a trace. Such a thread has no number. If the number of traces is neither the number of all threads nor the
     /// number of threads that are not hidden, no thread gets frames.
     fn stacks_of_jhsdb(&self, threads: &[Thread], named: &[u32]) -> Option<Vec<Option<u32>>> {
         let traces = &self.dump.outline.traces;

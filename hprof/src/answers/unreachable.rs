@@ -1,4 +1,4 @@
-//! Unreachable objects: what they consist of, and what would hold them.
+//! Unreachable objects: their classes and sizes, and which of these objects hold the others.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -24,20 +24,20 @@ use crate::snapshot::Snapshot;
 /// held the entries.
 #[derive(Debug)]
 pub struct Unreachable {
-    /// The unreachable objects, sorted. Their positions are their numbers in `graph`.
+    /// The unreachable objects, sorted. An object's position in this list is its number in `graph`.
     objects: Vec<u32>,
     /// The references between unreachable objects, with the entries as GC roots.
     graph: HeapGraph,
 }
 
-/// The dominator tree of the unreachable objects, with the entries as GC roots.
+/// The dominator tree of the unreachable objects. The entries (see [`Unreachable`]) take the place of GC roots.
 #[derive(Debug)]
 pub struct UnreachableTree {
     objects: Vec<u32>,
     tree: DominatorTree,
 }
 
-/// An unreachable object, and what it would hold.
+/// An unreachable object, and the memory that it would retain if GC roots held all entries (see [`Unreachable`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnreachableObject {
     /// The object.
@@ -46,7 +46,7 @@ pub struct UnreachableObject {
     pub retained: Total,
 }
 
-/// The entries of one class, and what they would hold.
+/// The entries (see [`Unreachable`]) of one class, and the memory that they would retain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryClass {
     /// The class. `None` for class objects.
@@ -151,8 +151,9 @@ impl Ranks {
 /// object of each cycle that is not reachable from outside the cycle.
 ///
 /// Method: a depth-first search visits all objects that are not reachable from objects without referrers. These objects
-/// are then checked in the reverse of the order in which their visits ended. If no result so far reaches an object, it
-/// belongs to such a cycle. (This is the first half of the algorithm of Kosaraju and Sharir, 1981.)
+/// are then checked in the reverse of the order in which their visits ended. If none of the objects in the result so
+/// far reaches the checked object, this object belongs to such a cycle. (This is the first half of the algorithm of
+/// Kosaraju and Sharir, 1981.)
 fn entries(graph: &HeapGraph) -> Vec<u32> {
     let objects = graph.object_count();
     let mut is_target = Bits::new(objects);
@@ -238,7 +239,7 @@ impl Unreachable {
         const SEVERAL: u32 = NONE - 1;
         let mut numbers: BTreeMap<Option<ClassIndex>, u32> = BTreeMap::new();
         let mut rows: Vec<EntryClass> = Vec::new();
-        // For each object, the number of the row whose entries would hold it.
+        // For each object, the index in `rows` of the class whose entries would hold the object.
         let mut holder = vec![NONE; self.objects.len()];
         let mut queue: Vec<u32> = Vec::new();
         for &(local, _) in &self.graph.roots {
@@ -348,9 +349,9 @@ mod tests {
     fn each_object_is_reachable_from_the_entries() {
         assert_eq!(roots(0, &[]), []);
         assert_eq!(roots(3, &[(1, 0), (1, 2)]), [1]);
-        // A cycle, and what it refers to, even if the target comes first.
+        // Objects 1 and 2 form a cycle and refer to object 0, which the search visits first.
         assert_eq!(roots(3, &[(1, 2), (2, 1), (2, 0)]).len(), 1);
-        // Object 0 is in a cycle that another cycle reaches.
+        // Objects 0 and 1 form a cycle that another cycle reaches.
         let two = roots(4, &[(0, 1), (1, 0), (2, 3), (3, 2), (3, 0)]);
         assert!(two == [2] || two == [3]);
         assert_eq!(roots(2, &[(0, 0), (1, 1)]), [0, 1]);

@@ -64,7 +64,8 @@ impl Store {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // A lack of memory is ignored here. The arrays that need the memory report it later.
+                // If there is not enough memory, ignore this here. The arrays that need the memory report the error
+                // later.
                 if let Ok(pages) = Pages::new(usize::try_from(bytes).unwrap_or(0)) {
                     self.keep(pages.prefault(&done));
                 }
@@ -88,7 +89,7 @@ impl Store {
         }
     }
 
-    /// From now on, memory that is dropped is kept for reuse, because another analysis starts.
+    /// From now on, memory that is dropped is kept for reuse, because another analysis starts and needs it.
     pub(crate) fn start_keeping(&self) {
         self.lock_kept().get_or_insert_default();
     }
@@ -180,7 +181,7 @@ fn byte_len<T>(len: usize) -> Result<usize> {
 enum Memory {
     Pages(Pages),
     File(MmapMut),
-    /// A part of a read-only file, for a [`Column`].
+    /// A part of a read-only file, for a [`Column`] (an array that is only read).
     Part(Arc<MappedFile>, Range<usize>),
 }
 
@@ -236,7 +237,8 @@ impl<T: Pod> Array<T> {
         self.cut(self.len)
     }
 
-    /// Shortens the array to at most `len` elements, and frees the memory after them without clearing it first.
+    /// Shortens the array to at most `len` elements, and frees the memory after these elements without clearing it
+    /// first.
     pub(crate) fn cut(&mut self, len: usize) -> Result<()> {
         let old = byte_len::<T>(self.len)?;
         self.len = self.len.min(len);
@@ -305,7 +307,7 @@ impl<T: Pod> Array<T> {
                     return Ok(());
                 }
                 Err(source) if pages.len() < old => {
-                    // The elements are lost.
+                    // Growing failed, and the elements of the array are lost.
                     self.len = 0;
                     return Err(Error::Memory {
                         bytes: bytes as u64,
@@ -458,8 +460,8 @@ mod tests {
         store.stop_keeping();
     }
 
-    /// If the system refuses to move the pages of an array, the array keeps its elements or, if these are lost, is
-    /// empty.
+    /// If the system refuses to move the pages of an array, the array keeps its elements. If the elements are lost, the
+    /// array is empty.
     #[cfg(target_os = "linux")]
     #[test]
     fn arrays_grow_if_pages_cannot_be_moved() {

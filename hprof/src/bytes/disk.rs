@@ -26,7 +26,7 @@ impl Room {
     }
 }
 
-/// Returns the space on the disk of a file; `None` if the system does not report it.
+/// Returns the size and the free space of the disk on which a file is; `None` if the system does not report it.
 pub(crate) fn room(file: &File) -> Option<Room> {
     #[cfg(unix)]
     {
@@ -44,7 +44,7 @@ pub(crate) fn room(file: &File) -> Option<Room> {
     }
 }
 
-/// Returns true if writing `bytes` more bytes leaves the reserve free.
+/// Returns true if writing `bytes` more bytes leaves the reserve for other programs free.
 pub(crate) fn leaves_reserve(file: &File, bytes: u64) -> bool {
     room(file).is_none_or(|room| room.free >= room.reserve().saturating_add(bytes))
 }

@@ -27,8 +27,9 @@ pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// [`BATCH_BYTES`], unless one block alone is larger.
 const BATCH: usize = 16;
 const BATCH_BYTES: usize = 32 << 20;
-/// Limit for the bytes that are decompressed at places that only look like a header: this number plus a quarter of the
-/// useful bytes. When the limit is exceeded, the rest of the file is decompressed as one stream.
+/// Limit for wasted decompression: bytes that were decompressed at places that only look like a header. The limit is
+/// this number plus a quarter of the useful bytes. If the limit is exceeded, the rest of the file is decompressed as
+/// one stream.
 const WASTE: usize = 64 << 20;
 /// Maximum block size. HotSpot writes the block size to the comment of the gzip header. If the comment contains a
 /// larger size, the file is decompressed as one stream.
@@ -80,10 +81,10 @@ pub(crate) fn decompress(input: &[u8], out: &mut impl Write) -> std::io::Result<
     }
 }
 
-/// Size of the record that ends a dump: its tag, a time and the length 0.
+/// Size of the record that ends a dump, in bytes: tag, time, and length (0).
 const END_RECORD: usize = 9;
 
-/// A writer that forwards bytes and stores the last of them.
+/// A writer that forwards all bytes to another writer and stores the last ones.
 struct Tail<'a, W> {
     out: &'a mut W,
     last: [u8; END_RECORD],
@@ -110,7 +111,7 @@ impl<W: Write> Write for Tail<'_, W> {
     }
 }
 
-/// Returns the block size in the comment of the first member.
+/// Returns the block size in the comment of the first gzip member.
 fn block_size(input: &[u8]) -> Option<usize> {
     let decoder = GzDecoder::new(input);
     let comment = std::str::from_utf8(decoder.header()?.comment()?).ok()?;
@@ -182,7 +183,7 @@ fn decompress_blocks(
                     made += member.bytes.len();
                 }
                 Some(member) => waste += member.bytes.len(),
-                // The number of bytes read before the damage is not known, but is at most a block.
+                // The number of bytes that were decompressed before the damage is not known, but is at most a block.
                 None => waste += block.min(input.len() - at),
             }
         }
@@ -197,19 +198,19 @@ fn decompress_blocks(
     }
 }
 
-/// Decompresses one member after the other, from byte `at` on.
+/// Decompresses one gzip member after the other, from byte `at` on.
 fn decompress_from(
     input: &[u8],
     mut at: usize,
     out: &mut Tail<'_, impl Write>,
 ) -> std::io::Result<Option<Warning>> {
-    // The number of members decides how to treat bytes after the last member that do not begin a member. After a single
-    // member, they are other data. After several members, they can be a member with a damaged header.
+    // After the last gzip member, there may be bytes that do not begin a member. After a single member, these bytes are
+    // other data. After several members, they can be a member with a damaged header.
     let (start, mut members) = (at, 0);
     let mut buffer = vec![0; 256 << 10];
     while at < input.len() {
         let rest = &input[at..];
-        // Zeros after the last member are allowed, as in gzip itself.
+        // Zeros after the last gzip member are allowed, as in gzip itself.
         if at > 0 && rest.iter().all(|&b| b == 0) {
             break;
         }
@@ -246,7 +247,7 @@ fn may_start_member(bytes: &[u8]) -> bool {
     MAGIC.starts_with(bytes) || memmem::find(bytes, &MAGIC).is_some()
 }
 
-/// Size of a block that is written, in bytes.
+/// Size of the blocks that [`GzipBlocks`] compresses, in bytes.
 const WRITTEN_BLOCK: usize = 1 << 20;
 
 /// A writer that compresses in parallel, into blocks like those of HotSpot's `-gz`.

@@ -120,8 +120,8 @@ struct Watched {
     entry: Option<Entry>,
 }
 
-/// The address range of a mapped file. A `Place` is never freed. When its file is unmapped, it is reused for another
-/// file. So a signal handler can iterate over all places at any time, without a lock.
+/// The address range of a mapped file. A `Place` is never freed. When its file is unmapped, the `Place` is reused for
+/// another file. So a signal handler can iterate over all places at any time, without a lock.
 #[derive(Debug)]
 pub(crate) struct Place {
     /// The start of the address range; zero if this `Place` is not in use.
@@ -184,8 +184,8 @@ impl Place {
             let start = place.start.load(Ordering::Acquire);
             let end = place.end.load(Ordering::Acquire);
             let within = start != 0 && (start..end).contains(&address);
-            // If the place was released and reused after `start` was read, `end` may belong to another file. So check
-            // that `start` is still the same.
+            // If this [`Place`] was released and reused after `start` was read, `end` may belong to another file. So
+            // check that `start` is still the same.
             if within && place.start.load(Ordering::Acquire) == start {
                 place.lost.store(true, Ordering::Release);
                 return true;

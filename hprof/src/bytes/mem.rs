@@ -33,8 +33,8 @@ pub(crate) fn scratch(dir: &Path, bytes: usize) -> std::io::Result<MmapMut> {
     unsafe { MmapMut::map_mut(&file) }
 }
 
-/// Asks the kernel to map the pages of a range of the dump in one call. Without this, every few pages that are read
-/// cause a page fault.
+/// Asks the kernel to map the pages of a range of the dump in one call. Without this call, every few pages that are
+/// read cause a page fault.
 pub(crate) fn populate(map: &Mmap, offset: usize, len: usize) {
     #[cfg(target_os = "linux")]
     {
@@ -91,7 +91,8 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
         _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(index).cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above. The instruction changes neither memory nor flags.
+    // SAFETY: a prefetch cannot fault, whatever the address is. `wrapping_add` computes the address without
+    // dereferencing it. The instruction changes neither memory nor flags.
     unsafe {
         std::arch::asm!(
             "prfm pldl1keep, [{0}]",
@@ -111,7 +112,7 @@ pub(crate) trait BitCounting {
 }
 
 /// Does the work with the processor's instruction for counting bits, if it has one. Code that is compiled for all
-/// processors of the architecture takes a dozen instructions instead.
+/// processors of the architecture takes a dozen instructions to count bits.
 #[inline]
 pub(crate) fn with_popcnt(work: impl BitCounting) {
     #[cfg(target_arch = "x86_64")]
@@ -143,8 +144,8 @@ mod pages {
         at: NonNull<u8>,
         /// Number of mapped bytes, a multiple of [`Pages::SMALL`]. If zero, nothing is mapped.
         len: usize,
-        /// This memory may consist of several mappings of the kernel. These are the ascending offsets of the boundaries
-        /// between them. The system can move only one mapping at a time.
+        /// The boundaries between the kernel's mappings of which this memory consists, as ascending offsets. The system
+        /// can move only one mapping at a time.
         seams: Vec<usize>,
     }
 
@@ -196,8 +197,8 @@ mod pages {
                 let skip = at.as_ptr().align_offset(Self::LARGE);
                 pages = pages.split_off(skip);
                 drop(pages.split_off(len));
-                // A large page takes 2 MiB even if it has only a few elements, so the incomplete last one consists of
-                // small pages.
+                // A large page takes 2 MiB even if it has only a few elements. So the last large page, which would be
+                // incomplete, is replaced by small pages.
                 let full = bytes / Self::LARGE * Self::LARGE;
                 // SAFETY: this value owns the range. The advice does not change the content.
                 unsafe {
@@ -247,7 +248,8 @@ mod pages {
 
         #[inline(always)]
         pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-            // SAFETY: as in `bytes`. The exclusive borrow excludes other accesses.
+            // SAFETY: as in the method `bytes`, `len` bytes are mapped and initialized. The exclusive borrow excludes
+            // other accesses.
             unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
         }
 
@@ -285,7 +287,7 @@ mod pages {
             self.at.as_ptr().align_offset(Self::LARGE) == 0
         }
 
-        /// Returns true if this consists of large pages.
+        /// Returns true if these are large pages.
         pub(crate) fn is_large(&self) -> bool {
             self.len >= Self::LARGE * 2 && self.len.is_multiple_of(Self::LARGE) && self.is_aligned()
         }
@@ -403,7 +405,7 @@ mod pages {
         if refusals::refuses(target, len) {
             return false;
         }
-        // SAFETY: the caller guarantees the conditions above.
+        // SAFETY: the caller guarantees the conditions under `# Safety`.
         let moved = unsafe {
             libc::mremap(
                 source.cast(),
@@ -622,8 +624,8 @@ mod tests {
             refusals::MEMORY.set(Some(0));
             assert!(pages.adopt(2 * PAGE, from).is_err());
             refusals::MEMORY.set(None);
-            // The last part of `from` is moved first, and this move was refused. So the pages before the target of this
-            // move are unchanged.
+            // The last part of `from` is moved first, and the system refused this move. So the pages before the target
+            // of this move are unchanged.
             assert_eq!(values(&pages), [9, 9, 9, 9], "{how:?}");
             drop(pages);
             assert!(refusals::is_foreign_memory_unchanged(), "{how:?}");

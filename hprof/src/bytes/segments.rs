@@ -34,8 +34,8 @@ const NAMED: usize = 8;
 /// Until all segments are complete, HotSpot writes the base (the dump's main file) in multiples of this number of
 /// bytes. Then it writes the rest.
 const FLUSHED: usize = 64 << 10;
-/// Number of bytes at the start of each segment whose comparison is free. Only the comparison of further bytes counts
-/// against the budget.
+/// Number of bytes at the start of each segment that are compared without a limit. The comparison of further bytes is
+/// limited by [`Search::budget`].
 const SHORT: usize = 64;
 /// Number of first bytes that two heap records can have in common: a header, the tag of an object, and an id of 8
 /// bytes. Headers and tags are often equal, but no two records begin with the same object.
@@ -48,7 +48,8 @@ pub(crate) fn has_end(dump: &[u8]) -> bool {
     matches!(dump, [.., tag::HEAP_DUMP_END, _, _, _, _, 0, 0, 0, 0])
 }
 
-/// Returns the path of the base; `None` if the file name is not that of a segment.
+/// Returns the path of the dump's main file (the base) for the path of a segment. Returns `None` if the file name is
+/// not that of a segment.
 fn base_path(segment: &Path) -> Option<PathBuf> {
     let name = segment.file_name()?.to_str()?;
     let (base, number) = name.rsplit_once(".p")?;
@@ -60,7 +61,7 @@ fn parse_number(text: &str) -> Option<u32> {
     (number.to_string() == text).then_some(number)
 }
 
-/// Returns the dump for a path: the base if the path is that of a segment, otherwise the path itself.
+/// Returns the dump for a path: the dump's main file if the path is that of a segment, otherwise the path itself.
 ///
 /// A file is a segment if its name ends in `.p` and a number, and if the file without that ending exists. In addition,
 /// its content must not begin like a dump.
@@ -102,7 +103,7 @@ struct Named {
     is_file: bool,
 }
 
-/// The segments beside a dump, in the order of their numbers.
+/// The segments that a JVM left beside a dump, in the order of their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
     base: String,
@@ -158,7 +159,7 @@ impl Beside {
         self.files.is_empty()
     }
 
-    /// Returns the stamp of a dump combined with the stamps of its segments.
+    /// Returns the stamp (size, modification time and hash) of a dump, combined with the stamps of its segments.
     pub(crate) fn stamp(&self, base: Stamp) -> Stamp {
         if self.is_empty() {
             return base;
@@ -241,8 +242,8 @@ impl Beside {
         }
     }
 
-    /// Joins the base and the content of the segments, all of them decompressed. `damage` lists the damage that
-    /// decompressing them found.
+    /// Joins the base (the dump's main file) and the segments. All of them are already decompressed. `damage` lists the
+    /// damage that decompressing them found.
     pub(crate) fn join<'a>(
         &self,
         base: &'a [u8],
@@ -278,9 +279,9 @@ impl Beside {
         joined
     }
 
-    /// Returns the numbers of missing segments, in ascending order. The JVM appends the segments to the base in order
-    /// and deletes each one afterwards. So if the base has heap records, the segments before the first remaining one
-    /// may have been merged, and they do not count as missing.
+    /// Returns the numbers of missing segments, in ascending order. The JVM appends the segments to the base (the
+    /// dump's main file) in order and deletes each one afterwards. So if the base has heap records, the segments before
+    /// the first remaining one may have been merged, and they do not count as missing.
     fn missing(&self, has_heap: bool) -> Vec<u32> {
         let numbers: Vec<u32> = self.files.iter().map(|file| file.number).collect();
         let first = match (numbers.first(), has_heap) {
@@ -319,14 +320,14 @@ impl std::ops::Deref for Content {
     }
 }
 
-/// The merge point: the offset in the base file at which an unfinished merge began to append the segments that are not
-/// deleted yet.
+/// The merge point: the offset in the dump's main file (the base) at which an unfinished merge began to append the
+/// segments that are not deleted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MergePoint {
     pub(crate) at: usize,
-    /// Number of bytes in the base file after the merge point. The JVM copied these bytes from segments.
+    /// Number of bytes in the dump's main file after the merge point. The JVM copied these bytes from segments.
     pub(crate) merged: usize,
-    /// True if the base file has heap records before the merge point.
+    /// True if the dump's main file has heap records before the merge point.
     pub(crate) has_heap: bool,
 }
 
@@ -352,11 +353,11 @@ impl NoPoint {
     }
 }
 
-/// A search for the merge point.
+/// A search for the merge point (see [`MergePoint`]).
 struct Search<'a> {
     base: &'a [u8],
     segments: &'a [&'a [u8]],
-    /// Number of bytes of the base that may still be compared with segments.
+    /// Number of bytes of the dump's main file that may still be compared with segments.
     budget: usize,
     found: Option<MergePoint>,
 }
@@ -388,7 +389,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// True if the bytes of the base from the offset `at` on are equal to the first bytes of the segments.
+    /// True if the bytes of the base (the dump's main file) from the offset `at` on are equal to the first bytes of the
+    /// segments.
     fn matches_segments(&mut self, at: usize) -> Result<bool, NoPoint> {
         let mut rest = &self.base[at..];
         for segment in self.segments {
@@ -397,7 +399,7 @@ impl<'a> Search<'a> {
             while !rest.is_empty() && !segment.is_empty() {
                 let len = step.min(rest.len()).min(segment.len());
                 if step > SHORT {
-                    // Only input that was crafted for this purpose exceeds the budget.
+                    // Only input that was crafted for this purpose exceeds the limit for comparisons.
                     self.budget = self.budget.checked_sub(len).ok_or(NoPoint::Several)?;
                 }
                 if rest[..len] != segment[..len] {
@@ -410,9 +412,9 @@ impl<'a> Search<'a> {
         Ok(rest.is_empty())
     }
 
-    /// Returns the merge point. If the search found no earlier merge point, this is the end of the base, provided that
-    /// the base ends at a record boundary. If the search found one, the end is not used, because the bytes between the
-    /// merge point and the end are also in the segments.
+    /// Returns the merge point (see [`MergePoint`]). If the search found no earlier merge point, this is the end of the
+    /// base, provided that the base ends at a record boundary. If the search found one, the end is not used, because
+    /// the bytes between the merge point and the end are also in the segments.
     fn end(self, ends_at_boundary: bool, has_heap: bool) -> Result<MergePoint, NoPoint> {
         let end = MergePoint {
             at: self.base.len(),
@@ -442,8 +444,8 @@ pub(crate) fn merge_point(base: &[u8], segments: &[&[u8]]) -> Result<MergePoint,
     search.end(at == base.len(), has_heap)
 }
 
-/// Returns the merge point of a gzip file, in compressed bytes: a place where a gzip member may begin, or the end if
-/// the file is not truncated.
+/// Returns the merge point of a gzip file (see [`MergePoint`]) as an offset in the compressed bytes. The merge point is
+/// at a place where a gzip member may begin, or at the end if the file is not truncated.
 pub(crate) fn packed_merge_point(
     base: &[u8],
     segments: &[&[u8]],
@@ -453,7 +455,7 @@ pub(crate) fn packed_merge_point(
     for at in memmem::find_iter(base, &gzip::MAGIC).skip(1) {
         search.test_boundary(at, true)?;
     }
-    // The base may end with the first bytes of a member.
+    // The file may be truncated inside the magic bytes of a gzip member.
     for len in (1..gzip::MAGIC.len()).rev().filter(|_| is_cut) {
         if base.ends_with(&gzip::MAGIC[..len]) {
             search.test_boundary(base.len() - len, true)?;
@@ -466,7 +468,7 @@ const fn is_heap(tag: u8) -> bool {
     matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT)
 }
 
-/// A piece of a joined dump.
+/// A piece of a dump that was joined from several files.
 #[derive(Debug)]
 enum Part<'a> {
     Bytes(&'a [u8]),
@@ -474,7 +476,7 @@ enum Part<'a> {
     Head([u8; RECORD_HEAD]),
 }
 
-/// A base and segments as one dump.
+/// The dump's main file and its segments, joined to one dump.
 #[derive(Debug)]
 pub(crate) struct Joined<'a> {
     parts: Vec<Part<'a>>,
@@ -498,8 +500,8 @@ impl<'a> Joined<'a> {
         self.parts.push(part);
     }
 
-    /// Adds a segment. If its last record is truncated, the record gets a new header with the length that it really
-    /// has. This makes the next segment readable.
+    /// Adds a segment to the joined dump. If the last record of the segment is truncated, the record gets a new header
+    /// with the length that it really has. This makes the next segment readable.
     fn add(&mut self, name: &str, segment: &'a [u8]) {
         let mut at = 0;
         while let Some((tag::HEAP_DUMP_SEGMENT, length)) = head(segment, at) {

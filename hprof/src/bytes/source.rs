@@ -18,7 +18,8 @@ const IN_MEMORY: usize = 64 << 20;
 const LOOK: u64 = 64 << 20;
 /// The first bytes of every dump.
 pub(crate) const MAGIC: &[u8] = b"JAVA PROFILE";
-/// Maximum number of bytes after the magic bytes that are kept of a file that is not a dump. The error shows them.
+/// Maximum number of bytes after the magic bytes that are kept of a file that is not a dump. The error message shows
+/// these bytes.
 const SHOWN: usize = 128;
 
 /// The bytes of one dump.
@@ -36,9 +37,11 @@ pub struct Source {
     warnings: Vec<Warning>,
     /// True if the bytes are a copy, because the file is compressed or has segments.
     unpacked: bool,
-    /// True if the bytes are joined from a dump and the segments beside it, or from the parts of a transfer.
+    /// True if the bytes are joined from a dump and the segments beside it, or from the parts of a transfer through a
+    /// pipe.
     is_joined: bool,
-    /// The stamp of the file on the disk, compressed or not, combined with the stamps of its segments.
+    /// The stamp (size, modification time and hash) of the file on the disk, compressed or not, combined with the
+    /// stamps of its segments.
     stamp: Option<Stamp>,
 }
 
@@ -145,7 +148,7 @@ impl Source {
         self.check()?;
         let contents: Vec<&[u8]> = files.iter().map(|file| &**file).collect();
         self.join(beside, packed.as_deref(), &contents)?;
-        // The copy is garbled if one of the files has changed since it was opened, so check this.
+        // The copy is garbled if one of the files has changed since it was opened, so check that no file has changed.
         packed.map_or(Ok(()), |packed| packed.check())?;
         files.iter().try_for_each(segments::Content::check)
     }
@@ -179,7 +182,8 @@ impl Source {
         }
         let (bytes, _) = sink.finish(Ok(()))?;
         let base = &bytes[..ends[0]];
-        // `base` was decompressed only up to the merge point, so the merge point is the end of `base`.
+        // `base` was decompressed only up to the merge point (the offset at which the JVM began to append segments). So
+        // the merge point is the end of `base`.
         let (Ok(end), None) = (segments::merge_point(base, &[]), &damaged[0]) else {
             return self.ignore_segments(beside, NoPoint::None);
         };
@@ -196,7 +200,7 @@ impl Source {
     }
 
     /// Replaces the bytes of this source by the joined bytes of the dump and its segments. On disk, the files have
-    /// `file_bytes` bytes together. `base` has the dump at least up to the merge point.
+    /// `file_bytes` bytes together. `base` has the dump's main file, at least up to the merge point.
     fn join_at(
         &mut self,
         point: MergePoint,
@@ -268,7 +272,7 @@ impl Source {
         }
     }
 
-    /// Creates a source. Removes compression.
+    /// Creates a source from the bytes of a file. Decompresses gzip content.
     fn from_packed_bytes(bytes: Bytes, path: PathBuf) -> Result<Self> {
         let mut source = Self {
             file_bytes: bytes.len() as u64,
@@ -398,7 +402,7 @@ impl Source {
         &self.warnings
     }
 
-    /// Maps the pages of a range before a sequential pass over it.
+    /// Maps the pages of a range of the file before a sequential pass over the range.
     pub(crate) fn advise_sequential(&self, offset: usize, len: usize) {
         if let Bytes::Mapped(map) = &self.bytes {
             mem::populate(map.map(), self.start + offset, len);
@@ -474,7 +478,7 @@ struct Sink {
     memory: Vec<u8>,
     file: Option<File>,
     path: PathBuf,
-    /// Returns true if these are the first bytes of the expected content, for example of a dump.
+    /// Returns true if its argument begins like the expected content, for example of a dump.
     expected: fn(&[u8]) -> bool,
     /// True if the content is not the expected content. Then no more bytes are collected.
     foreign: bool,

@@ -64,7 +64,7 @@ impl Stamp {
         Ok(stamp.map(|stamp| beside(&last).stamp(stamp)))
     }
 
-    /// Combines the stamp of a file with the stamps of its segments. Each segment is given with its number.
+    /// Combines the stamp of a dump's file with the stamps of its segments. Each segment is given with its number.
     pub(crate) fn with(mut self, others: impl Iterator<Item = (u32, [u64; 4])>) -> Self {
         for (number, words) in others {
             let [a, b, c, d] = words;

@@ -12,12 +12,13 @@ use crate::graph::heap_graph::HeapGraph;
 use crate::ids::NONE;
 use crate::records::walk::RootKind;
 
-/// A [`HeapGraph`] with one word for each object: the note, in which a step of the dominator computation stores its
-/// result. The note is stored next to the start of the object's adjacency list, so one cache miss loads both.
+/// A [`HeapGraph`] with one word for each object, the note. Each step of the dominator computation stores its result
+/// for an object in the object's note. The note is stored next to the start of the object's adjacency list, so one
+/// cache miss loads both.
 #[derive(Debug)]
 pub(crate) struct AnnotatedGraph {
-    /// For each object with references, the start of its adjacency list, and the note in which the computation stores
-    /// its results for the object. The last cell has the end of the last list.
+    /// For each object with references, the start of its adjacency list, and the note, in which the computation stores
+    /// its results for the object. The last element has the end of the last list.
     cells: Array<u32>,
     pub(crate) targets: Array<u32>,
     pub(crate) split: Split,
@@ -25,8 +26,8 @@ pub(crate) struct AnnotatedGraph {
     /// References to referents: first those of soft references, then those of final references. Each pair is the
     /// reference object and its referent.
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
-    /// References that were inserted into the lists in place of a path through a leaf to its class. Each pair is the
-    /// referrer of the leaf and the class. The pairs are sorted by class.
+    /// References that were inserted in place of paths "object -> bare leaf -> class". A bare leaf is an object that
+    /// refers only to its class. Each pair is the object and the class. The pairs are sorted by class.
     pub(crate) by_leaves: Vec<(u32, u32)>,
     /// Class objects to which bare leaves refer. (A bare leaf is an object that refers only to its class and is treated
     /// as a leaf.)
@@ -37,7 +38,7 @@ pub(crate) struct AnnotatedGraph {
 pub(crate) const CHUNK: usize = 1 << 14;
 
 impl AnnotatedGraph {
-    /// Takes over the arrays of a graph. Sets the note of each object to [`NONE`].
+    /// Takes over the arrays of a graph. Sets the note (the per-object word) of each object to [`NONE`].
     ///
     /// Cost: one pass over the starts of the lists, in place.
     pub(crate) fn new(graph: HeapGraph) -> Result<Self> {
@@ -70,8 +71,8 @@ impl AnnotatedGraph {
         })
     }
 
-    /// Returns the starts of the adjacency lists and the notes as atomics, so that several threads can write them. Also
-    /// returns the targets of all references.
+    /// Returns the starts of the adjacency lists and the notes (the per-object words) as atomics, so that several
+    /// threads can write them. Also returns the targets of all references.
     pub(crate) fn shared(&mut self) -> (Cells<'_>, &[u32]) {
         (Cells(mem::as_atomic_u32(&mut self.cells)), &self.targets)
     }
@@ -101,7 +102,8 @@ impl AnnotatedGraph {
         &self.targets[self.begin(object)..self.begin(object + 1)]
     }
 
-    /// Returns the adjacency lists and the notes of all objects as slices, for loops over many objects.
+    /// Returns the adjacency lists and the notes (the per-object words) of all objects as slices, for loops over many
+    /// objects.
     #[inline(always)]
     pub(crate) fn view(&self) -> GraphView<'_> {
         GraphView {
@@ -110,14 +112,14 @@ impl AnnotatedGraph {
         }
     }
 
-    /// Sets all notes to [`NONE`].
+    /// Sets the notes (the per-object words) of all objects to [`NONE`].
     pub(crate) fn clear_notes(&mut self) {
         self.cells
             .par_chunks_mut(CHUNK * 2)
             .for_each(|cells| cells.iter_mut().skip(1).step_by(2).for_each(|n| *n = NONE));
     }
 
-    /// Replaces each note that is not [`NONE`] by the result of `new`.
+    /// Replaces each note (per-object word) that is not [`NONE`] by the result of `new`.
     pub(crate) fn renumber(&mut self, new: impl Fn(u32) -> u32 + Sync) {
         self.cells.par_chunks_mut(CHUNK * 2).for_each(|cells| {
             let notes = cells.iter_mut().skip(1).step_by(2);
@@ -127,7 +129,7 @@ impl AnnotatedGraph {
         });
     }
 
-    /// Returns the notes as an array.
+    /// Returns the notes (the per-object words) as an array.
     pub(crate) fn into_notes(self) -> Result<Array<u32>> {
         let mut cells = self.cells;
         let count = self.split.inner as usize;
@@ -140,8 +142,8 @@ impl AnnotatedGraph {
     }
 }
 
-/// The lists and notes of an [`AnnotatedGraph`] as slices. In a loop, this saves a look-up of the array's location for
-/// each object.
+/// The adjacency lists and notes (per-object words) of an [`AnnotatedGraph`] as slices. In a loop, this saves a look-up
+/// of the array's location for each object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GraphView<'a> {
     cells: &'a [u32],
@@ -191,9 +193,9 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// A queue that prefetches the objects that a traversal visits soon. Without it, the traversal would wait for one cache
-/// miss after the other. The queue first fetches the start of an object's adjacency list. Some objects later, when the
-/// start has arrived, it fetches the list.
+/// A queue that prefetches the objects that a traversal visits soon. Without the queue, the traversal would wait for
+/// one cache miss after the other. The queue first fetches the start of an object's adjacency list. Some objects later,
+/// when the start has arrived, it fetches the list.
 pub(crate) struct PrefetchQueue<'a> {
     cells: Cells<'a>,
     targets: &'a [u32],

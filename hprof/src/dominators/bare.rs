@@ -12,22 +12,23 @@ use crate::dominators::annotated::{AnnotatedGraph, CHUNK};
 use crate::dominators::preorder::WeaklyReached;
 use crate::ids::NONE;
 
-/// The dominator tree to check. It was computed without the references from leaves to their classes.
+/// The dominator tree to check. It was computed without the references from bare leaves (objects that refer only to
+/// their class) to their classes.
 pub(super) struct Checked<'a> {
-    /// The graph. The note of each object is the object's node in the tree.
+    /// The graph. The note (per-object word) of each object is the object's node in the tree.
     pub(super) graph: &'a AnnotatedGraph,
     /// For each class object, its reachability level (0 for strong, 1 for soft, 2 for final references), and the nodes
     /// that its dominator dominates.
     pub(super) of_class: &'a [(usize, Range<u32>)],
-    /// The node that immediately dominates each leaf.
+    /// The node that immediately dominates each leaf (object without references).
     pub(super) leaf_parent: &'a [u32],
     /// Two sorted lists: the leaves that only soft references reach, and the leaves that only final references reach.
-    /// Each leaf is given by its number among the leaves.
+    /// Each element is the number of a leaf, counted from the first leaf.
     pub(super) weak: &'a WeaklyReached,
 }
 
 impl Checked<'_> {
-    /// Returns true if the reference from a leaf to its class could change the tree. `class_of` returns the class
+    /// Returns true if the reference from a bare leaf to its class could change the tree. `class_of` returns the class
     /// object of an object, or [`NONE`].
     ///
     /// Cost: one visit of each leaf, in parallel. No cost if the super-root dominates all these classes immediately.
@@ -59,7 +60,8 @@ impl Checked<'_> {
             if *level == 0 && is_within {
                 return false;
             }
-            // A path to an object does not count if a stronger path reaches the object.
+            // Only the strongest path to an object counts. A soft path, for example, has no effect if a path of strong
+            // references reaches the object, too.
             let own = level_of(leaf);
             !(*level < own || *level == own && is_within)
         };

@@ -17,17 +17,18 @@
 //!
 //! References that lead back to an object's only referrer do not count (see `ways_back.rs`).
 //!
-//! A terminal merge node (`sink` in the code) is a merge node that leads to no merge node, not even back to itself. By
-//! fields, it does not lead to a class object either. An example is a string with many referrers. A terminal merge node
-//! cannot change the dominator of any object outside of its subtree. So terminal merge nodes are left out of the core.
-//! The objects that would be in the core only because they lead to one are left out, too. The dominators of terminal
-//! merge nodes are computed when all other nodes of the tree are in preorder (see `sinks.rs`).
+//! A terminal merge node (`sink` in the code) is a merge node that leads to no merge node, not even back to itself. It
+//! does not lead to a class object through fields either. An example is a string with many referrers. A terminal merge
+//! node cannot change the dominator of any object outside of its subtree. So terminal merge nodes are left out of the
+//! core. The objects that would be in the core only because they lead to one are left out, too. The dominators of
+//! terminal merge nodes are computed when all other nodes of the tree are in preorder (see `sinks.rs`).
 //!
 //! Every object also refers to its class. The adjacency lists do not contain these references, since the class is known
-//! without them. They would put all objects into the core. To find the dominator of a class object, the references from
-//! a few objects to the class are enough. These objects are called witnesses. All other references to the class change
-//! nothing if the dominator that was found also dominates their sources. This is checked for each object when the tree
-//! is put in preorder. Objects that fail the check become witnesses, and the computation is repeated.
+//! without them. These references would put all objects into the core. To find the dominator of a class object, the
+//! references from a few objects to the class are enough. These objects are called witnesses. All other references to
+//! the class change nothing if the dominator that was found also dominates their sources. This is checked for each
+//! object when the tree is put in preorder. Objects that fail the check become witnesses, and the computation is
+//! repeated.
 
 #[cfg(test)]
 #[path = "core_tests.rs"]
@@ -45,23 +46,24 @@ use crate::dominators::ways_back;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Note of an object with several referrers.
+/// Note (per-object word) of an object with several referrers.
 pub(crate) const SEVERAL: u32 = NONE - 1;
-/// The core of a graph: the objects for which dominators have to be computed (see the top of this file). The note of a
-/// member is 0. The note of another object is its only referrer, or [`NONE`] if it has no referrer.
+/// The core of a graph: the objects for which dominators have to be computed (see the top of this file). The note
+/// (per-object word) of a member is 0. The note of another object is its only referrer, or [`NONE`] if it has no
+/// referrer.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) members: MappedBits,
-    /// Members of the core that are merge nodes: they have several referrers, or GC roots or weaker references hold
-    /// them, or they are class objects.
+    /// Members of the core that are merge nodes: objects with several referrers, objects that GC roots or weaker
+    /// references hold, and class objects.
     pub(crate) joins: MappedBits,
-    /// Witnesses. For these members, the computation also follows the reference to their class.
+    /// Witnesses: for these members of the core, the computation also follows the reference to their class.
     pub(crate) witnesses: MappedBits,
     pub(crate) count: u32,
-    /// Members whose adjacency list has at least [`Thresholds::long`] elements. Empty for [`Core::all`].
+    /// Members of the core whose adjacency list has at least [`Thresholds::long`] elements. Empty for [`Core::all`].
     pub(crate) long: Vec<u32>,
-    /// Terminal merge nodes, which are not core members. The note of the terminal merge node at index `n` is
-    /// [`SEVERAL`]` - n`.
+    /// Terminal merge nodes, which are not core members. The note (per-object word) of the terminal merge node at index
+    /// `n` is [`SEVERAL`]` - n`.
     pub(crate) sinks: Array<u32>,
 }
 
@@ -241,18 +243,18 @@ fn find_sinks(
     Ok(above)
 }
 
-/// Returns true if handling terminal merge nodes separately saves time. This is so if they are at least an eighth of
-/// all merge nodes, not counting class objects.
+/// Returns true if handling terminal merge nodes separately saves time. This is so if the terminal merge nodes are at
+/// least an eighth of all merge nodes, not counting class objects.
 fn are_sinks_worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
     let joins = joins.count().saturating_sub(u64::from(classes));
-    // A note of at least 2^31 belongs to a terminal merge node. Other notes are numbers of objects, so these numbers
-    // must be smaller than 2^31.
+    // A note (per-object word) of at least 2^31 belongs to a terminal merge node. Other notes are numbers of objects,
+    // so these numbers must be smaller than 2^31.
     let fits = sinks.words().len() < 1 << 25;
     fits && sinks.count() * 8 >= joins
 }
 
-/// Sets the note of each object to its only referrer, or to [`SEVERAL`] if it has several. Returns the number of
-/// references to each class object.
+/// Sets the note (per-object word) of each object to its only referrer, or to [`SEVERAL`] if it has several. Returns
+/// the number of references to each class object.
 fn set_only_referrers(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -320,7 +322,8 @@ fn set_only_referrers(
         })
 }
 
-/// Chooses the objects closest to GC roots as witnesses, at most `limit`. Class objects are left out.
+/// Chooses the objects closest to GC roots as witnesses (see the module's description), at most `limit`. Class objects
+/// are left out.
 fn choose_witnesses(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) {
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots = graph.roots.iter().map(|r| r.0);
@@ -352,11 +355,11 @@ struct Choice<'a, F> {
 
 /// Sets of objects from which the core is computed. One pass over the adjacency lists finds them.
 struct Marks {
-    /// Objects that are in the core even if they refer to no merge node: witnesses, and objects with a long adjacency
-    /// list.
+    /// Objects that are in the core even if they refer to no merge node: witnesses (see the module's description), and
+    /// objects with a long adjacency list.
     members: MappedBits,
     witnesses: MappedBits,
-    /// Objects that refer to merge nodes.
+    /// Objects that refer to merge nodes (objects with several referrers).
     to_joins: MappedBits,
     /// Objects whose adjacency list contains class objects.
     to_classes: MappedBits,
@@ -453,7 +456,7 @@ fn mark(
 }
 
 /// For each object in `members`, adds its only referrer, that object's only referrer, and so on, up to and including
-/// the next merge node.
+/// the next merge node (an object with several referrers).
 fn add_ancestors(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits) {
     let joins = joins.view();
     let shared = mem::as_atomic_u64(members.words_mut());
@@ -466,7 +469,8 @@ fn add_ancestors(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits)
                     break;
                 }
                 let bit = 1 << (object % 64);
-                // If the bit was already set, the rest of the chain is already in the set, or another task adds it.
+                // If the bit was already set, the rest of the chain is already in the set, or another task adds the
+                // rest.
                 if shared[object as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                     break;
                 }

@@ -1,12 +1,12 @@
-//! Tests that the core contains the necessary objects and no others, on graphs drawn by hand. If the core is too large,
-//! the dominators are still correct, but finding them takes longer.
+//! Tests that the core (the objects for which dominators are computed) contains the necessary objects and no others, on
+//! graphs drawn by hand. If the core is too large, the dominators are still correct, but finding them takes longer.
 
 use super::*;
 use crate::graph::heap_graph::HeapGraph;
 
 const LONG: usize = Thresholds::USUAL.long;
 
-/// Thresholds that choose no witnesses.
+/// Thresholds with which no witnesses (see `core.rs`) are chosen.
 const NONE_CHOSEN: Thresholds = Thresholds {
     rare: 0,
     every: 1 << 20,
@@ -39,7 +39,7 @@ fn merge_nodes_and_their_ancestors_are_the_core() {
         (0, 1),
         (0, 2),
         (1, 3),
-        // A long path to merge node 3.
+        // The start of a long path to merge node 3.
         (2, 14),
         (14, 15),
         (15, 11),
@@ -54,12 +54,12 @@ fn merge_nodes_and_their_ancestors_are_the_core() {
         (6, 7),
         (6, 7),
         (7, 7),
-        // Nothing refers to 12.
+        // Nothing refers to object 12.
         (12, 13),
         (0, 8),
     ]
     .map(|(from, to)| (from * STEP, to * STEP));
-    // References to leaves.
+    // References to leaves (objects without references).
     let leaves = [(4 * STEP, INNER), (5 * STEP, INNER), (6 * STEP, INNER + 1)];
     let rows: Vec<(u32, u32)> = rows.into_iter().chain(leaves).collect();
     let mut graph = graph(INNER, 0, &rows, &[0, INNER]);
@@ -82,7 +82,7 @@ fn merge_nodes_and_their_ancestors_are_the_core() {
     assert_eq!(graph.note(12 * STEP), NONE);
 }
 
-/// Root 2 refers to objects 4 and 5. Both refer to the merge nodes 3 and 8. Merge node 3 has a subtree.
+/// Root 2 refers to objects 4 and 5. Objects 4 and 5 both refer to the merge nodes 3 and 8. Merge node 3 has a subtree.
 const SHARED: [(u32, u32); 9] = [
     (2, 4),
     (2, 5),
@@ -110,8 +110,8 @@ fn sinks_with(more: &[(u32, u32)], also: &[u32], held_softly: Option<u32>) -> (V
 
 #[test]
 fn terminal_merge_nodes_are_not_members() {
-    // Objects 4 and 5 are not members of the core, because they refer only to merge nodes that are terminal: these lead
-    // to no other merge node.
+    // Objects 4 and 5 are not members of the core, because they refer only to merge nodes that are terminal (they lead
+    // to no other merge node).
     assert_eq!(sinks_with(&[], &[], None), (vec![3, 8], vec![0, 1, 2]));
     // Merge node 3 is not terminal if its subtree leads to another merge node, back to node 3, or to a class object.
     let above = vec![0, 1, 2, 3, 4, 5];

@@ -38,7 +38,7 @@ pub(crate) enum RowCodes {
         /// code so far, and the number of all fields.
         next: u16,
         end: u16,
-        /// True if the referent follows after the fields.
+        /// True if a code for the referent of a `java.lang.ref` object follows the codes of the fields.
         referent: bool,
     },
 }
@@ -117,22 +117,23 @@ impl Iterator for RowCodes {
     }
 }
 
-/// The adjacency lists, together with the dominators. The note of each object is the object's node in the tree.
+/// The adjacency lists, together with the dominators. The note (per-object word) of each object is its node in the
+/// tree.
 #[derive(Clone, Copy)]
 pub(crate) struct LaidOut<'a> {
     pub(crate) graph: &'a AnnotatedGraph,
     /// The immediate dominator of each node.
     pub(crate) parent: &'a [u32],
-    /// The node that immediately dominates each leaf.
+    /// The node that immediately dominates each leaf (object without references).
     pub(crate) leaf_parent: &'a [u32],
 }
 
-/// A function that uses the adjacency lists before they are freed.
+/// A function that reads the adjacency lists and the dominators before the lists are freed.
 pub(crate) type Note<'a> = &'a mut dyn FnMut(LaidOut<'_>) -> Result<()>;
 
 /// Number of references processed together.
 const BATCH: usize = 256;
-/// Minimum length of a list that is split between tasks.
+/// Minimum length of an adjacency list that is split between tasks.
 const LONG: usize = 1 << 16;
 
 /// A reference in a batch: the node of its source, its target, the target's node (if the target has references), and
@@ -223,8 +224,8 @@ impl LaidOut<'_> {
         }
     }
 
-    /// Returns true if this reference to a class object was inserted in place of a path through a leaf. Then the object
-    /// with the reference has no other reference to the class.
+    /// Returns true if this reference to a class object was inserted in place of a path "object -> leaf -> class of the
+    /// leaf". Then the object with the reference has no other reference to the class.
     #[inline(always)]
     fn is_leaf_shortcut(self, passing: Passing) -> bool {
         if passing.target >= self.graph.split.classes {
@@ -276,7 +277,7 @@ impl LaidOut<'_> {
 }
 
 /// Sets the code of the field or element by which an object's dominator holds it, unless it is set already. Only the
-/// tasks that process the list of the object's dominator call this.
+/// tasks that process the adjacency list of the object's dominator call this.
 #[inline(always)]
 fn set(slots: &[AtomicU16], target: u32, code: u16) {
     let slot = &slots[target as usize];

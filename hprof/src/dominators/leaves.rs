@@ -24,15 +24,15 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Marks a leaf with several referrers. The value is larger than every node number.
+/// Marks a leaf (object without references) that has several referrers. The value is larger than every node number.
 const SEVERAL: u32 = NONE - 1;
 /// Number of leaves in one task.
 const CHUNK: usize = 1 << 14;
-/// Maximum number of referrers that are recorded in addition to [`Thresholds::noted`]. Each recorded referrer takes 8
-/// bytes. If there are more referrers, a second pass reads the adjacency lists again.
+/// Limit for the number of referrers that are recorded: at most this number plus [`Thresholds::noted`]. Each recorded
+/// referrer takes 8 bytes. If leaves have more referrers, a second pass reads the adjacency lists again.
 const MOST_NOTED: usize = 1 << 20;
-/// The initial span of a leaf, for which no referrer was found yet. A span consists of the first and the last referrer
-/// in preorder.
+/// The span of a leaf (object without references) for which no referrer was found yet. A span consists of the first and
+/// the last referrer in preorder.
 pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
 /// Returns the immediate dominator of each leaf, or [`NONE`] for unreachable leaves. Also returns the leaves that only
@@ -126,7 +126,8 @@ pub(super) fn dominators(
     Ok((hung, weak))
 }
 
-/// Returns the number of a leaf, counted from the first leaf; `None` if `target` is not a leaf.
+/// Returns the number of a leaf (object without references), counted from the first leaf; `None` if `target` is not a
+/// leaf.
 #[inline(always)]
 fn slot(graph: &AnnotatedGraph, leaves: u32, target: u32) -> Option<usize> {
     let inner = graph.split.inner;
@@ -150,7 +151,7 @@ pub(super) fn strong(
     move |object: u32| is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0
 }
 
-/// References to leaves. Each pair is the number of the leaf and the node of its referrer.
+/// References to leaves (objects without references). Each pair is the number of the leaf and the node of its referrer.
 type Noted = Vec<(u32, u32)>;
 
 /// Calls `visit` for each reference from a strongly reached node to a leaf. The arguments are the number of the leaf,
@@ -205,8 +206,8 @@ fn each_reference<T: Sync>(
         .collect()
 }
 
-/// Replaces each mark [`SEVERAL`] by a different number: the first by `SEVERAL`, the second by `SEVERAL - 1`, and so
-/// on. Returns how many leaves were marked.
+/// Replaces each mark [`SEVERAL`] (a leaf with several referrers) by a different number: the first by `SEVERAL`, the
+/// second by `SEVERAL - 1`, and so on. Returns how many leaves were marked.
 fn number(hung: &mut [u32]) -> usize {
     let is_one = |node: &&mut u32| **node == SEVERAL;
     let counts: Vec<usize> = hung
@@ -239,7 +240,7 @@ fn weakly(
 ) -> Result<WeaklyReached> {
     let mut reached: WeaklyReached = [store.zeroed(0)?, store.zeroed(0)?];
     let leaves = hung.len() as u32;
-    // If only finalizers reach a soft reference object, its reference counts as a final reference.
+    // If a soft reference object is reachable only through finalizers, its reference counts as a final reference.
     let is_last = |from: u32| usize::from(weak[1].binary_search(&from).is_ok());
     for (level, of_level) in weak.iter().enumerate() {
         let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);
@@ -271,7 +272,7 @@ fn weakly(
     Ok(reached)
 }
 
-/// Extends a span of nodes to include one more node.
+/// Extends a span (the first and the last node in preorder) so that it includes one more node.
 #[inline(always)]
 pub(super) fn extend_span(span: &std::sync::atomic::AtomicU64, node: u32) {
     let mut old = span.load(Ordering::Relaxed);
@@ -294,7 +295,7 @@ pub(super) fn extended_span(span: u64, node: u32) -> u64 {
     u64::from(low.min(node)) << 32 | u64::from(high.max(node))
 }
 
-/// Returns the nearest common dominator of the first and the last node of a span.
+/// Returns the nearest common dominator of the first and the last node of a span (a range of nodes in preorder).
 ///
 /// Of all nodes of the span except the first, take the parents. The smallest parent in preorder is the nearest common
 /// ancestor of both ends.

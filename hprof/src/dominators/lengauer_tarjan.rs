@@ -20,8 +20,8 @@ use crate::graph::heap_graph::HeapGraph;
 use crate::ids::NONE;
 use crate::progress::Progress;
 
-/// Immediate dominators of all reached core members. The members are numbered, and the note of each member is its
-/// number.
+/// Immediate dominators of all reached core members. The members are numbered, and the note (per-object word) of each
+/// member is its number.
 #[derive(Debug)]
 pub(crate) struct Dominators {
     /// The number of each member's immediate dominator, indexed by the number of the member. Dominators have smaller
@@ -74,7 +74,7 @@ fn later_bytes(core: &Core) -> u64 {
     u64::from(core.count) * 8
 }
 
-/// References from reached members to merge nodes, grouped by target.
+/// References from reached core members to merge nodes (objects with several referrers), grouped by target.
 struct Predecessors {
     offsets: Array<u32>,
     sources: Array<u32>,
@@ -205,7 +205,7 @@ fn for_each_edge<T: Sync>(
     }
 }
 
-/// Runs Lengauer and Tarjan's algorithm on numbers.
+/// Runs Lengauer and Tarjan's algorithm on numbered vertices.
 ///
 /// Vertices are processed from the last to the first. Meanwhile, memory for the results is filled as fast as memory of
 /// the input is freed. So the input and the results are never both completely in memory.
@@ -423,7 +423,7 @@ fn extend(
         return Ok(());
     }
     let seeds = seeds.into_array()?;
-    // Collects the new objects, and the references among them.
+    // Collects the newly reached objects, and the references among them.
     let mut found: List<u32> = List::new(store)?;
     for &[_, to] in seeds.iter() {
         if graph.note(to) == 0 {
@@ -516,8 +516,8 @@ fn extend(
     let reached = search.reached;
     let predecessors = Predecessors::new(&mut little, &|_| NONE, &whole, reached, store)?;
     let idom = immediate(predecessors, search.parent, reached, store)?;
-    // Number the new objects in the order in which the search of the small graph reached them. Then a dominator has a
-    // smaller number than the objects that it dominates.
+    // Number the newly reached objects in the order in which the search of the small graph reached them. Then a
+    // dominator has a smaller number than the objects that it dominates.
     let mut order: Array<u32> = store.zeroed(reached as usize + 1)?;
     for node in 0..nodes as u32 {
         let n = little.note(node);

@@ -35,7 +35,8 @@ use crate::ids::NONE;
 /// that are reachable only through finalizers.
 pub(super) type WeaklyReached = [Array<u32>; 2];
 
-/// The nodes of the tree in preorder. The first node is the super-root. The note of each object is its position.
+/// The nodes of the tree in preorder. The first node is the super-root. The note (per-object word) of each object in
+/// the graph is its position.
 pub(super) struct Preorder {
     /// The position of each node's parent.
     pub(super) parent: Array<u32>,
@@ -45,7 +46,7 @@ pub(super) struct Preorder {
     pub(super) of_class: Vec<(usize, Range<u32>)>,
 }
 
-/// The result of [`lay_out`].
+/// The result of [`lay_out`]: the preorder, or objects with which the computation has to be repeated.
 pub(super) enum Outcome {
     Done(Preorder),
     /// Some computed dominators are wrong. The computation has to be repeated with these objects as additional
@@ -79,9 +80,9 @@ pub(super) fn lay_out(
         .map(|number| members.place[number as usize])
         .collect();
     long.sort_unstable();
-    // `place` is indexed by the position of a core member among all members. At first, an element is the object number
-    // of the member. When a task has given the member a position, the element becomes the member's position in the
-    // whole tree.
+    // `place` is indexed by the position of a core member in the preorder of all core members. At first, an element is
+    // the object number of the member. When a task has given the member a position, the element becomes the member's
+    // position in the whole tree.
     let mut place = objects(graph, &core, &members.place, store)?;
     let mut level: Array<u8> = store.zeroed(0)?;
     if levels[0] != levels[2] {
@@ -93,7 +94,7 @@ pub(super) fn lay_out(
     }
     members.place = store.zeroed(0)?;
     let tasks = tasks::tasks(graph, nodes as u32, &long, &place, thresholds);
-    // From here on, `placed` contains the objects that have a position or will certainly get one.
+    // From here on, `placed` contains the objects that have a position in preorder or will certainly get one.
     let Core {
         members: mut placed,
         sinks,
@@ -252,7 +253,7 @@ fn absolute_position(at: u32, base: u32, above: u32) -> u32 {
 /// The data needed to follow the references of terminal merge nodes (see `core.rs`). The references are followed when
 /// all other nodes have positions.
 struct Hanging<'a> {
-    /// Number of nodes so far.
+    /// Number of nodes that have a position so far.
     nodes: u32,
     checks: &'a Checks,
     thresholds: Thresholds,
@@ -330,8 +331,8 @@ fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
     }
 }
 
-/// Sets the notes of objects without a position in preorder to [`NONE`]. Core members that were not reached have the
-/// note 0, which is the position of the super-root.
+/// Sets the notes (per-object words) of objects without a position in preorder to [`NONE`]. Core members that were not
+/// reached have the note 0, which is the position of the super-root.
 fn clear_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
     let inner = graph.split.inner;
     let (cells, _) = graph.shared();
@@ -350,7 +351,7 @@ fn clear_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
         });
 }
 
-/// Returns the objects at the given positions, sorted by their numbers.
+/// Returns the objects at the given positions in preorder, sorted by their numbers.
 fn objects_at(
     graph: &AnnotatedGraph,
     places: impl Iterator<Item = Range<u32>>,
@@ -416,7 +417,8 @@ fn misplaced_classes(
                     continue;
                 }
                 let own = level_of(object);
-                // A path to an object does not count if a stronger path reaches the object.
+                // Only the strongest path to an object counts. A soft path, for example, has no effect if a path of
+                // strong references reaches the object, too.
                 let holds = level < own || level == own && is_within;
                 if !holds && found.iter().all(|f| f.1 != class) {
                     found.push((object, class));
@@ -430,9 +432,9 @@ fn misplaced_classes(
 /// For each member of the core, the range of its subtree in the preorder of the core's dominator tree. Both arrays are
 /// indexed by the number of the member.
 struct Places {
-    /// The position of the member.
+    /// The position of each member in the preorder.
     place: Array<u32>,
-    /// The first position after the member's subtree.
+    /// For each member, the first position after its subtree.
     end: Array<u32>,
 }
 
@@ -472,8 +474,8 @@ impl Places {
 struct Members {
     /// The position of each core member in preorder, indexed by the number of the member.
     place: Array<u32>,
-    /// The position of each member's parent. The array starts with the last member, so that the memory of the first
-    /// members can be freed first.
+    /// The position of each core member's parent. The array starts with the last member, so that the memory of the
+    /// first members can be freed first.
     above: Array<u32>,
     nodes: u32,
 }
@@ -511,7 +513,7 @@ impl Members {
     }
 }
 
-/// The parents of members, as a slice.
+/// The positions of the parents of core members, as a slice.
 #[derive(Clone, Copy)]
 struct MembersView<'a> {
     above: &'a [u32],
@@ -527,7 +529,7 @@ impl MembersView<'_> {
     }
 }
 
-/// Returns the member at each position.
+/// Returns the core member at each position in the preorder of the core's dominator tree.
 fn objects(
     graph: &mut AnnotatedGraph,
     core: &Core,
@@ -597,7 +599,8 @@ impl Checks {
             .collect();
         let of_level = |own: usize| {
             let among = |(level, range): &(usize, Range<u32>)| match level.cmp(&own) {
-                // A path to an object does not count if a stronger path reaches the object.
+                // Only the strongest path to an object counts. A soft path, for example, has no effect if a path of
+                // strong references reaches the object, too.
                 std::cmp::Ordering::Less => (0, u32::MAX),
                 std::cmp::Ordering::Greater => (0, 0),
                 std::cmp::Ordering::Equal => (range.start, range.end - range.start),

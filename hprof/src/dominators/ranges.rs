@@ -1,4 +1,4 @@
-//! Sums and minima of ranges of nodes.
+//! Minima and sums of values that are indexed by node, for ranges of nodes.
 
 use rayon::prelude::*;
 
@@ -7,7 +7,8 @@ use crate::bytes::mem;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// A table for finding the minimum of a range. It has the minimum of each block, and of each sequence of 2^n blocks.
+/// A table for finding the minimum of a range. It has the minimum of each block of values, and of each sequence of 2^n
+/// blocks.
 pub(super) struct Minima<'a> {
     values: &'a [u32],
     blocks: usize,
@@ -67,12 +68,12 @@ fn smallest(values: &[u32]) -> u32 {
     values.iter().fold(NONE, |least, &v| least.min(v))
 }
 
-/// Prefix sums that take little memory: 16 bits each, relative to the first sum of their block. If the sums of a block
-/// do not fit in 16 bits, they are stored in `far` as 64-bit numbers.
+/// Prefix sums that take little memory: 16 bits each, as the difference from the first sum in the same block. If the
+/// sums of a block do not fit in 16 bits, they are stored in `far` as 64-bit numbers.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    /// One number for each block. It is the first prefix sum of the block. If its flag [`Sums::FAR`] is set, it is
-    /// instead the index in `far` at which the block's prefix sums begin.
+    /// One number for each block of sums. The number is the first prefix sum of the block. If its flag [`Sums::FAR`] is
+    /// set, it is instead the index in `far` at which the block's prefix sums begin.
     pub(crate) bases: Column<u64>,
     pub(crate) rest: Column<u16>,
     pub(crate) far: Column<u64>,
@@ -80,9 +81,9 @@ pub(crate) struct Sums {
 
 impl Sums {
     const BLOCK: usize = 32;
-    /// Number of elements in one task.
+    /// Number of values that one task sums up.
     const CHUNK: usize = Self::BLOCK << 9;
-    /// Flag bit in `bases`. No sum is large enough to set it.
+    /// Flag bit in `bases`. No sum is so large that this bit is set in it.
     const FAR: u64 = 1 << 63;
 
     /// Computes the prefix sums of `len` values. Element `i` is the sum of all values before index `i`, and element
@@ -145,7 +146,8 @@ impl Sums {
     ) -> Option<Self> {
         let sums = Self { bases, rest, far };
         let view = sums.view();
-        // Returns the first and the last sum of a block; `None` if the sums of the block are not in ascending order.
+        // Returns the first and the last prefix sum of a block; `None` if the sums of the block are not in ascending
+        // order.
         let ends = |block: usize| {
             let len = Self::BLOCK.min(view.rest.len() - block * Self::BLOCK);
             let base = view.bases[block];
@@ -190,7 +192,7 @@ impl Sums {
     }
 }
 
-/// Stores the prefix sums of one block. Returns the block's element of [`Sums::bases`].
+/// Stores the prefix sums of one block of values. Returns the block's element of [`Sums::bases`].
 #[inline(always)]
 fn pack(sums: &[u64], rest: &mut [u16], far: &mut Vec<u64>) -> u64 {
     let (Some(&base), Some(&last)) = (sums.first(), sums.last()) else {

@@ -13,13 +13,13 @@ use crate::ids::NONE;
 pub(crate) const AHEAD: usize = 16;
 
 /// A depth-first spanning tree of the core (see `core.rs`). The core members are numbered in preorder from 1, and the
-/// note of each member is set to its number. The number of the super-root, which refers to every root, is 0. Unreached
-/// members also have the note 0.
+/// note (per-object word) of each member is set to its number. The number of the super-root, which refers to every
+/// root, is 0. Unreached members also have the note 0.
 #[derive(Debug)]
 pub(crate) struct SpanningTree {
     /// The number of each core member's parent in the tree, indexed by the number of the member.
     pub(crate) parent: Array<u32>,
-    /// Number of nodes reached, without the super-root.
+    /// Number of core members that were reached, without the super-root.
     pub(crate) reached: u32,
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn search(
     Ok(SpanningTree { parent, reached })
 }
 
-/// Tests whether an object is a member of the core.
+/// Tests whether an object is a member of the core (see `core.rs`).
 #[derive(Clone, Copy)]
 struct Membership<'a>(u32, BitsView<'a>);
 

@@ -26,7 +26,7 @@ use crate::dominators::ranges::Minima;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// The referrers of terminal merge nodes.
+/// The referrers of terminal merge nodes (merge nodes that lead to no other merge node).
 pub(super) struct Referrers {
     /// For each terminal merge node, the positions of its first and its last referrer.
     spans: Array<u64>,
@@ -35,11 +35,11 @@ pub(super) struct Referrers {
     level: Array<u8>,
 }
 
-/// A terminal merge node that is reachable.
+/// A terminal merge node (a merge node that leads to no other merge node) that is reachable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Sink {
-    /// The position of its dominator before terminal merge nodes and their subtrees are inserted.
+    /// The position of the node's dominator before terminal merge nodes and their subtrees are inserted.
     pub(super) above: u32,
     pub(super) object: u32,
     pub(super) level: u32,
@@ -53,15 +53,14 @@ impl Referrers {
         Ok(Self { spans, level })
     }
 
-    /// Returns the spans as atomics, so that several threads can extend them.
+    /// Returns the spans (first and last referrer of each terminal merge node) as atomics, so that several threads can
+    /// extend them.
     pub(super) fn spans(&mut self) -> Spans<'_> {
         Spans(mem::as_atomic_u64(&mut self.spans))
     }
 
-    /// Adds all references from strongly reached objects. Call this when all other nodes have positions. `placed`
-    /// contains the objects that have a position, and the core members that were not reached.
-    ///
-    /// Cost: one pass over all references.
+    /// Adds all references from strongly reached objects to terminal merge nodes. Call this when all other nodes have
+    /// positions. `placed` contains the objects that have a position, and the core members that were not reached.
     pub(super) fn add_references(
         &mut self,
         graph: &AnnotatedGraph,
@@ -84,8 +83,8 @@ impl Referrers {
             });
     }
 
-    /// Adds references from objects that only weaker references reach. A reference counts only if no stronger reference
-    /// reaches its target.
+    /// Adds references to terminal merge nodes from objects that only weaker references reach. A reference counts only
+    /// if no stronger reference reaches its target.
     pub(super) fn add_weak_references(
         &mut self,
         graph: &AnnotatedGraph,
@@ -161,7 +160,7 @@ fn references<'a>(
 ) -> impl Iterator<Item = (u32, u32)> + 'a {
     let place = graph.note(object);
     let others = graph.split.classes..graph.split.inner;
-    // A core member that is not reached has the note 0, which is the position of the super-root.
+    // A core member that is not reached has the note (per-object word) 0, which is the position of the super-root.
     let row = if place == 0 { &[] } else { graph.row(object) };
     row.iter()
         .filter(move |target| others.contains(target) && !placed.contains(**target))
@@ -174,14 +173,15 @@ fn references<'a>(
 pub(super) struct Spans<'a>(&'a [AtomicU64]);
 
 impl Spans<'_> {
-    /// Extends the spans by references. Each pair is the number of the terminal merge node and the position of the
-    /// referrer.
+    /// Extends the spans (first and last referrer) of terminal merge nodes by references. Each pair is the number of
+    /// the terminal merge node and the position of the referrer.
     fn add_all(self, references: impl Iterator<Item = (u32, u32)>) {
         references.for_each(|(sink, place)| extend_span(&self.0[sink as usize], place));
     }
 
-    /// Extends the spans by references that a task recorded. Each pair is the number of the terminal merge node and the
-    /// position of the referrer in the task's output. `place` converts this position to one in the whole preorder.
+    /// Extends the spans (first and last referrer) of terminal merge nodes by references that a task recorded. Each
+    /// pair is the number of the terminal merge node and the position of the referrer in the task's output. `place`
+    /// converts this position to one in the whole preorder.
     pub(super) fn add_recorded(self, references: &[(u32, u32)], place: impl Fn(u32) -> u32) {
         const AHEAD: usize = 16;
         for (i, &(sink, from)) in references.iter().enumerate() {
@@ -193,7 +193,7 @@ impl Spans<'_> {
     }
 }
 
-/// A set of marked positions as a bitmap, and the number of marks before each of its words.
+/// A set of positions as a bitmap, and the number of positions in the set before each word of the bitmap.
 struct Ranks {
     words: Array<u64>,
     before: Array<u32>,
@@ -215,7 +215,7 @@ impl Ranks {
         Ok(Self { words, before })
     }
 
-    /// Returns the number of marked positions before a position.
+    /// Returns the number of positions in the set that are less than `place`.
     #[inline(always)]
     fn before(&self, place: u32) -> u32 {
         let (word, bit) = (place as usize / 64, place % 64);
@@ -230,7 +230,7 @@ pub(super) struct Insertion<'a> {
     /// For each terminal merge node, the number of nodes that are inserted before it: the terminal merge nodes that
     /// precede it, and their subtrees. The last element is the number of all inserted nodes.
     starts: &'a [u32],
-    /// Number of nodes that had a position before this insertion, so without the inserted nodes.
+    /// Number of nodes that had a position before this insertion. The inserted nodes are not counted.
     nodes: u32,
     dominators: Ranks,
     /// For each dominator of terminal merge nodes: the value in `starts` for the first terminal merge node that it
@@ -270,7 +270,7 @@ impl<'a> Insertion<'a> {
     }
 
     /// Returns the new position of a node that already had a position before the insertion. `place` is its old
-    /// position, or the position after all these nodes.
+    /// position, or the first position after all old positions.
     #[inline(always)]
     pub(super) fn new_position(&self, place: u32) -> u32 {
         place + self.first[self.dominators.before(place) as usize]

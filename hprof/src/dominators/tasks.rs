@@ -16,29 +16,29 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Maximum and minimum number of tasks in a batch. While the results of a batch are combined, they are in memory twice,
-/// so a batch is only large enough to keep all threads busy.
+/// Maximum and minimum number of tasks whose results are combined together (a batch). While the results of a batch are
+/// combined, they are in memory twice, so a batch is only large enough to keep all threads busy.
 const BATCH: usize = 64;
 const LEAST_BATCH: usize = 16;
 /// Maximum and minimum number of core members, or of references, that one task gets. While the results of a batch of
 /// tasks are combined, they are in memory twice. So tasks are smaller in a small heap.
 const LARGEST_SHARE: usize = 1 << 10;
 const LEAST_SHARE: usize = 1 << 6;
-/// Minimum number of batches. If there are few members, there are fewer batches, because a task gets at least
+/// Minimum number of batches. If there are few core members, there are fewer batches, because a task gets at least
 /// [`LEAST_SHARE`] members.
 const BATCHES: usize = 1 << 5;
 
-/// Returns the number of tasks in a batch.
+/// Returns the number of tasks whose results are combined together.
 fn batch() -> usize {
     (rayon::current_num_threads() * 8).clamp(LEAST_BATCH, BATCH)
 }
 
-/// Returns the number of members that each task gets, if a batch has `tasks` tasks.
+/// Returns the number of core members that each task gets, if a batch has `tasks` tasks.
 pub(super) fn members_per_task(members: usize, tasks: usize) -> usize {
     (members / (tasks * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
 }
 
-/// The part of the preorder that one task creates.
+/// The part of the preorder of the dominator tree that one task creates.
 pub(super) enum Task {
     /// A range of core members, with the objects that belong to them (see `preorder.rs`). If a member has a long
     /// adjacency list, the objects that belong to it are left out. Other tasks handle these objects.
@@ -61,14 +61,15 @@ impl Task {
     }
 }
 
-/// Divides the preorder into parts, and returns the last member of each part. A member with a long adjacency list ends
-/// a part. So does the last of all members.
+/// Divides the core members, in preorder, into parts. Returns the last member of each part. A member with a long
+/// adjacency list ends a part. So does the last of all members.
 fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
     let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
     long.iter().copied().chain(rest)
 }
 
-/// Returns the tasks for all members. `long` has the positions of members with a long adjacency list.
+/// Returns the tasks that put the objects of all core members in preorder. `long` has the positions of members with a
+/// long adjacency list.
 pub(super) fn tasks(
     graph: &AnnotatedGraph,
     nodes: u32,
@@ -107,7 +108,8 @@ pub(super) fn tasks(
     tasks
 }
 
-/// The result of a task. All positions count from the first object that the task handles. Later tasks reuse the memory.
+/// The result of a task. All positions count from the first object that the task handles. Later tasks reuse the memory
+/// of the lists.
 pub(super) struct TaskOutput {
     pub(super) object: List<u32>,
     /// The position of each object's parent. [`NONE`] if the parent is the core member whose adjacency list the task
@@ -123,8 +125,8 @@ pub(super) struct TaskOutput {
     /// True if the task found more than [`Thresholds::noted`] references to terminal merge nodes. Only the first ones
     /// are then in `to_sinks`.
     pub(super) more_to_sinks: bool,
-    /// The stack of the walk. For each ancestor of the current object, it has the part of the ancestor's adjacency list
-    /// that is still to be read, as four numbers: start, end, the ancestor, and the ancestor's position.
+    /// The stack of the walk over objects. For each ancestor of the current object, it has the part of the ancestor's
+    /// adjacency list that is still to be read, as four numbers: start, end, the ancestor, and the ancestor's position.
     stack: List<[u32; 4]>,
 }
 
@@ -146,7 +148,7 @@ impl TaskOutput {
         })
     }
 
-    /// Adds an object, and returns its position.
+    /// Adds an object to the task's part of the preorder, and returns its position.
     #[inline(always)]
     fn add(&mut self, object: u32, parent: u32) -> Result<u32> {
         let place = self.object.len() as u32;
@@ -209,7 +211,8 @@ pub(super) struct Walk<'a> {
     pub(super) placed: &'a [AtomicU64],
     pub(super) object_at: &'a [u32],
     pub(super) checks: &'a Checks,
-    /// The reachability level of each member; empty if strong references reach all members.
+    /// The reachability level of each core member (0 strong, 1 soft, 2 final); empty if strong references reach all
+    /// members.
     pub(super) level: &'a [u8],
     pub(super) thresholds: Thresholds,
 }
@@ -244,7 +247,7 @@ impl Walk<'_> {
         part.make_contiguous()
     }
 
-    /// Assigns positions to terminal merge nodes and to the objects in their subtrees.
+    /// Assigns positions in the preorder to terminal merge nodes and to the objects in their subtrees.
     pub(super) fn place_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) -> Result<()> {
         part.clear();
         for (i, sink) in sinks.iter().enumerate() {
@@ -288,7 +291,7 @@ impl Walk<'_> {
             let (low, len) = checks[class as usize];
             q.wrapping_sub(low) >= len
         };
-        // The walk reads the first element next, so prefetching it would be too late.
+        // The walk reads the first element of the list next, so prefetching this element now would be too late.
         let fetch_first = |queue: &mut PrefetchQueue<'_>, row: &Range<u32>| {
             if row.len() > 2 {
                 let row = row.start as usize..row.end as usize;
@@ -335,8 +338,8 @@ impl Walk<'_> {
                     }
                     continue;
                 }
-                // A second reference from the same object to the target is ignored. In a long list, another task may
-                // find it.
+                // If the object refers to the target a second time, the second reference is ignored. In a long list,
+                // another task may find it.
                 let bit = 1 << (target % 64);
                 let word = &self.placed[target as usize / 64];
                 if word.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
@@ -374,7 +377,7 @@ mod tests {
         let all = |long: &[u32], nodes| ends(long, nodes).collect::<Vec<_>>();
         assert_eq!(all(&[], 10), [9]);
         assert_eq!(all(&[3, 5], 10), [3, 5, 9]);
-        // The last member may itself have a long adjacency list. Then it is listed once.
+        // If the last member has a long adjacency list, the member is listed only once.
         assert_eq!(all(&[3, 9], 10), [3, 9]);
     }
 }

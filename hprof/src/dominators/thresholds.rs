@@ -3,20 +3,20 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The thresholds, and the criteria for witnesses (see `core.rs`).
+/// The sizes at which the dominator computation switches algorithms, and the criteria for witnesses (see `core.rs`).
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
-    /// If a class object has at most this many referrers, all of them are witnesses for the dominator of the class
-    /// object.
+    /// If a class object has at most this many referrers, all of them are witnesses (see `core.rs`) for the dominator
+    /// of the class object.
     pub rare: u32,
-    /// In each group of this many consecutive objects, the first referrer of a class object is a witness for the
-    /// dominator of the class object.
+    /// In each group of this many consecutive objects, the first referrer of a class object is a witness (see
+    /// `core.rs`) for the dominator of the class object.
     pub every: usize,
     /// Number of witnesses (see `core.rs`) that are chosen because they are closest to GC roots. The reason: if a
     /// thread is using an instance of a class, the other instances of the class are often in another part of the heap.
     pub near: usize,
-    /// Minimum length of a long adjacency list. An object with a long list is always in the core (see `core.rs`), so
-    /// that several tasks can follow its references.
+    /// Minimum length of a long adjacency list. An object with a long list is always in the core, the part of the graph
+    /// for which dominators are computed (see `core.rs`), so that several tasks can follow its references.
     pub long: usize,
     /// An object with more referrers than this is always a merge node, even if only one reference to it is no back edge
     /// (see `ways_back.rs`).
@@ -25,9 +25,9 @@ pub struct Thresholds {
     /// `core.rs`), for which the limit applies to each task, and references to leaves with several referrers. If there
     /// are more references, all adjacency lists are read again.
     pub noted: usize,
-    /// Two numbers for objects that refer only to their class. In each piece of the file (about a megabyte), the first
-    /// `bare[0]` such objects of each class are not treated as leaves. Of the following ones, every `bare[1]`-th is not
-    /// treated as a leaf.
+    /// Two numbers for objects that refer only to their class. In each piece of the file (about a megabyte), these
+    /// objects are numbered separately for each class. The first `bare[0]` objects, and every `bare[1]`-th object, are
+    /// not treated as leaves.
     pub bare: [u32; 2],
     /// Counters of how often each code path was taken.
     pub tally: Option<&'static Tally>,
@@ -78,20 +78,22 @@ pub struct Tally {
     pub sinks: AtomicUsize,
     /// Number of terminal merge nodes that only weaker references reach.
     pub weak_sinks: AtomicUsize,
-    /// Number of objects that have one referrer if back edges are ignored.
+    /// Number of objects that have one referrer if back edges (references from an object to its only referrer) are
+    /// ignored.
     pub settled: AtomicUsize,
     /// Number of objects with more than [`Thresholds::popular`] referrers.
     pub popular: AtomicUsize,
     /// How often all adjacency lists were read again to find references to terminal merge nodes.
     pub again: AtomicUsize,
-    /// How often all adjacency lists were read again to find references to leaves.
+    /// How often all adjacency lists were read again to find references to leaves (objects without references).
     pub leaves_again: AtomicUsize,
     /// Number of core members with a long adjacency list.
     pub long: AtomicUsize,
-    /// How often the computation was repeated because the witnesses were not enough.
+    /// How often the computation was repeated because there were not enough witnesses (see `core.rs`).
     pub wanting: AtomicUsize,
-    /// Number of classes to which leaves refer.
+    /// Number of class objects to which bare leaves (objects that refer only to their class) refer.
     pub bare: AtomicUsize,
-    /// How often the dump was read again because references from leaves to their classes could change dominators.
+    /// How often the dump was read again because references from bare leaves (objects that refer only to their class)
+    /// to their classes could change dominators.
     pub read_again: AtomicUsize,
 }

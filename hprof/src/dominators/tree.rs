@@ -53,17 +53,17 @@ pub struct DominatorTree {
     pub(crate) parent: Column<u32>,
     /// For each node, the first node after its subtree.
     pub(crate) end: Column<u32>,
-    /// For each node, the bytes of all nodes before it, and of the leaves that these nodes dominate immediately. The
-    /// last element is the total.
+    /// For each node, the bytes of all nodes before it, and of the leaves (objects without references) that these nodes
+    /// dominate immediately. The last element is the total.
     pub(crate) bytes: Sums,
-    /// For each node, the number of leaves that the nodes before it dominate immediately. The last element is the
-    /// total.
+    /// For each node, the number of leaves (objects without references) that the nodes before it dominate immediately.
+    /// The last element is the total.
     pub(crate) leaf_start: Sums,
-    /// Leaves, in the order of the nodes that dominate them.
+    /// The leaves (objects without references), in the order of the nodes that dominate them.
     pub(crate) leaves: Column<u32>,
-    /// The node of each object with references; [`NONE`] if it is unreachable.
+    /// The node of each object with references; [`NONE`] if the object is unreachable.
     pub(crate) node_of: Column<u32>,
-    /// The node that immediately dominates each leaf; [`NONE`] if the leaf is unreachable.
+    /// The node that immediately dominates each leaf (object without references); [`NONE`] if the leaf is unreachable.
     pub(crate) leaf_parent: Column<u32>,
     pub(crate) inner: u32,
     pub(crate) roots: Vec<(u32, RootKind)>,
@@ -260,8 +260,8 @@ impl DominatorTree {
         }
     }
 
-    /// Prefetches the element that [`DominatorTree::dominator`] reads first: the node of an object, or the parent of a
-    /// leaf.
+    /// Prefetches the element that [`DominatorTree::dominator`] reads first: the node of an object, or the dominator of
+    /// a leaf (object without references).
     #[inline(always)]
     pub(crate) fn fetch_dominator(&self, object: ObjectIndex) {
         if object.0 < self.inner {
@@ -315,12 +315,12 @@ impl DominatorTree {
         })
     }
 
-    /// Returns the leaves that a node dominates immediately.
+    /// Returns the leaves (objects without references) that a node dominates immediately.
     pub fn leaves(&self, node: Node) -> impl ExactSizeIterator<Item = ObjectIndex> + '_ {
         self.view().leaves(node.0).iter().map(|&l| ObjectIndex(l))
     }
 
-    /// Returns the bytes that would become free if the object at this node were freed.
+    /// Returns the bytes that would become free if the object at this node were freed, including its own bytes.
     #[inline]
     #[must_use]
     pub fn retained_bytes(&self, node: Node) -> u64 {
@@ -363,7 +363,7 @@ pub(crate) struct TreeView<'a> {
 }
 
 impl<'a> TreeView<'a> {
-    /// Prefetches the memory needed to find the children and leaves of a node.
+    /// Prefetches the memory needed to find the nodes and leaves that a node dominates immediately.
     #[inline(always)]
     pub(crate) fn fetch_children(self, node: u32) {
         let at = node as usize;
@@ -380,14 +380,14 @@ impl<'a> TreeView<'a> {
         &self.leaves[begin..self.leaf_start.before(node + 1) as usize]
     }
 
-    /// Returns the number of leaves that the nodes before this one dominate immediately.
+    /// Returns the number of leaves (objects without references) that the nodes before this one dominate immediately.
     #[inline(always)]
     pub(crate) fn leaves_before(self, node: u32) -> usize {
         self.leaf_start.before(node) as usize
     }
 
-    /// Returns the number of leaves that all nodes before a range dominate immediately, and the leaves that the nodes
-    /// of the range dominate immediately.
+    /// Returns the number of leaves (objects without references) that all nodes before a range dominate immediately,
+    /// and the leaves that the nodes of the range dominate immediately.
     pub(crate) fn leaves_of(self, nodes: Range<u32>) -> (usize, &'a [u32]) {
         let begin = self.leaves_before(nodes.start);
         (begin, &self.leaves[begin..self.leaves_before(nodes.end)])
@@ -406,8 +406,9 @@ impl<'a> TreeView<'a> {
     }
 }
 
-/// Finds the dominators, and gives each node its position in preorder. If the first witnesses are not enough (see
-/// [`Core`]), repeats this with more witnesses. The last attempt uses a core that contains all objects.
+/// Finds the dominators, and gives each node its position in preorder. If the first witnesses (the objects whose
+/// references to their classes are followed) are not enough, repeats this with more witnesses. The last attempt uses a
+/// core that contains all objects.
 fn preorder_of(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -439,7 +440,7 @@ fn preorder_of(
     unreachable!("the last attempt includes all nodes, so no node can be missing")
 }
 
-/// Returns the object at each node; [`NONE`] at the super-root.
+/// Returns the object at each node of the dominator tree; [`NONE`] at the super-root.
 fn nodes_objects(node_of: &[u32], nodes: usize, store: &Store) -> Result<Array<u32>> {
     const AHEAD: usize = 32;
     const CHUNK: usize = 1 << 14;
@@ -467,7 +468,7 @@ fn ends(parent: &[u32], store: &Store) -> Result<Array<u32>> {
     let mut end: Array<u32> = store.zeroed(parent.len())?;
     let ends = &mut end[..];
     for node in (0..parent.len()).rev() {
-        // `ends[node]` is still 0 if the node has no children.
+        // If the node has no children, `ends[node]` is still 0, and the subtree consists of the node alone.
         let own = ends[node].max(node as u32 + 1);
         ends[node] = own;
         let above = &mut ends[parent[node] as usize];
@@ -483,7 +484,8 @@ fn count(nodes: &[u32], counts: &mut [u32]) {
     let counts = mem::as_atomic_u32(counts);
     nodes.par_chunks(CHUNK).for_each(|nodes| {
         let mut at = 0;
-        // Leaves with neighbouring numbers often have the same parent, so count all leaves of such a run at once.
+        // Leaves with neighbouring numbers often have the same parent, so count all leaves in a row with the same
+        // parent at once.
         for same in nodes.chunk_by(|a, b| a == b) {
             at += same.len();
             if let Some(&later) = nodes.get(at + AHEAD) {
@@ -528,7 +530,7 @@ fn sort_leaves(
     let mut jobs = Vec::with_capacity(tasks);
     for task in 1..=tasks {
         let wanted = all * task / tasks;
-        // The last task gets the remaining nodes.
+        // The last task gets all remaining nodes.
         let count = if task == tasks {
             starts.len()
         } else {

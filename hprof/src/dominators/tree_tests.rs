@@ -1,4 +1,5 @@
-//! Compares the dominators of random graphs with petgraph's. Objects refer to their classes.
+//! Compares the dominators of random graphs with those that petgraph computes. In these graphs, objects refer to their
+//! classes.
 
 use std::time::Duration;
 
@@ -160,7 +161,7 @@ impl Case {
             graph.add_node(());
         });
         let node = |n: u32| NodeIndex::new(n as usize);
-        // Only the strongest paths to an object count.
+        // Only the strongest paths to an object count: paths of strong references, then soft ones, then final ones.
         let levels = self.levels();
         for (from, to, level) in self.references() {
             let of_path = level.max(levels[from as usize]);
@@ -224,7 +225,7 @@ impl Case {
         Some(dominators.collect())
     }
 
-    /// Returns the number of terminal merge nodes, which the core leaves out.
+    /// Returns the number of terminal merge nodes (see `core.rs`). These nodes are not in the core.
     fn sinks(&self) -> usize {
         let store = Store::new(None);
         let mut graph = AnnotatedGraph::new(self.graph(&store)).unwrap();
@@ -341,8 +342,8 @@ fn terminal_merge_nodes_are_inserted_into_large_trees() {
 #[test]
 fn dominators_changed_by_leaves_are_detected() {
     let mut random = Random(17);
-    // Numbers of cases: a tree is built; no tree is built, because a reference from a leaf changes a dominator; no tree
-    // is built, although no dominator changes.
+    // Numbers of cases with three outcomes. First: a tree is built. Second: no tree is built, because a reference from
+    // a leaf changes a dominator. Third: no tree is built, although no dominator changes.
     let (mut let_through, mut right, mut cautious) = (0, 0, 0);
     for round in 0..500 {
         let mut case = Case::random(&mut random);
@@ -361,7 +362,7 @@ fn dominators_changed_by_leaves_are_detected() {
             })
             .collect();
         // Both arrays contain dominators. In the graph of `expected`, the references from leaves to classes count like
-        // all other references. In the graph of `without`, they are missing.
+        // all other references. In the graph of `without`, these references are missing.
         let without = case.expected();
         let found = case.found_with(FEW, &of_leaves);
         let of_leaves = leaves.zip(of_leaves).filter(|&(_, class)| class != NONE);
@@ -401,7 +402,7 @@ fn a_leaf_dominates_the_class_that_only_it_keeps() {
     };
     let usual = Thresholds::USUAL;
     assert_eq!(case(&[]).found_with(usual, &[0]), None);
-    // Both holders refer to the leaf, so neither dominates the class, but the leaf still does.
+    // Both holders refer to the leaf, so neither holder dominates the class, but the leaf still dominates it.
     assert_eq!(case(&[(3, 4)]).found_with(usual, &[0]), None);
     // The other holder refers to the loader. So a path without the leaf leads to the class, and the reference from the
     // leaf to the class changes the class's dominator.
@@ -515,7 +516,7 @@ fn long_lists_are_split_among_tasks() {
     rows.push((1, 2));
     rows.extend(table(2, first..first + second));
     rows.extend((0..first + second).step_by(2).map(|n| (entry(n), below(n))));
-    // An entry that both tables hold.
+    // An entry that the first and the second table hold.
     rows.push((entry(1), entry(first + 7)));
     rows.sort_by_key(|row| row.0);
     let inner = below(first + second);

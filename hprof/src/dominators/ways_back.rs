@@ -107,7 +107,7 @@ fn row<'a>(cells: Cells<'_>, targets: &'a [u32], object: u32) -> &'a [u32] {
     &targets[cells.begin(object) as usize..cells.begin(object + 1) as usize]
 }
 
-/// Returns true if an object has only one referrer and refers to that referrer.
+/// Returns true if an object has only one referrer and refers back to this referrer.
 #[inline(always)]
 fn is_back_edge_pair(cells: Cells<'_>, targets: &[u32], object: u32) -> bool {
     let referrer = cells.number(object);
@@ -134,7 +134,7 @@ fn has_enough_back_edges(cells: Cells<'_>, targets: &[u32]) -> bool {
     back > 0 && back * 8 >= joins
 }
 
-/// The pass that counts referrers.
+/// The state of the pass that counts the referrers of each object.
 struct Counting<'a> {
     cells: Cells<'a>,
     targets: &'a [u32],

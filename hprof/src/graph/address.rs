@@ -42,15 +42,15 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The addresses at which a range begins and ends are multiples of this number.
+    /// Address ranges begin and end at multiples of this number.
     pub(crate) const ALIGN: u64 = 64;
 
     pub(crate) fn slots(self) -> u64 {
         (self.end - self.base) >> GRAIN
     }
 
-    /// Returns the distance of an address from the base, in units of 8 bytes. Returns `None` if the address is outside
-    /// of the range or not a multiple of 8.
+    /// Returns the distance of an address from the start of the range, in units of 8 bytes. Returns `None` if the
+    /// address is outside of the range or not a multiple of 8.
     #[inline(always)]
     pub(crate) fn slot(self, address: u64) -> Option<u64> {
         let offset = address.wrapping_sub(self.base);
@@ -76,7 +76,7 @@ impl From<Range> for Space {
 }
 
 impl Space {
-    /// Returns the slot of an address; `None` if the address has no slot.
+    /// Returns the slot of an address (its position in the bitmaps); `None` if the address has no slot.
     #[inline(always)]
     pub(crate) fn slot(&self, address: u64) -> Option<u64> {
         let grain = self.range.slot(address)?;
@@ -86,7 +86,7 @@ impl Space {
         }
     }
 
-    /// Returns the address of a slot.
+    /// Returns the address of a slot (a position in the bitmaps).
     pub(crate) fn address(&self, slot: u64) -> Option<u64> {
         match &self.blocks {
             None => Some(self.range.base + (slot << GRAIN)),
@@ -100,12 +100,14 @@ impl Space {
     }
 }
 
-/// Returns the number of words that the two bitmaps take for a number of slots.
+/// Returns the number of words that the two bitmaps (for objects with references, and for leaves) take for a number of
+/// slots.
 const fn words(slots: u64) -> usize {
     (slots.div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE) * PAIR
 }
 
-/// The two bitmaps of a dump while threads set bits in them. [`Marks::into_ranks`] converts them to [`Ranks`].
+/// The two bitmaps that mark the objects of a dump, while threads set bits in them. [`Marks::into_ranks`] converts them
+/// to [`Ranks`].
 pub(crate) struct Marks {
     space: Space,
     bits: Array<u64>,
@@ -178,7 +180,8 @@ impl Marks {
         Ok(())
     }
 
-    /// Computes the counts from which ranks are derived. Cost: one pass over the bitmaps.
+    /// Computes the counts from which ranks (numbers of marks before a slot) are derived. Cost: one pass over the
+    /// bitmaps.
     pub(crate) fn into_ranks(self, store: &Store) -> Result<Ranks> {
         let lines = self.bits.len() / (PAIR * PAIRS_IN_LINE);
         let mut counts = store.zeroed::<u32>(lines * 2)?;
@@ -245,8 +248,8 @@ pub(crate) struct MarkWriter<'a> {
     bits: &'a [AtomicU64],
 }
 
-/// Marks of one word that are not in the bitmaps yet. Neighbouring objects are collected here, so that most of them
-/// need no atomic operation.
+/// Bits of one bitmap word that are not written to the bitmaps yet. Neighbouring objects are collected here, so that
+/// most of them need no atomic operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pending {
     word: u64,
@@ -254,7 +257,8 @@ pub(crate) struct Pending {
 }
 
 impl MarkWriter<'_> {
-    /// Marks the start of an object. If two objects of the same kind have one address, they set the same bit.
+    /// Marks the start of an object in the bitmap. If two objects of the same kind have one address, they set the same
+    /// bit.
     #[inline(always)]
     pub(crate) fn mark(&self, pending: &mut Pending, slot: u64, leaf: bool) {
         let word = slot >> 6;
@@ -277,24 +281,26 @@ impl MarkWriter<'_> {
     }
 }
 
-/// The finished bitmaps, and the counts from which ranks are computed.
+/// The finished bitmaps, and the counts from which ranks (numbers of marks before a slot) are computed.
 #[derive(Debug)]
 pub(crate) struct Ranks {
     pub(crate) space: Space,
     pub(crate) bits: Column<u64>,
     pub(crate) counts: Column<u32>,
-    /// Number of marked objects with references, and number of marked leaves.
+    /// Number of marked objects with references, and number of marked leaves (objects without references).
     pub(crate) marked: [u32; 2],
     /// True if an object with references and a leaf have the same address.
     pub(crate) doubled: bool,
 }
 
 impl Ranks {
-    /// Number of lines in a stretch. An index stores the map of marked slots in stretches. Stretches without marks are
-    /// left out (see [`Ranks::stretches`]). The bitmap words of one stretch take 4 KiB, a page of memory.
+    /// Number of lines (cache lines of the bitmaps) in a stretch. An index stores the map of marked slots in stretches.
+    /// Stretches without marks are left out (see [`Ranks::stretches`]). The bitmap words of one stretch take 4 KiB, a
+    /// page of memory.
     const STRETCH: usize = 64;
 
-    /// Returns the rank of a marked slot, and true if its object is a leaf; `None` if the slot is not marked.
+    /// Returns the rank of the object at a marked slot (the number of objects of its kind at lower addresses), and true
+    /// if the object is a leaf; `None` if the slot is not marked.
     #[inline(always)]
     pub(crate) fn rank(&self, slot: u64) -> Option<(u32, bool)> {
         self.view().rank(slot)
@@ -311,7 +317,7 @@ impl Ranks {
     /// Returns how many objects with references, and how many leaves, start before a slot.
     pub(crate) fn before(&self, slot: u64) -> [u32; 2] {
         let word = (slot >> 6) as usize;
-        // Empty lines have no valid counts.
+        // Lines without marks have no valid counts.
         let line = word / PAIRS_IN_LINE;
         let words = |line: usize| {
             let start = line * PAIRS_IN_LINE * PAIR;
@@ -341,8 +347,8 @@ impl Ranks {
         before
     }
 
-    /// Returns the address of the object with this rank. If `leaf` is true, ranks count the leaves, otherwise the
-    /// objects with references. The search starts at the slot `from`, which must not come after the object.
+    /// Returns the address of the object with this rank. If `leaf` is true, the rank is among the leaves, otherwise
+    /// among the objects with references. The search starts at the slot `from`, which must not come after the object.
     pub(crate) fn address(&self, rank: u32, leaf: bool, from: u64) -> Option<u64> {
         let kind = usize::from(leaf);
         let first = (from >> 6) as usize / PAIRS_IN_LINE;
@@ -398,8 +404,8 @@ impl Ranks {
         )
     }
 
-    /// Creates the map from the stretches that an index stores; `None` if they do not fit a map of this range. The
-    /// counts of set bits in `counts` are not checked.
+    /// Creates the map from the stretches that an index stores; `None` if the stretches do not fit a map of this
+    /// address range. The counts of set bits in `counts` are not checked.
     pub(crate) fn from_stretches(
         space: Space,
         marked: [u32; 2],
@@ -434,7 +440,7 @@ impl Ranks {
     }
 
     /// Calls `visit` for each marked address in these lines of the bitmap. The arguments are the address, the rank of
-    /// its object, and true if the object is a leaf.
+    /// the object there, and true if the object is a leaf.
     fn for_each_in_order(
         &self,
         lines: std::ops::Range<usize>,
@@ -453,7 +459,7 @@ impl Ranks {
                     if let Some(address) = self.space.address(slot) {
                         visit(address, ranks[leaf], leaf == 1);
                     }
-                    // Both bits are set if an object with references and a leaf have the same address.
+                    // Two bits of a slot are set if an object with references and a leaf have the same address.
                     ranks[0] += (pair[0] >> bit & 1) as u32;
                     ranks[1] += (pair[1] >> bit & 1) as u32;
                 }
@@ -502,7 +508,7 @@ impl RanksView<'_> {
         Some((rank, leaf == 1))
     }
 
-    /// Prefetches the memory that [`Ranks::rank`] reads.
+    /// Prefetches the memory that [`Ranks::rank`] reads for this slot.
     #[inline(always)]
     fn fetch(self, slot: u64) {
         let line = (slot >> 6) as usize / PAIRS_IN_LINE;
@@ -543,11 +549,13 @@ fn place<T: bytemuck::Pod + Send + Sync>(
 /// Maps ids to object numbers.
 #[derive(Debug)]
 pub(crate) enum AddressMap {
-    /// For files in address order: the rank is the object's number.
+    /// For files in address order: the number follows from the rank (the number of objects of the same kind at lower
+    /// addresses).
     Ordered(Ranks),
-    /// For files of a few runs: the number is the rank plus a constant that depends on the run.
+    /// For files of a few runs (parts in address order): the number is the rank plus a constant that depends on the
+    /// run.
     Runs { ranks: Ranks, runs: RunTable },
-    /// For files in any other order: two tables contain the number of each rank.
+    /// For files in any other order: two tables contain the object number for each rank.
     Permuted {
         ranks: Ranks,
         with_refs: Column<u32>,
@@ -561,7 +569,7 @@ pub(crate) enum AddressMap {
 }
 
 /// The ranges of object numbers: class objects are below `classes`, objects with references below `inner`, and leaves
-/// from `inner` on.
+/// (objects without references) from `inner` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Split {
     pub(crate) classes: u32,
@@ -569,13 +577,14 @@ pub(crate) struct Split {
 }
 
 impl AddressMap {
-    /// Returns the number of the object at a slot, or [`NONE`].
+    /// Returns the number of the object at a slot (a position in the address map), or [`NONE`].
     #[inline(always)]
     pub(crate) fn by_slot(&self, slot: u64, split: Split) -> u32 {
         self.view().map_or(NONE, |view| view.by_slot(slot, split))
     }
 
-    /// Returns the map with its arrays as slices, for loops over many slots; `None` if ids are not addresses.
+    /// Returns the map with its arrays as slices, for loops over many slots (positions in the map); `None` if ids are
+    /// not addresses.
     #[inline(always)]
     pub(crate) fn view(&self) -> Option<MapView<'_>> {
         Some(match self {

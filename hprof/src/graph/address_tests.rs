@@ -45,8 +45,8 @@ fn ranks_of(range: Range, slots: impl IntoIterator<Item = u64>) -> Ranks {
     marks.into_ranks(&store).unwrap()
 }
 
-/// Checks that each marked slot has the expected rank, and that the rank leads back to the address from any slot at
-/// which counting starts.
+/// Checks that each marked slot has the expected rank (the number of marks before it), and that the rank leads back to
+/// the address from any slot at which counting starts.
 fn check(ranks: &Ranks) {
     let mut next = [0, 0];
     for slot in slots() {
@@ -179,7 +179,7 @@ fn maps_of_any_order_give_the_same_numbers() {
         classes: 5,
         inner: 5 + inner,
     };
-    // Object numbers in file order, sorted by id.
+    // Numbers the objects in file order, and returns pairs (id, number), sorted by id.
     let numbered = |file: &[u64]| {
         let mut next = [split.classes, split.inner];
         let mut objects = Vec::new();

@@ -27,7 +27,8 @@ use crate::records::record::Kind;
 use crate::records::walk::RootKind;
 use crate::sizes::shape::{ShapeClasses, Shapes};
 
-/// The rule that selects which bare objects are treated as objects with references, not as leaves.
+/// The rule that selects which bare objects (objects whose only reference is that to their class) are treated as
+/// objects with references, not as leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     /// Of the bare objects of each class in a piece of the file (about a megabyte), this number is treated as objects
@@ -51,8 +52,8 @@ impl Kept {
 pub(crate) struct Sifter {
     kept: Kept,
     piece: u32,
-    /// For each class: the last piece with a bare object of the class; the number of bare objects of the class in that
-    /// piece so far; true if any bare object of the class is a leaf.
+    /// For each class: the last piece of the file with a bare object of the class; the number of bare objects of the
+    /// class in that piece so far; true if any bare object of the class is a leaf.
     seen: Vec<(u32, u32, bool)>,
 }
 
@@ -70,7 +71,8 @@ impl Sifter {
         self.piece = self.piece.wrapping_add(1);
     }
 
-    /// Decides on the next bare object of this class in the file. Returns true if it is treated as a leaf.
+    /// Decides on the next bare object (whose only reference is that to its class) of this class in the file. Returns
+    /// true if the object is treated as a leaf.
     #[inline(always)]
     pub(crate) fn is_leaf(&mut self, class: u32) -> bool {
         let Some((piece, seen, leaves)) = self.seen.get_mut(class as usize) else {
@@ -109,13 +111,13 @@ pub(crate) fn shape_classes(
     })
 }
 
-/// The references from leaves to their classes.
+/// The references from leaves (objects without other references) to their classes.
 #[derive(Debug)]
 pub(crate) struct LeafClasses {
-    /// A bitmap in which the bit of a leaf is set if the leaf refers to its class. Each word is stored with the number
-    /// of set bits in the words before it.
+    /// A bitmap in which the bit of a leaf (object without other references) is set if the leaf refers to its class.
+    /// Each word is stored with the number of set bits in the words before it.
     words: Vec<(u64, u32)>,
-    /// For each set bit of this bitmap, the class object to which the leaf refers.
+    /// For each set bit of the bitmap `words`, the class object to which the leaf refers.
     classes: Array<u32>,
 }
 
@@ -154,12 +156,13 @@ impl LeafClasses {
         Ok(all)
     }
 
-    /// Returns the number of leaves that refer to their class.
+    /// Returns the number of leaves that have a reference to their class.
     pub(crate) fn len(&self) -> usize {
         self.classes.len()
     }
 
-    /// Returns the number of the last leaf that refers to its class, plus one. Returns 0 if there is no such leaf.
+    /// Returns the number of the last leaf that refers to its class (counted from the first leaf), plus one. Returns 0
+    /// if there is no such leaf.
     pub(crate) fn rows(&self) -> u32 {
         let mut words = self.words.iter().enumerate().rev();
         let last = words.find(|(_, (word, _))| *word != 0);
@@ -195,11 +198,11 @@ pub(crate) struct Linked<'a> {
     pub(crate) held: &'a BTreeMap<u32, RootKind>,
 }
 
-/// Maximum number of objects close to GC roots whose references are examined.
+/// Maximum number of objects close to GC roots whose references are examined for bare leaves.
 const NEAR: usize = 1 << 14;
 const LONG: usize = 1 << 10;
-/// Maximum number of references that are inserted in place of paths through leaves. If more are needed, the later check
-/// of dominators detects it.
+/// Maximum number of references that are inserted in place of paths "object -> leaf -> class of the leaf". If more are
+/// needed, the later check of dominators detects it.
 const PAIRS: usize = 1 << 16;
 
 impl Linked<'_> {
@@ -352,8 +355,8 @@ mod tests {
             self.rows.len() as u32
         }
 
-        /// Returns the references that replace paths through leaves. The leaves are instances of class 1, 2, and so on,
-        /// and then of class 1 again.
+        /// Returns the references that replace paths "object -> leaf -> class of the leaf". The leaves are instances of
+        /// class 1, 2, and so on, and then of class 1 again.
         fn shortcuts_around_leaves(&self, held: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
             let lens = self.rows.iter().map(|row| row.len() as u32);
             let ends = lens.scan(0, |sum, len| {
@@ -395,8 +398,8 @@ mod tests {
         assert_eq!(of_loader.shortcuts_around_leaves([0, 2]), [(2, 1)]);
         assert_eq!(of_loader.shortcuts_around_leaves([2, 4]), [(2, 1)]);
         assert_eq!(of_loader.shortcuts_around_leaves([2]), []);
-        // Class objects are 0 and 1. Object 2 is the first other object, so references to it are not references to a
-        // class.
+        // Class objects are 0 and 1. Object 2 is the first object that is not a class object, so references to object 2
+        // are not references to a class.
         let mut first = Drawn::new(2, &[(0, 2)], rows());
         first.extra = vec![(2, 2), (2, 3), (4, 1)];
         assert_eq!(first.shortcuts_around_leaves([0, 2, 4]), [(2, 1), (3, 1)]);

@@ -3,8 +3,8 @@
 //! ZGC reserves 16 times the maximum heap size, or terabytes. It takes small pages from the low end and large pages
 //! from the high end. A bitmap over the whole range would be too large, and its slots would not fit in 32 bits.
 //!
-//! So the range is cut into blocks. A block gets a number when the pass first finds an object or a reference in it.
-//! Slots are counted through the numbered blocks only, so an empty block costs one table entry:
+//! So the range is cut into blocks. A block gets a number when the pass over the objects first finds an object or a
+//! reference in it. Slots are counted through the numbered blocks only, so an empty block costs one table entry:
 //!
 //! ```text
 //! block of the range   0  1  2  3  4  5  6  7
@@ -24,15 +24,17 @@ use crate::error::Result;
 use crate::graph::address::{GRAIN, Range};
 use crate::ids::NONE;
 
-/// Minimum and maximum number of slots in a block, as exponents of two. The blocks cover 2 MiB to 64 MiB of addresses.
+/// Minimum and maximum number of slots (units of 8 bytes) in a block, as exponents of two. The blocks cover 2 MiB to 64
+/// MiB of addresses.
 const SMALLEST: u32 = 21 - GRAIN;
 const LARGEST: u32 = 26 - GRAIN;
-/// Maximum number of blocks in a range. Blocks are as small as this limit allows.
+/// Maximum number of blocks in an address range. Blocks are as small as this limit allows.
 const MOST_ENTRIES: u64 = 1 << 22;
-/// Minimum extension of a range beyond the sampled addresses, in bytes. An empty block costs only its table entry.
+/// Minimum number of bytes by which an address range is extended beyond the sampled addresses. An empty block costs
+/// only its table entry.
 const MARGIN: u64 = 1 << 40;
 
-/// Extends a range in both directions, so that few dumps have objects outside of it.
+/// Extends an address range in both directions, so that few dumps have objects outside of the range.
 pub(crate) fn extend_range(range: Range) -> Range {
     let margin = MARGIN.max(range.end - range.base);
     let end = range.end.saturating_add(margin) & !(Range::ALIGN - 1);
@@ -42,15 +44,15 @@ pub(crate) fn extend_range(range: Range) -> Range {
     }
 }
 
-/// The blocks of a range. The pass over the objects assigned numbers to some of these blocks.
+/// The blocks of an address range. The pass over the objects assigned numbers to some of these blocks.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     range: Range,
-    /// Number of slots in a block, as an exponent of two.
+    /// Number of slots (units of 8 bytes) in a block, as an exponent of two.
     shift: u32,
     /// For each block of the range, its number plus one; 0 if it has no number.
     table: Array<u32>,
-    /// The block with each number, as an index into `table`.
+    /// For each number, the block with this number, as an index into `table`.
     numbered: Vec<u32>,
 }
 
@@ -59,7 +61,8 @@ impl Blocks {
         (SMALLEST..=LARGEST).find(|shift| range.slots() >> shift < MOST_ENTRIES)
     }
 
-    /// Returns true if a range can be cut into blocks: if it has at most [`MOST_ENTRIES`] blocks of the largest size.
+    /// Returns true if an address range can be cut into blocks: if the range has at most [`MOST_ENTRIES`] blocks of the
+    /// largest size.
     pub(crate) fn fit(range: Range) -> bool {
         Self::shift(range).is_some()
     }
@@ -77,7 +80,8 @@ impl Blocks {
         }))
     }
 
-    /// Creates the table from the numbered blocks that an index stores; `None` if they do not fit this range.
+    /// Creates the table from the numbered blocks that an index stores; `None` if the blocks do not fit this address
+    /// range.
     pub(crate) fn from_numbered(range: Range, numbered: Vec<u32>, store: &Store) -> Option<Self> {
         let mut blocks = Self::new(range, store).ok()??;
         if !numbered.is_sorted_by(|a, b| a < b) {
@@ -90,7 +94,7 @@ impl Blocks {
         Some(blocks)
     }
 
-    /// Returns the number of slots in `blocks` blocks, if this range is cut into blocks.
+    /// Returns the number of slots (units of 8 bytes) in `blocks` blocks, if this address range is cut into blocks.
     pub(crate) fn slots_in(range: Range, blocks: usize) -> Option<u64> {
         (blocks as u64).checked_shl(Self::shift(range)?)
     }
@@ -99,17 +103,17 @@ impl Blocks {
         &self.numbered
     }
 
-    /// Returns the number of slots in `blocks` blocks.
+    /// Returns the number of slots (units of 8 bytes) in `blocks` blocks.
     pub(crate) const fn slots_of(&self, blocks: usize) -> u64 {
         (blocks as u64) << self.shift
     }
 
-    /// Returns the number of slots in all numbered blocks.
+    /// Returns the number of slots (units of 8 bytes) in all numbered blocks.
     pub(crate) const fn slots(&self) -> u64 {
         self.slots_of(self.numbered.len())
     }
 
-    /// Returns the number of whole blocks that have `slots` slots in total.
+    /// Returns the number of whole blocks that have `slots` slots (units of 8 bytes) in total.
     pub(crate) const fn whole_blocks(&self, slots: u64) -> usize {
         (slots >> self.shift) as usize
     }
@@ -122,7 +126,7 @@ impl Blocks {
         slot_in(number, self.shift, grain)
     }
 
-    /// Returns the address of a slot; `None` if no block has the slot's block number.
+    /// Returns the address of a slot (a position in the address map); `None` if no block has the slot's block number.
     pub(crate) fn address(&self, slot: u64) -> Option<u64> {
         let block = *self.numbered.get((slot >> self.shift) as usize)?;
         let grain = u64::from(block) << self.shift | slot & ((1 << self.shift) - 1);
@@ -177,7 +181,7 @@ fn slot_in(number: u32, shift: u32, grain: u64) -> Option<u64> {
     Some(number << shift | grain & ((1 << shift) - 1))
 }
 
-/// Assigns numbers to the blocks of [`Blocks`]. The scanning threads share it.
+/// Assigns numbers to the blocks of [`Blocks`]. The threads that scan the dump share it.
 #[derive(Debug)]
 pub(crate) struct BlockWriter<'a> {
     range: Range,

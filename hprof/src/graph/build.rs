@@ -34,7 +34,7 @@ pub(crate) struct Built {
     pub(crate) graph: HeapGraph,
     pub(crate) map: AddressMap,
     pub(crate) scanned: Scanned,
-    /// For each class, true if it is certainly a GC root.
+    /// For each class, true if the class is certainly a GC root.
     pub(crate) pinned: Vec<bool>,
     pub(crate) roots: Vec<Root>,
     pub(crate) warnings: Vec<Warning>,
@@ -152,7 +152,7 @@ fn measure_by_address(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned>
     Ok(scanned)
 }
 
-/// Measures the distances between objects that are neighbours in the heap.
+/// Measures the distances between objects that are neighbours in the heap, to find out the sizes of objects.
 pub(crate) fn measure_gaps(plan: &Plan, map: &AddressMap, scanned: &mut Scanned, split: Split) {
     let shape_of = |object: u32| match object.checked_sub(split.inner) {
         Some(leaf) => scanned.leaf_shapes[leaf as usize],
@@ -199,7 +199,7 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     let mut roots = std::mem::take(&mut scanned.roots);
     let is_incomplete = context.outline.is_cut_off() || !scanned.warnings.is_empty();
     if context.outline.has_repaired_roots() {
-        // The warning about the repair mentions the roots.
+        // The warning about the repair already mentions these roots, so they need no warning here.
         implicit_refs::name_added_roots(classes, &mut roots);
     } else {
         warnings.extend(implicit_refs::without_roots(&roots, is_incomplete));
@@ -268,17 +268,17 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     })
 }
 
-/// The results of the last pass of [`read_objects`]. The plan of this pass was complete.
+/// The results of the last pass of [`read_objects`]. This pass found nothing that the plan lacked.
 struct Pass {
-    /// For each class, true if it is certainly a GC root.
+    /// For each class, true if the class is certainly a GC root.
     pinned: Vec<bool>,
     scanned: Scanned,
     ranks: Option<Ranks>,
 }
 
-/// Reads all objects, in one pass if the dump is usual. If a pass finds something that the plan lacks, the plan is
-/// extended and all objects are read again. If `references` is true, the pass also records references, and finds the
-/// classes that are not GC roots.
+/// Reads all objects, in one pass if the dump is usual. If a pass finds something that the plan (classes, address
+/// range) lacks, the plan is extended and all objects are read again. If `references` is true, the pass also records
+/// references, and finds the classes that are not GC roots.
 fn read_objects(context: &Context<'_>, plan: &mut Plan, references: bool) -> Result<Pass> {
     let mut unpinned: BTreeSet<u32> = BTreeSet::new();
     loop {
@@ -329,7 +329,8 @@ fn certain_root_classes(classes: &Classes, unpinned: &BTreeSet<u32>) -> Vec<bool
     classes.iter().map(is_certain).collect()
 }
 
-/// Returns true if several objects have the same id. Only the sorted table can handle such ids.
+/// Returns true if several objects have the same id. Only an address map with a sorted table of ids can handle such
+/// ids.
 fn has_doubles(scanned: &Scanned, ranks: &Ranks) -> bool {
     let records = scanned.inner_shapes.len() + scanned.leaf_shapes.len();
     let marks = ranks.marked.iter().map(|&m| u64::from(m)).sum();
@@ -362,7 +363,8 @@ fn address_map(
     Ok((map, 0))
 }
 
-/// Runs the pass over all objects. Records references as slots if `references` is true and slots fit in 32 bits.
+/// Runs the pass over all objects. Records references as slots (positions in the address map) if `references` is true
+/// and slots fit in 32 bits.
 fn first_pass(
     context: &Context<'_>,
     plan: &Plan,
@@ -380,7 +382,7 @@ fn first_pass(
     let file = context.source.len();
     let mut marks = reach.marks(file, context.store)?;
     let (writer, blocks) = marks.writers();
-    // References can lead to class objects, so class objects need slots.
+    // References can lead to class objects, so class objects need slots (positions in the address map).
     if let Some(blocks) = &blocks {
         for class in &plan.dumps {
             blocks.slot(class.id);
@@ -396,7 +398,8 @@ fn first_pass(
     Ok((scanned, Some(marks)))
 }
 
-/// Replaces recorded references by object numbers. If their slots do not fit in 32 bits, reads all objects again.
+/// Replaces the slots (positions in the address map) that were recorded as references by object numbers. If slots do
+/// not fit in 32 bits, reads all objects again.
 fn link(
     context: &Context<'_>,
     plan: &Plan,
@@ -432,8 +435,9 @@ fn link(
 
 /// Creates the graph from the recorded references. Adds the GC roots and the references that no record contains.
 ///
-/// `near` has the class for each shape of leaves. If it is given, paths "object -> leaf -> class of the leaf" are
-/// replaced by direct references "object -> class". This is only done for objects close to a GC root.
+/// `near` has the class object for each shape (class and array length) of leaves. If it is given, paths "object -> leaf
+/// -> class of the leaf" are replaced by direct references "object -> class". This is only done for objects close to a
+/// GC root.
 fn assemble(
     scanned: &mut Scanned,
     classes: &Classes,

@@ -21,7 +21,7 @@ pub(crate) struct CutArray {
 }
 
 impl CutArray {
-    /// HotSpot cuts no array with fewer elements than this, whatever their type.
+    /// HotSpot truncates only arrays with at least this number of elements, whatever the type of the elements.
     pub(crate) const FEWEST: u32 = 500_000_000;
 
     /// Returns the number of elements to which HotSpot cuts an array that is too long for one record. The length of a
@@ -35,7 +35,7 @@ impl CutArray {
     }
 }
 
-/// Returns a warning about each of these truncated arrays. `next` has, for each array, the address of the next object
+/// Returns a warning about each truncated array in `arrays`. `next` has, for each array, the address of the next object
 /// in the heap if it is known.
 pub(crate) fn warnings(
     arrays: &[CutArray],
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn records_have_room_for_as_many_elements_as_hotspot_writes() {
-        // A JVM of JDK 17 cut a `long[]` to this number of elements.
+        // A JVM of JDK 17 truncated a `long[]` to this number of elements.
         assert_eq!(CutArray::most_elements(Kind::Long, 8), 536_870_909);
         for kind in [Kind::Object, Kind::Int, Kind::Short, Kind::Byte] {
             for id_size in [4, 8] {

@@ -31,8 +31,8 @@ use crate::records::walk::RootKind;
 /// ```
 #[derive(Debug)]
 pub struct HeapGraph {
-    /// For each class object and each object with references, the start of its list in `targets`. The last element is
-    /// the end of the last list.
+    /// For each class object and each object with references, the start of its adjacency list in `targets`. The last
+    /// element is the end of the last list.
     pub(crate) offsets: Array<u32>,
     /// Target object numbers; [`NONE`] for dangling references.
     pub(crate) targets: Array<u32>,
@@ -47,10 +47,11 @@ pub struct HeapGraph {
     /// References from leaves (objects without other references) to their classes, if the graph contains references to
     /// classes.
     pub(crate) leaf_classes: LeafClasses,
-    /// References that were inserted in place of a path through a leaf to its class. Each pair is the referrer of the
-    /// leaf and the class.
+    /// References that were inserted in place of paths "object -> leaf -> class of the leaf". Each pair is the object
+    /// and the class.
     pub(crate) by_leaves: Vec<(u32, u32)>,
-    /// Class objects to which leaves refer, for the case that `leaf_classes` does not contain these references.
+    /// Class objects to which bare leaves (objects that refer only to their class) refer, for the case that
+    /// `leaf_classes` does not contain these references.
     pub(crate) of_leaves: Vec<u32>,
 }
 
@@ -126,9 +127,9 @@ impl HeapGraph {
         })
     }
 
-    /// Moves the references from leaves to their classes to the other adjacency lists. An object with an adjacency list
-    /// is not a leaf any more. Adjacency lists are contiguous, so this applies to all leaves up to the last one with a
-    /// reference.
+    /// Moves the references from leaves to their classes to `targets`, where all other adjacency lists are. An object
+    /// with an adjacency list is not a leaf any more. Adjacency lists are contiguous, so this applies to all leaves up
+    /// to the last one with a reference.
     pub(crate) fn with_rows_of_leaves(mut self, store: &Store) -> Result<Self> {
         if self.leaf_classes.len() == 0 {
             return Ok(self);
@@ -190,7 +191,7 @@ fn check_references(count: usize) -> Result<()> {
     })
 }
 
-/// Converts slots to object numbers, in place.
+/// Converts slots (positions in the address map) to object numbers, in place.
 pub(crate) fn translate(
     targets: &mut [u32],
     map: &AddressMap,
@@ -198,7 +199,7 @@ pub(crate) fn translate(
     class_at: impl Fn(u32) -> u32 + Sync,
 ) {
     let Some(map) = map.view() else {
-        // Ids that are not addresses have no slots.
+        // Ids that are not addresses have no slots (positions in the address map).
         targets.fill(NONE);
         return;
     };
@@ -212,7 +213,7 @@ pub(crate) fn translate(
     });
 }
 
-/// A part of the slots that [`translate`] converts.
+/// A part of the slots (positions in the address map) that [`translate`] converts.
 struct Translation<'a, F> {
     slots: &'a mut [u32],
     map: MapView<'a>,

@@ -45,14 +45,14 @@ pub(crate) fn class_references<'a>(
 }
 
 /// Returns true if the boot loader keeps a class alive although no GC root refers to the class. `sticky` is true if the
-/// dump has GC roots for system classes. Then this is so only for array classes, which live as long as the class of
-/// their elements. Otherwise this is so for all classes of the boot loader.
+/// dump has GC roots for system classes. If `sticky` is true, the result is true only for array classes of the boot
+/// loader, which live as long as the class of their elements. Otherwise it is true for all classes of the boot loader.
 fn held_by_boot_loader(class: &Class, sticky: bool) -> bool {
     class.loader.is_null() && class.dumped && (!sticky || class.element.is_some())
 }
 
-/// Returns, for each class, true if the boot loader holds the class, or if a GC root that belongs to no thread holds
-/// it.
+/// Returns, for each class, true if the boot loader or a GC root holds the class. GC roots that belong to a thread do
+/// not count.
 pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     let mut rooted = vec![false; classes.len()];
     let mut sticky = false;
@@ -138,8 +138,8 @@ pub(crate) fn implicit_references(
     (extra, held)
 }
 
-/// Returns the instances that have the same id as a class object, each with the class object. References to the id lead
-/// to the instance, so the instance needs a reference to the class object.
+/// Returns the instances that have the same id as a class object, each with the class object. References with this id
+/// lead to the instance, so the instance needs a reference to the class object.
 pub(crate) fn instances_with_class_id(
     classes: &Classes,
     split: Split,
@@ -152,8 +152,8 @@ pub(crate) fn instances_with_class_id(
         .collect()
 }
 
-/// Makes all classes GC roots. If roots may be missing, nothing else in the dump shows which objects are alive. A JVM
-/// writes the classes first, so a truncated dump has them.
+/// Makes all classes GC roots. Call this if roots may be missing, because then nothing else in the dump shows which
+/// objects are alive. A JVM writes the classes first, so a truncated dump has them.
 pub(crate) fn root_all_classes(held: &mut BTreeMap<u32, RootKind>, split: Split) {
     for class in 0..split.classes {
         held.entry(class).or_insert(RootKind::LoadedClass);

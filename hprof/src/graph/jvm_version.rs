@@ -42,7 +42,7 @@ pub(crate) fn read(parts: &Parts<'_>) -> Option<String> {
                 let value = parts.reference(node, "val");
                 return parts.text(value.or_else(|| parts.reference(node, "value"))?);
             }
-            // A bucket is a list, or a tree that has its first entry in the field `first`.
+            // A bucket of the hash table is a list, or a tree that has its first entry in the field `first`.
             let next = parts.reference(node, "next");
             entry = next.or_else(|| parts.reference(node, "first")).unwrap_or(0);
         }
@@ -66,7 +66,8 @@ enum Record<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Returns the record of an object. Walks from the last waypoint before it.
+    /// Returns the record of an object. Walks over the records from the last waypoint (a known record offset) before
+    /// the object.
     fn record(&self, id: u64) -> Option<Record<'a>> {
         let object = self.map.by_id(id, self.split);
         let leaf = object.checked_sub(self.split.inner);
@@ -118,7 +119,7 @@ impl<'a> Parts<'a> {
         None
     }
 
-    /// Returns the reference in a field; `None` if there is no such field, or if it is null.
+    /// Returns the reference in a field; `None` if there is no field with this name, or if its value is null.
     fn reference(&self, instance: Instance<'a>, name: &str) -> Option<u64> {
         let id = self.field(instance, name, Kind::Object).map(number);
         id.filter(|&id| id != 0)
@@ -135,7 +136,7 @@ impl<'a> Parts<'a> {
             && self
                 .field(string, "coder", Kind::Byte)
                 .is_none_or(|coder| coder == [0]);
-        // The key and its value have ASCII letters only.
+        // The name of the property and its value have ASCII letters only.
         is_latin.then(|| bytes.iter().map(|&b| char::from(b)).collect())
     }
 }

@@ -70,7 +70,7 @@ impl Snapshot {
     }
 }
 
-/// Data about a dump that is available when its graph is complete.
+/// Data about a dump, which is available when the dump's graph is complete.
 pub(crate) struct Parts<'a> {
     pub(crate) source: &'a [u8],
     pub(crate) id_size: usize,
@@ -79,7 +79,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) map: &'a AddressMap,
     pub(crate) split: Split,
     pub(crate) roots: &'a [Root],
-    /// For each class, true if it is certainly a GC root.
+    /// For each class, true if the class is certainly a GC root.
     pub(crate) pinned: &'a [bool],
     /// False if roots may be in a part of the file that is missing or damaged.
     pub(crate) is_whole: bool,
@@ -162,7 +162,7 @@ fn parked_threads(parts: &Parts<'_>) -> Option<Parked> {
     (!are_all_rooted).then_some(Parked { threads, version })
 }
 
-/// Returns the instances of these classes that are not thread roots.
+/// Returns the instances of these classes that are no GC roots of the kind thread.
 fn non_root_instances(parts: &Parts<'_>, classes: &[ClassIndex]) -> Vec<u32> {
     let Split { classes: first, .. } = parts.split;
     let mut rooted: Vec<u32> = parts

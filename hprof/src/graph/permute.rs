@@ -1,4 +1,4 @@
-//! Object numbers by address, for a file that is not in address order.
+//! Finds object numbers by address, for a file that is not in address order.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,7 +14,8 @@ use crate::records::outline::Segment;
 use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor};
 
-/// Finds the object number of each rank, for a file that is not in address order. Cost: one more pass over the ids.
+/// Finds the object number for each rank (the number of objects at lower addresses), for a file that is not in address
+/// order. Cost: one more pass over the ids.
 pub(crate) fn permute(
     context: &Context<'_>,
     scanned: &Scanned,
@@ -23,7 +24,8 @@ pub(crate) fn permute(
 ) -> Result<AddressMap> {
     struct RankVisitor<'a> {
         ranks: &'a Ranks,
-        /// Object numbers by rank: first for objects with references, then for leaves (objects without references).
+        /// Object numbers, indexed by rank (the number of objects of the same kind at lower addresses): first for
+        /// objects with references, then for leaves (objects without references).
         numbers: [&'a [AtomicU32]; 2],
         next: [u32; 2],
     }
@@ -71,8 +73,8 @@ pub(crate) fn permute(
             next,
         };
         let Segment { start, end } = piece.segment;
-        // Errors of the walk are ignored, because the previous pass already reported them. It stopped at the same
-        // offset.
+        // Errors of the walk are ignored, because the previous pass already reported them. The previous pass stopped at
+        // the same offset.
         let _ = walk::walk(context.source, start, end, id_size, &mut place);
     });
     Ok(AddressMap::Permuted {

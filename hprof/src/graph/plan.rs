@@ -56,26 +56,27 @@ pub(crate) struct Plan {
     pub(crate) pieces: Vec<Segment>,
     pub(crate) dumps: Vec<ClassDump>,
     pub(crate) classes: Classes,
-    /// Class records before this offset are in `dumps`.
+    /// Class records before this offset in the file are in `dumps`.
     pub(crate) classes_end: usize,
-    /// Power of two. Object addresses are multiples of it.
+    /// A power of two. All object addresses are multiples of this number.
     pub(crate) alignment: u64,
     /// True if the graph has references from objects to their classes. References to classes that are certainly GC
     /// roots are always left out.
     pub(crate) class_references: bool,
-    /// True if objects that refer only to their class may be leaves, even if the class might not be a GC root.
+    /// True if objects that refer only to their class may be treated as leaves (objects without references), even if
+    /// the class might not be a GC root.
     pub(crate) bare_leaves: bool,
     pub(crate) late_classes: LateClasses,
     pub(crate) reach: Option<Reach>,
-    /// Ids below this number are not addresses: HotSpot makes up the ids 1, 2, 3, ... for flattened values. 0 if such
-    /// ids are addresses.
+    /// Ids below this number are not addresses: HotSpot makes up the ids 1, 2, 3, ... for flattened values. 0 if ids
+    /// with these values are addresses.
     pub(crate) flattened_below: u64,
     /// True if a pass found flattened values.
     pub(crate) has_flattened: bool,
 }
 
-/// Returns the number below which an id cannot be the address of an object. In JVMs with flattened values, the heap begins
-/// at 2 GiB or above.
+/// Returns the number below which an id cannot be the address of an object. In JVMs with flattened values, the heap
+/// begins at 2 GiB or above.
 fn lowest_address(id_size: usize, dumps: &[ClassDump]) -> u64 {
     const LOWEST: u64 = 1 << 30;
     let ids = || dumps.iter().map(|class| class.id).filter(|&id| id != 0);
@@ -206,12 +207,12 @@ impl Plan {
         self.reach = wider.filter(|_| aligned);
     }
 
-    /// Adds the classes that the pass found to the plan. Returns true if the pass found any.
+    /// Adds the classes that the pass over the objects found to the plan. Returns true if the pass found any.
     pub(crate) fn learn_classes(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
         let id_size = context.header.id_size;
         let late = scanned.late_classes.len();
         if late > 0 {
-            // These records are few, so reading them again takes little time.
+            // The class records that come after objects are few, so reading them again takes little time.
             let mut again = LateClassVisitor {
                 dumps: Vec::new(),
                 places: Vec::new(),
@@ -253,7 +254,7 @@ impl Plan {
         }
         if low_ids.are_made_up() {
             self.has_flattened = true;
-            // Made-up ids have no slot in an address range.
+            // Made-up ids are not addresses, so an address range is of no use.
             self.reach = None;
         } else {
             self.flattened_below = 0;
@@ -278,7 +279,7 @@ impl Plan {
     }
 }
 
-/// Reads the class records up to the first object. In nearly every dump these are all of them.
+/// Reads the class records up to the first object. In nearly every dump, these are all class records.
 pub(crate) fn leading_classes(
     source: &[u8],
     id_size: usize,

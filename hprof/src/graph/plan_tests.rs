@@ -1,5 +1,5 @@
-//! Tests of the guesses about a dump that are made before the first pass over its objects. If they are right, no second
-//! pass is needed.
+//! Tests of the guesses about a dump that are made before the first pass over its objects. If the guesses are right, no
+//! second pass is needed.
 
 use std::sync::Mutex;
 

@@ -7,17 +7,19 @@ use crate::graph::address::{GRAIN, Marks, Range};
 use crate::graph::blocks::{self, Blocks};
 use crate::ids::NONE;
 
-/// Number of slots (see `address.rs`) that even the smallest file may have. Their bitmaps take 8 MiB.
+/// Number of slots (units of 8 bytes of addresses) that even the smallest file may have. The bitmaps of these slots
+/// take 8 MiB.
 const FREE: u64 = 32 << 20;
 
-/// The range of addresses of a dump, and whether its bitmaps cover all of it.
+/// The range of addresses of a dump, and whether the bitmaps of objects cover all of the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
     pub(crate) range: Range,
     /// True if the range is divided into blocks, and only blocks with objects get bitmaps.
     in_blocks: bool,
-    /// Selects one of two limits for a range in blocks. If true, the range gets at most 16 slots for each byte of the
-    /// file. If false, as at first, it gets at most one slot for two bytes. Both limits are increased by [`FREE`].
+    /// Selects one of two limits for a range in blocks. If true, the range gets at most 16 slots (units of 8 bytes) for
+    /// each byte of the file. If false, as at first, it gets at most one slot for two bytes. Both limits are increased
+    /// by [`FREE`].
     is_roomy: bool,
 }
 
@@ -52,7 +54,7 @@ impl Reach {
 
     /// Returns the range for the next pass, after a pass found objects without a slot at addresses from `low` to
     /// `high`. The new range is wider, or allows more slots in blocks. Returns `None` if neither change is possible.
-    /// Then ids have to be sorted.
+    /// Then a sorted table of ids has to be used.
     pub(crate) fn with(self, low: u64, high: u64, file: usize) -> Option<Self> {
         let (low, high) = (low.min(self.range.base), high.max(self.range.end));
         if (low, high) == (self.range.base, self.range.end) {
@@ -68,7 +70,7 @@ impl Reach {
         })
     }
 
-    /// Returns the number of slots for which bitmaps are allocated.
+    /// Returns the number of slots (units of 8 bytes of addresses) for which bitmaps are allocated.
     fn bitmap_slots(self, file: usize) -> u64 {
         match (self.in_blocks, self.is_roomy) {
             (false, _) => self.range.slots(),
@@ -77,13 +79,13 @@ impl Reach {
         }
     }
 
-    /// Returns true if all slots fit in 32 bits. Then a pass can record references as slots, which are translated
-    /// later.
+    /// Returns true if all slots (positions in the address map) fit in 32 bits. Then a pass can record references as
+    /// slots, which are converted to object numbers later.
     pub(crate) fn fits_u32_slots(self, file: usize) -> bool {
         self.bitmap_slots(file) < u64::from(NONE)
     }
 
-    /// Creates empty bitmaps.
+    /// Creates empty bitmaps for a file of this size.
     pub(crate) fn marks(self, file: usize, store: &Store) -> Result<Marks> {
         if self.in_blocks
             && let Some(blocks) = Blocks::new(self.range, store)?
@@ -94,18 +96,18 @@ impl Reach {
     }
 }
 
-/// Returns the maximum number of slots for a file of this size.
+/// Returns the maximum number of slots (units of 8 bytes of addresses) for a file of this size.
 fn max_slots(file: usize) -> u64 {
     file as u64 * 16 + FREE
 }
 
-/// Returns true if a file of this size may have this number of slots.
+/// Returns true if a file of this size may have this number of slots (units of 8 bytes of addresses).
 pub(crate) fn fits_bitmap(slots: u64, file: usize) -> bool {
     slots <= max_slots(file)
 }
 
 /// Returns true if the bitmaps should cover the whole range. This is so if the range is at most 8 times as large as the
-/// file. If slots do not fit in 32 bits, the limit is 4 times.
+/// file. If slots do not fit in 32 bits, the limit is 4 times the size of the file.
 fn is_compact(slots: u64, file: usize) -> bool {
     let file = file as u64;
     slots <= file + FREE && (slots < u64::from(NONE) || slots <= file / 2)
@@ -117,7 +119,8 @@ mod tests {
 
     const BASE: u64 = 0x7_0000_0000;
 
-    /// Returns the [`Reach`] of `slots` slots from the address `BASE` on, for a file of `file` bytes.
+    /// Returns the [`Reach`] of `slots` slots (units of 8 bytes) from the address `BASE` on, for a file of `file`
+    /// bytes.
     fn of(slots: u64, file: u64, in_order: bool) -> Reach {
         Reach::new(BASE, BASE + (slots << GRAIN), file as usize, in_order).unwrap()
     }
@@ -145,14 +148,14 @@ mod tests {
             (FREE + mb, mb, true, false),
             (FREE + mb, mb, false, true),
             (FREE + mb + WORD, mb, true, true),
-            // Slots that do not fit in 32 bits.
+            // Ranges whose slots do not fit in 32 bits.
             (all, all * 2, true, false),
             (all, all * 2 - 2, true, true),
             (all - WORD, all, true, false),
         ] {
             let reach = of(slots, file, in_order);
             assert_eq!(reach.in_blocks, expected, "{slots} slots, {file} bytes");
-            // If the range is divided into blocks, it is extended beyond the sampled addresses.
+            // If the range is divided into blocks, the range is extended beyond the sampled addresses.
             assert_eq!(reach.range.slots() > slots, expected);
             if slots < all - WORD {
                 let mut marks = reach.marks(file as usize, &store).unwrap();

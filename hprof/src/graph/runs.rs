@@ -17,15 +17,17 @@ use crate::graph::address::{Range, Ranks};
 /// Maximum number of runs (see above) in a piece of the file, which is about a megabyte. If a piece has more, the
 /// objects of the whole file count as not sorted by address.
 const MOST_IN_PIECE: usize = 256;
-/// While the file is read, at most this number of runs is stored, plus one run for each piece that was read.
+/// While the file is read, at most this number of runs (parts in address order) is stored, plus one run for each piece
+/// that was read.
 const MOST_KEPT: usize = 1 << 16;
-/// Maximum number of runs in a table. For more runs, a table of all objects is faster.
+/// Maximum number of runs (parts in address order) in the table of a file. For more runs, a table of all objects is
+/// faster.
 const MOST: usize = 1 << 12;
 
 /// A run (objects with ascending addresses), or the part of a run that is in one piece of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
-    /// Ids of the first and the last object of the run.
+    /// Ids of the first and the last object of the run (objects with ascending addresses).
     first: u64,
     last: u64,
     /// Number of objects with references, and number of leaves, that come before this run of ascending addresses in the
@@ -37,7 +39,7 @@ struct Run {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     runs: Vec<Run>,
-    /// True if there are too many runs for a table. Then `runs` is empty.
+    /// True if there are too many runs (parts in address order) for a table. Then `runs` is empty.
     scattered: bool,
     pieces: usize,
 }
@@ -48,8 +50,8 @@ impl Runs {
         self.scattered = false;
     }
 
-    /// Begins a run at an object. `before` is the number of objects with references, and the number of leaves, that
-    /// come before the object.
+    /// Begins a run (objects with ascending addresses) at an object. `before` is the number of objects with references,
+    /// and the number of leaves, that come before the object.
     #[cold]
     pub(crate) fn begin(&mut self, id: u64, before: [usize; 2]) {
         if self.scattered || self.runs.len() == MOST_IN_PIECE {
@@ -71,8 +73,8 @@ impl Runs {
         }
     }
 
-    /// Adds the runs of the next piece of the file. `base` is the number of objects with references, and the number of
-    /// leaves, in all earlier pieces.
+    /// Adds the runs (parts in address order) of the next piece of the file. `base` is the number of objects with
+    /// references, and the number of leaves, in all earlier pieces.
     pub(crate) fn append(&mut self, piece: &mut Self, base: [usize; 2]) {
         self.pieces += 1;
         if piece.scattered || self.runs.len() + piece.runs.len() > self.pieces + MOST_KEPT {
@@ -95,9 +97,9 @@ impl Runs {
         self.runs = Vec::new();
     }
 
-    /// Returns the runs sorted by the address of their first object; `None` if the address ranges of runs overlap or
-    /// there are too many runs. If ranges overlap, objects that follow each other in the file may not be neighbours in
-    /// the heap.
+    /// Returns the runs (parts of the file with ascending addresses), sorted by the address of their first object.
+    /// Returns `None` if the address ranges of runs overlap or there are too many runs. If ranges overlap, objects that
+    /// follow each other in the file may not be neighbours in the heap.
     ///
     /// Cost: sorts the runs.
     fn by_address(&self) -> Option<Vec<Run>> {
@@ -138,10 +140,10 @@ impl Runs {
     }
 }
 
-/// A run, as a row of the table.
+/// A run (a part of the file with ascending addresses), as a row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The slot of the run's first object.
+    /// The slot (position in the address map) of the run's first object.
     pub(crate) slot: u64,
     /// Number of objects with references, and number of leaves, at lower addresses than this run.
     pub(crate) ranks: [u32; 2],
@@ -150,7 +152,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Returns the constants to add to a rank to get the number of the object: one constant for objects with
+    /// Returns the constants to add to an object's rank to get the number of the object: one constant for objects with
     /// references, and one for leaves.
     const fn offsets(&self) -> [u32; 2] {
         [
@@ -163,8 +165,8 @@ impl Row {
 /// The table of the runs of a file (see the module's description). The runs do not overlap.
 #[derive(Debug)]
 pub(crate) struct RunTable {
-    /// The first slot of each run, ascending. The run with the lowest addresses is left out, because the slots before
-    /// all these starts belong to it.
+    /// The first slot (position in the address map) of each run, ascending. The run with the lowest addresses is left
+    /// out, because the slots before all these starts belong to it.
     starts: Vec<u64>,
     offsets: Vec<[u32; 2]>,
     rows: Vec<Row>,
@@ -184,7 +186,7 @@ impl RunTable {
         }
     }
 
-    /// Creates the table from rows that an index stores; `None` if they contradict `ranks`.
+    /// Creates the table from the runs that an index stores; `None` if they contradict `ranks`.
     ///
     /// Cost: sorts the rows.
     pub(crate) fn from_rows(rows: Vec<Row>, ranks: &Ranks) -> Option<Self> {
@@ -199,7 +201,8 @@ impl RunTable {
             return None;
         }
         let table = Self::new(rows);
-        // In the file, each run starts where the previous run ends, and the runs together contain all objects.
+        // Check that each run starts in the file where the previous run ends, and the runs together contain all
+        // objects.
         let mut next = [0, 0];
         for &row in &table.in_file {
             let row = row as usize;
@@ -218,7 +221,8 @@ impl RunTable {
         &self.rows
     }
 
-    /// Returns true if the number of every object is equal to its rank, so that no conversion is needed.
+    /// Returns true if the number of every object is equal to its rank in the order of addresses, so that no conversion
+    /// is needed.
     pub(crate) fn is_rank_identity(&self) -> bool {
         self.offsets.iter().all(|o| *o == [0, 0])
     }
@@ -267,8 +271,8 @@ pub(crate) const fn lower_by_margin(low: u64, margin: u64) -> u64 {
 /// pieces start at a lower address than the piece before. `firsts` has the address of the first object of each piece of
 /// the file.
 pub(crate) fn may_have_few_runs(firsts: &[u64]) -> bool {
-    /// Maximum number of pieces that start at a lower address than the piece before. A heap has few spaces, and HotSpot
-    /// writes one after the other.
+    /// Maximum number of pieces of the file that start at a lower address than the piece before. A heap has few spaces,
+    /// and HotSpot writes one after the other.
     const FEW: usize = 8;
     firsts.windows(2).filter(|w| w[1] < w[0]).count() <= FEW
 }

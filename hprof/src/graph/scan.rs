@@ -1,4 +1,5 @@
-//! The pass over all objects: marks, shapes, references, roots and measurements.
+//! The pass over all objects. It marks where objects start, and records their shapes (class and array length), their
+//! references, the GC roots, and measurements of object sizes.
 //!
 //! The file is split into pieces of about a megabyte. The pieces are scanned in parallel, in batches. After each batch,
 //! the results of its pieces are appended in file order, so that objects get the same numbers on every run.
@@ -38,7 +39,7 @@ use crate::sizes::stats::{Last, Stats};
 /// The referent of a soft or final reference. The reference counts only if no stronger path reaches the referent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Referent {
-    /// The reference object, by its number among the objects with references.
+    /// The reference object (`java.lang.ref`), by its number among the objects with references.
     pub(crate) from: u32,
     pub(crate) target: u64,
     pub(crate) kind: Reference,
@@ -70,18 +71,20 @@ pub(crate) struct Scanned {
     pub(crate) roots: Vec<Root>,
     /// Class records that come after the first objects.
     pub(crate) late_classes: Vec<ClassDump>,
-    /// Ids of classes without a record: of all such classes, and of those to which object arrays belong.
+    /// `unknown_classes` has the ids of all classes without a record. `unknown_arrays` has the ids of those among them
+    /// that are classes of object arrays.
     pub(crate) unknown_classes: BTreeSet<u64>,
     pub(crate) unknown_arrays: BTreeSet<u64>,
     /// Objects whose allocation site is known. Each element has the number of the object, true if the object is a leaf,
     /// and the serial number of its stack trace. Leaves are counted separately.
     pub(crate) sites: Vec<(u32, bool, u32)>,
     pub(crate) stats: Stats,
-    /// The runs of ascending ids.
+    /// The runs of the file: parts in which the ids of objects ascend.
     pub(crate) runs: Runs,
     pub(crate) waypoints: Waypoints,
     pub(crate) warnings: Vec<Warning>,
-    /// Number of ids that are outside of the expected range or not aligned.
+    /// Number of object ids for which the address map has no slot: they are outside of the guessed range, or not
+    /// multiples of 8.
     pub(crate) misplaced: u64,
     /// Classes to which bare leaves refer. (A bare leaf is an object that refers only to its class and is treated as a
     /// leaf.)
@@ -110,9 +113,9 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) marks: Option<MarkWriter<'a>>,
     pub(crate) collect_ids: bool,
     pub(crate) targets: T,
-    /// Class records before this offset are known.
+    /// Class records before this offset in the file are already known.
     pub(crate) classes_end: usize,
-    /// See [`crate::graph::plan::Plan`].
+    /// Ids below this number are not addresses. See [`crate::graph::plan::Plan::flattened_below`].
     pub(crate) flattened_below: u64,
     pub(crate) has_flattened: bool,
     pub(crate) progress: &'a dyn Progress,
@@ -123,7 +126,7 @@ pub(crate) struct Job<'a, T: Targets> {
 /// and if this is an array of primitives, its elements are not read.
 const MOST_PREPARED: usize = 16 << 20;
 
-/// The results of one piece. Objects and offsets are counted from the start of the piece.
+/// The results of one piece of the file. Objects and offsets are counted from the start of the piece.
 #[derive(Default)]
 struct ScannedPiece {
     ends: Vec<u32>,
@@ -163,7 +166,7 @@ impl ScannedPiece {
     }
 }
 
-/// Results that a thread collects over all its pieces.
+/// Results that a thread collects over all pieces of the file that it scans.
 struct Worker {
     stats: Stats,
     unknown_classes: BTreeSet<u64>,
@@ -322,13 +325,13 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
     /// the previous object's size. `previous` is the id of the previous object, even if other records came in between.
     last: Last,
     previous: Option<u64>,
-    /// The id and the number of the class looked up last.
+    /// The id and the number of the class that was looked up last.
     class_id: u64,
     class: u32,
 }
 
 impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
-    /// Begins the work on an object: compares its address with that of the previous object.
+    /// Begins the work on an object of the file: compares its address with that of the previous object.
     #[inline(always)]
     fn begin(&mut self, object: Object) {
         let stats = &mut self.worker.stats;
@@ -422,7 +425,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         self.class
     }
 
-    /// Records a reference. Increments `count` if it is not null.
+    /// Records a reference, unless it is null. Increments `count`, the number of the object's references.
     #[inline(always)]
     fn reference(&mut self, id: u64, count: &mut u32) {
         if id != 0 {
@@ -445,7 +448,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             return;
         }
         if !self.job.class_references {
-            // The graph does not have this reference, but the object still does not count as a leaf.
+            // The graph does not contain the reference to the class, but the object still does not count as a leaf.
             *count += 1;
         } else {
             let id = self.job.classes[crate::ids::ClassIndex(class)].id.0;
@@ -453,8 +456,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// Decides on the next object of this class that refers only to its class. Returns true if this object is treated
-    /// as a leaf.
+    /// Returns true if the next object of this class that refers only to its class is treated as a leaf (object without
+    /// references).
     fn is_bare_leaf(&mut self, class: u32) -> bool {
         let layout = self.job.classes.layout(class);
         let has_referent = layout.referent != RecordLayout::NO_REFERENT;
@@ -493,8 +496,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         false
     }
 
-    /// Returns the shape of an instance with a variable size. Such an instance is a stack chunk. In a damaged dump, the
-    /// class of the instance may also be an array class.
+    /// Returns the shape of an instance with a variable size: a stack chunk, which is a part of a virtual thread's
+    /// stack. In a damaged dump, the class of the instance may also be an array class.
     #[cold]
     fn stack_chunk_shape(&mut self, class: u32, array: u32, body: &[u8]) -> u32 {
         let classes = self.job.classes;
@@ -508,8 +511,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     }
 
     /// Records the references of an object whose adjacency list also contains its null fields. If the record is too
-    /// short for all fields of the class, returns a shape that records this. The missing fields are not in the list,
-    /// because there can be very many.
+    /// short for all fields of the class, returns a shape (encoded class) that records this. The missing fields are not
+    /// in the list, because there can be very many.
     #[cold]
     fn all_fields(
         &mut self,
@@ -532,7 +535,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             .flatten()
     }
 
-    /// Records the array if it has as many elements as fit into one record. Its other elements may have been cut off.
+    /// Records the array if HotSpot may have truncated it, that is, if it has as many elements as fit into one record.
     #[inline(always)]
     fn note_cut(&mut self, object: Object, class: u32, kind: Kind, len: u32) {
         if len >= CutArray::FEWEST && len == CutArray::most_elements(kind, ID) {
@@ -599,7 +602,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
                     self.reference(read_id::<ID>(body, at as usize), &mut count);
                 }
             } else if layout.array == RecordLayout::NO_ARRAY && shape::has_mask(shape, fields) {
-                // Fields that the record is too short to contain count as null.
+                // Fields that are missing because the record is too short count as null.
                 let mut nulls = (1 << fields) - (1 << offsets.len());
                 for (k, &at) in offsets.iter().enumerate() {
                     let id = read_id::<ID>(body, at as usize);

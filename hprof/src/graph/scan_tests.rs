@@ -45,7 +45,7 @@ fn class(heap: &mut HeapBuilder, name: &str, references: usize) -> ClassId {
     heap.add_class(name, None, &fields, &[])
 }
 
-/// Adds an instance with a body of `bytes` bytes, all of them references to `to`.
+/// Adds an instance whose fields take `bytes` bytes. All fields are references to `to`.
 fn add_instance(heap: &mut HeapBuilder, id: u64, class: u64, bytes: usize, to: u64) {
     let mut body = Body::new(IdSize::Eight);
     body.instance(id, 1, class, bytes as u32);
@@ -103,8 +103,8 @@ fn number(built: &Built, classes: &Classes, id: u64) -> u32 {
 
 #[test]
 fn a_class_without_a_record_is_not_referred_to() {
-    // Test once with ids that are addresses, so that slots are recorded, and once with other ids, so that object
-    // numbers are recorded.
+    // Test once with ids that are addresses, so that references are recorded as slots, and once with other ids, so that
+    // references are recorded as object numbers.
     for odd in [0, 1] {
         let mut heap = heap();
         let known = class(&mut heap, "Known", 2);
@@ -227,7 +227,7 @@ fn a_referent_may_be_the_last_field() {
         .map(|o| o.0)
         .collect();
     assert_eq!(found, [held]);
-    // An object whose record ends before its referent has no referent.
+    // If an object's record ends before the field `referent`, the object has no referent.
     let weak = heap.address(weak);
     add_instance(&mut heap, BASE + 0x5000, weak, 7, BASE + 0x1000);
     let (built, classes) = self::built(&heap, options());
@@ -286,7 +286,7 @@ fn null_and_truncated_fields_are_in_the_shape() {
     let [one, three] = [one, three].map(|class| heap.address(class));
     add_instance(&mut heap, BASE + 0x5000, three, 8, id);
     add_instance(&mut heap, BASE + 0x5100, three, 23, id);
-    // These records are too short even for the first field.
+    // These instance records are too short even for the first field.
     add_instance(&mut heap, BASE + 0x5200, three, 4, id);
     add_instance(&mut heap, BASE + 0x5300, one, 4, id);
     let (built, _) = telling_fields(&heap);

@@ -1,5 +1,5 @@
-//! Ways to record the target of each reference during the pass over the objects: as a slot, as an object number, or not
-//! at all.
+//! Ways to record the target of each reference during the pass over the objects: as a slot (a position in the address
+//! map), as an object number, or not at all.
 
 use crate::graph::address::{AddressMap, MarkWriter, Range, Split};
 use crate::graph::blocks::BlockWriter;
@@ -11,7 +11,7 @@ pub(crate) trait Targets: Copy + Sync {
     /// True if references are recorded at all.
     const COLLECT: bool;
     fn encode(&self, id: u64) -> u32;
-    /// Returns the slot at which to mark the start of the object with this id.
+    /// Returns the slot (position in the address map) at which to mark the start of the object with this id.
     #[inline(always)]
     fn start(&self, marks: &MarkWriter<'_>, id: u64) -> Option<u64> {
         marks.range.slot(id)
@@ -29,8 +29,8 @@ impl Targets for NoTargets {
     }
 }
 
-/// Records references as slots of the address range. When all objects are marked, the slots are converted to object
-/// numbers.
+/// Records references as slots (positions in the address range). When all objects are marked, the slots are converted
+/// to object numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct SlotTargets(pub(crate) Range);
 

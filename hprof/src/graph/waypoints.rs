@@ -7,7 +7,7 @@
 /// Number of objects between two waypoints.
 pub(crate) const EVERY: usize = 512;
 
-/// The offset of an object's record, and the number of objects before it.
+/// A waypoint: the offset of an object's record, and the number of objects before the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waypoint {
     /// Offset of the record in the file.
@@ -25,8 +25,8 @@ impl Waypoints {
         self.0.is_empty()
     }
 
-    /// Adds the waypoints of a piece. `objects` is the number of objects with references, and the number of leaves, in
-    /// all earlier pieces.
+    /// Adds the waypoints of a piece of the file. `objects` is the number of objects with references, and the number of
+    /// leaves, in all earlier pieces.
     pub(crate) fn append(&mut self, piece: &mut Vec<Waypoint>, objects: [usize; 2]) {
         self.0.extend(piece.drain(..).map(|w| Waypoint {
             before: [0, 1].map(|kind| w.before[kind] + objects[kind] as u32),

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use crate::ids::NONE;
 
-// Each check reads a whole part and does not stop at the first misfit. The compiler can vectorize such loops, and a
-// misfit is very rare.
+// Each check reads a whole part of an array and does not stop at the first wrong number. The compiler can vectorize
+// such loops, and wrong numbers are very rare.
 
 /// Returns a check that every number of an array is below a limit.
 pub(super) fn below(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
@@ -57,7 +57,8 @@ pub(super) fn objects(inner: u32) -> impl Fn(&[u32], Range<usize>) -> bool + Syn
     }
 }
 
-/// Checks that each node's parent comes before the node. The parent of the first node is the node itself.
+/// Checks that the parent of each node of the dominator tree comes before the node. The parent of the first node is the
+/// node itself.
 pub(super) fn parents(all: &[u32], part: Range<usize>) -> bool {
     let first = part.start.max(1);
     let later = (first as u32..).zip(&all[first..part.end.max(first)]);
@@ -65,7 +66,7 @@ pub(super) fn parents(all: &[u32], part: Range<usize>) -> bool {
         && later.fold(true, |fits, (node, &parent)| fits & (parent < node))
 }
 
-/// Checks that each node's subtree ends after the node and within the tree.
+/// Checks that the subtree of each node of the dominator tree ends after the node and within the tree.
 pub(super) fn ends(all: &[u32], part: Range<usize>) -> bool {
     let nodes = (part.start as u32..).zip(&all[part.clone()]);
     let limit = all.len() as u64;
@@ -85,8 +86,8 @@ pub(super) fn ranks(bits: &[u64], counts: &[u32], line: usize) -> Option<[u64; 2
     if !bits.len().is_multiple_of(line) || counts.len() != bits.len() / line * 2 {
         return None;
     }
-    // Returns two numbers for each kind of object in a chunk of lines: the stored count of the first line that has
-    // marks, and the number of marks in the chunk.
+    // Returns two numbers for each kind of object in a chunk of lines of the address map: the stored count of the first
+    // line that has marks, and the number of marks in the chunk.
     let chunk = |(bits, counts): (&[u64], &[u32])| -> Option<([u32; 2], [u32; 2])> {
         let mut first = None;
         let mut sum = [0_u32; 2];

@@ -4,7 +4,7 @@ use crate::bytes::stamp::hash;
 use crate::graph::missing_roots::MissingRoots;
 use crate::records::classes::Classes;
 
-/// The codes of the kinds of address maps.
+/// The codes of the kinds of address maps, which an index stores.
 pub(super) const ORDERED: u32 = 0;
 pub(super) const PERMUTED: u32 = 1;
 pub(super) const SORTED: u32 = 2;

@@ -84,7 +84,7 @@ impl<'a> Decoder<'a> {
         String::from_utf8(self.take(len)?.to_vec()).ok()
     }
 
-    /// Returns an optional value.
+    /// Reads a flag, and the value that follows if the flag is true.
     #[allow(
         clippy::option_option,
         reason = "the outer Option is None if the data is damaged, the inner Option is the value"
@@ -97,8 +97,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads a list: its length, and then its elements with `one`. The length may be wrong. So at first, the list
-    /// reserves no more bytes of memory than are left to read.
+    /// Reads a list: its length, and then its elements with `one`. The length may be wrong. So the memory reserved for
+    /// the list is at first limited to the number of bytes that are left to read.
     pub fn list<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let len = self.usize()?;
         let mut list = Vec::with_capacity(len.min(self.0.len()) / size_of::<T>().max(1));

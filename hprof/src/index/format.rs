@@ -24,12 +24,12 @@ pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 ///
 /// [`Thresholds::USUAL`]: crate::dominators::thresholds::Thresholds::USUAL
 const VERSION: u32 = 11;
-/// Size of the header in bytes. Its last word is its checksum, which also covers the table.
+/// Size of the header in bytes. Its last word is a checksum of the header and the table of sections.
 const HEADER: usize = 128;
 const ENTRY: usize = 24;
 /// Sections begin at multiples of this number of bytes.
 pub(super) const ALIGN: usize = 64;
-/// Size of a block in bytes. Each block has a hash and is checked separately.
+/// Size of a block of a section in bytes. Each block has a hash and is checked separately.
 const BLOCK: usize = 1 << 18;
 
 /// The sections of an index file, in the order of its table of sections.
@@ -38,13 +38,13 @@ pub(super) enum Section {
     Small,
     InnerShapes,
     LeafShapes,
-    /// Class and length of each long array. Shorter arrays are not listed, because their shapes contain class and
-    /// length.
+    /// Class and length of each long array. Shorter arrays are not listed, because their shapes (32-bit codes) contain
+    /// class and length.
     LongArrays,
     /// Objects with an allocation site: object number and stack trace serial.
     Sites,
-    /// The address map is divided into stretches of equal size. Only stretches with marks are stored. This section and
-    /// the next two have the numbers, the words and the counts of these stretches.
+    /// The address map is divided into stretches of equal size. Only stretches with marked objects are stored. This
+    /// section and the next two have the numbers, the words and the counts of these stretches.
     MapStretches,
     MapBits,
     MapCounts,
@@ -65,7 +65,7 @@ pub(super) enum Section {
     Leaves,
     NodeOf,
     LeafParent,
-    /// Offsets of records: see [`crate::index::positions`].
+    /// Offsets of object records in the dump: see [`crate::index::positions`].
     LinkedPositions,
     LeafPositions,
     /// Referrers of each object: see [`crate::index::inbound`]. The data is in this section and the next five. The
@@ -81,7 +81,7 @@ pub(super) enum Section {
 
 pub(super) const SECTIONS: usize = Section::InboundFar as usize + 1;
 
-/// The sections whose blocks are verified when used, each with the section of its block hashes.
+/// The sections whose blocks are verified when they are first used, each with the section of its block hashes.
 const LAZY: [(Section, Section); 2] = [
     (Section::Inbound, Section::InboundSums),
     (Section::InboundFar, Section::InboundFarSums),
@@ -94,7 +94,7 @@ pub(super) fn checksum(bytes: &[u8]) -> u64 {
     hash(bytemuck::cast_slice(&block_hashes(bytes)))
 }
 
-/// Returns the hashes of a section's blocks.
+/// Returns the hashes of the blocks of a section.
 pub(super) fn block_hashes(bytes: &[u8]) -> Vec<u64> {
     bytes.par_chunks(BLOCK).map(hash).collect()
 }
@@ -327,14 +327,14 @@ impl Sections {
     }
 }
 
-/// A section of an index. Each block is verified right before its first use.
+/// A section of an index that consists of blocks. Each block is verified right before its first use.
 #[derive(Debug)]
 pub(crate) struct Lazy {
     map: Arc<MappedFile>,
     range: Range<usize>,
-    /// The hashes of the blocks.
+    /// The hashes of the section's blocks.
     sums: Column<u64>,
-    /// A bit for each block that was verified.
+    /// One bit for each block, which is set if the block was verified.
     verified: Box<[AtomicU64]>,
     damaged: AtomicBool,
 }
@@ -344,7 +344,8 @@ impl Lazy {
         self.range.len()
     }
 
-    /// Returns verified bytes; `None` if they are damaged, or if the range is not within the section.
+    /// Returns bytes of the section after verifying them; `None` if they are damaged, or if the range is not within the
+    /// section.
     ///
     /// Cost: hashes the blocks that were not used before.
     pub(crate) fn get(&self, part: Range<usize>) -> Option<&[u8]> {
@@ -366,12 +367,12 @@ impl Lazy {
         Some(bytes)
     }
 
-    /// Returns true if a block was found to be damaged.
+    /// Returns true if a block of the section was found to be damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Records that the content of a block is wrong.
+    /// Records that the content of a block is wrong although its hash may be correct.
     pub(crate) fn refuse(&self) {
         self.damaged.store(true, Ordering::Relaxed);
     }

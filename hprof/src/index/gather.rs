@@ -42,7 +42,7 @@ impl Snapshot {
         let pieces: Vec<(&Piece, [usize; 2])> = self.pieces.iter().zip(sizes).collect();
         let mut walked: Vec<WalkedPiece<'_>> = Vec::new();
         for batch in pieces.chunks(BATCH).map(Some).chain([None]) {
-            // One batch is walked while the previous one is sorted.
+            // One batch of pieces is walked while the references of the previous batch are sorted.
             let (next, ()) = rayon::join(
                 || {
                     let batch = batch.unwrap_or_default().par_iter();
@@ -65,7 +65,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the number of objects with references and the number of leaves. Class objects are not counted.
+    /// Returns the number of objects with references and the number of leaves (objects without references). Class
+    /// objects are not counted.
     pub(super) fn counts(&self) -> [u32; 2] {
         [
             self.split.inner - self.split.classes,
@@ -87,12 +88,13 @@ impl Snapshot {
 struct WalkedPiece<'a> {
     snapshot: &'a Snapshot,
     start: usize,
-    /// The object number of the piece's first object with references, and that of its first leaf.
+    /// The object number of the piece's first object with references, and that of its first leaf (object without
+    /// references).
     first: [u32; 2],
     positions: [Vec<u32>; 2],
-    /// References as (id of the target, source), for targets whose number is not known yet.
+    /// References as pairs (id of the target, number of the source), for targets whose number is not known yet.
     pending: Vec<(u64, u32)>,
-    /// References as (target, source).
+    /// References as pairs of object numbers (target, source).
     found: Vec<(u32, u32)>,
 }
 
@@ -142,7 +144,7 @@ impl Bodies for WalkedPiece<'_> {
             && let Some(at) = self.positions[kind].get_mut((nth / EVERY) as usize)
         {
             // Store the offset of the object's record from the start of the piece. If it does not fit in 32 bits, store
-            // 0, so that the search for the object begins at the start of the piece.
+            // 0, so that a later search for the object begins at the start of the piece.
             *at = u32::try_from(object.at - self.start).unwrap_or(0);
         }
         if let Body::Primitives(..) = body {

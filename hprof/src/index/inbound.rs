@@ -21,7 +21,7 @@ use crate::index::format::Lazy;
 
 /// Number of objects in a group.
 pub(crate) const GROUP: usize = 64;
-/// Number of objects whose lists are created together. Their numbers differ only in the low 16 bits.
+/// Number of objects whose lists of referrers are created together. Their numbers differ only in the low 16 bits.
 pub(crate) const BUCKET: usize = 1 << 16;
 /// Maximum length of a list in the section `near`.
 const NEAR: usize = 16;
@@ -31,7 +31,7 @@ const LONGEST: usize = 5;
 /// The lists of referrers in an index.
 #[derive(Debug)]
 pub(crate) struct Inbound {
-    /// The start of each group in `near`. The last element is the end of the last group.
+    /// The start of each group of 64 lists in `near`. The last element is the end of the last group.
     groups: Column<u64>,
     near: Lazy,
     /// For each bucket of objects, the offset in `far` at which the bucket's long lists begin.
@@ -64,7 +64,7 @@ impl Inbound {
         })
     }
 
-    /// Returns true if a block was found to be damaged.
+    /// Returns true if a block of the lists of referrers was found to be damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.near.is_damaged() || self.far.is_damaged()
     }
@@ -125,8 +125,8 @@ fn read(count: usize, mut bytes: &[u8], guess: u32, limits: &Range<u32>) -> Opti
     for at in 0..count {
         let number = take(&mut bytes)?;
         last = match at {
-            // The first number of a list is stored as its difference from the guess. The lowest bit of the difference
-            // is 1 if the number is below the guess, and 0 otherwise.
+            // The first number of a list is stored as its difference from the guess (the likely referrer). The lowest
+            // bit of the difference is 1 if the number is below the guess, and 0 otherwise.
             0 if number & 1 == 1 => last.checked_sub((number >> 1) + 1)?,
             0 => last.checked_add(number >> 1)?,
             _ => last.checked_add(number)?,
@@ -171,7 +171,7 @@ const fn zigzag_difference(from: u32, to: u32) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LikelyReferrers<'a> {
     pub(crate) classes: u32,
-    /// The number of the first leaf.
+    /// The number of the first leaf (object without references).
     pub(crate) inner: u32,
     pub(crate) leaves: u32,
     pub(crate) pieces: &'a [Piece],
@@ -208,13 +208,13 @@ impl LikelyReferrers<'_> {
 /// order within each bucket.
 #[derive(Debug)]
 pub(crate) struct Buckets {
-    /// For each reference of a bucket: its source minus the source of the previous reference, and then the low 16 bits
-    /// of its target.
+    /// For each reference to an object of a bucket: its source minus the source of the previous reference, and then the
+    /// low 16 bits of its target.
     parts: Vec<Vec<u8>>,
     last: Vec<u32>,
 }
 
-/// The content of the sections of an index that have the lists of referrers.
+/// The content of the index sections that contain the lists of referrers.
 #[derive(Debug, Default)]
 pub(crate) struct InboundSections {
     pub(crate) groups: Vec<u64>,
@@ -223,7 +223,7 @@ pub(crate) struct InboundSections {
     pub(crate) far: Vec<u8>,
 }
 
-/// The lists of referrers for the objects of one bucket.
+/// The lists of referrers for the objects of one bucket (see [`BUCKET`]).
 struct BucketLists {
     groups: Vec<usize>,
     near: Vec<u8>,
@@ -239,7 +239,7 @@ impl Buckets {
         }
     }
 
-    /// Adds references, as (target, source).
+    /// Adds references, as pairs of object numbers (target, source).
     pub(crate) fn add(&mut self, references: &[(u32, u32)]) {
         for &(target, source) in references {
             let bucket = target as usize / BUCKET;

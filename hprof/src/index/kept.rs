@@ -15,7 +15,7 @@ use crate::bytes::stamp::{Stamp, hash};
 use crate::options::Refs;
 use crate::snapshot::Snapshot;
 
-/// The first bytes of a file of this kind.
+/// The first bytes of a summary file.
 pub(super) const MAGIC: &[u8] = b"heapdiff summary\r\n";
 /// Size of the header in bytes. It consists of the magic bytes, two words of four bytes, and eight words of eight bytes
 /// (see [`Kept::header`]).
@@ -56,7 +56,8 @@ impl Snapshot {
     }
 }
 
-/// Identifies the content of a file. The content may be used only if the dump, [`Refs`] and the version are the same.
+/// Identifies the content of a summary file. The content may be used only if the dump, [`Refs`] and the version are the
+/// same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The dump beside which the file is stored. `None` for content that replaces a dump and does not depend on the
@@ -64,12 +65,12 @@ pub struct Kept {
     pub stamp: Option<FileStamp>,
     /// The reference objects that retain their referents.
     pub refs: Refs,
-    /// The version of the content.
+    /// The version of the content's format.
     pub version: u32,
 }
 
 impl Kept {
-    /// Returns true if a file begins like a file of this kind.
+    /// Returns true if a file begins like a summary file.
     #[must_use]
     pub fn has_magic(path: &Path) -> bool {
         let mut start = [0; MAGIC.len()];
@@ -80,7 +81,8 @@ impl Kept {
             && start == MAGIC
     }
 
-    /// Returns the version of the content of a file. Returns `None` if the file is not of this kind, or cannot be read.
+    /// Returns the version of the content of a summary file. Returns `None` if the file is not a summary file, or
+    /// cannot be read.
     #[must_use]
     pub fn version(path: &Path) -> Option<u32> {
         let mut start = [0; MAGIC.len() + 4];
@@ -90,13 +92,13 @@ impl Kept {
         Some(u32::from_le_bytes(*version.first_chunk()?))
     }
 
-    /// Returns the bytes of a file with this content.
+    /// Returns the bytes of a summary file with this content.
     #[must_use]
     pub fn file(&self, content: &[u8]) -> Vec<u8> {
         [&*self.header(content), content].concat()
     }
 
-    /// Returns the content of a file. A file of more than `limit` bytes is not read.
+    /// Returns the content of a summary file. A file of more than `limit` bytes is not read.
     ///
     /// # Errors
     /// Returns an error if the file belongs to another dump, has other [`Refs`] or another version, is damaged, or
@@ -112,7 +114,7 @@ impl Kept {
         self.content(bytes)
     }
 
-    /// Returns the content from the bytes of a file. See [`Kept::read`].
+    /// Returns the content from the bytes of a summary file. See [`Kept::read`].
     fn content(&self, mut bytes: Vec<u8>) -> Result<Vec<u8>, IndexFault> {
         if !bytes.starts_with(MAGIC) {
             return Err(IndexFault::Foreign);
@@ -170,7 +172,7 @@ impl Kept {
     }
 }
 
-/// Returns the bytes of a file that may be of this kind.
+/// Returns the bytes of a file that may be a summary file.
 fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();

@@ -40,7 +40,7 @@ mod write;
 pub use fault::IndexFault;
 pub use read::is_damaged;
 pub use write::{can_be_written, max_bytes, write};
-// Public because summary files use it.
+// These items are public because summary files use them.
 #[doc(hidden)]
 pub use {
     encode::{Decoder, Encoder},

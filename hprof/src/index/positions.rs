@@ -8,19 +8,20 @@
 use crate::bytes::array::Column;
 use crate::graph::scan::Piece;
 
-/// Number of objects of one kind for which an index stores one position.
+/// Of this number of objects of one kind, an index stores the offset of one object's record.
 pub(crate) const EVERY: u32 = 16;
 
-/// Offsets of records: of objects with references, and of leaves.
+/// Offsets of the records of objects with references, and of leaves (objects without references).
 #[derive(Debug)]
 pub(crate) struct Positions {
-    /// Offset from the start of a piece, in bytes, for every [`EVERY`]th object in it.
+    /// Offset from the start of a piece, in bytes, for every [`EVERY`]th object in the piece.
     bytes: [Column<u32>; 2],
     /// For each piece, the index in `bytes` of its first offset.
     first: Vec<[usize; 2]>,
 }
 
-/// Returns how many objects with references and how many leaves each piece has. `counts` has the totals of all pieces.
+/// Returns how many objects with references and how many leaves (objects without references) each piece of the file
+/// has. `counts` has the totals of all pieces.
 fn counts_per_piece(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = [u32; 2]> + '_ {
     let starts = |p: &Piece| [p.first_inner, p.first_leaf];
     let ends = pieces.iter().skip(1).map(starts).chain([counts]);
@@ -28,13 +29,14 @@ fn counts_per_piece(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = 
     both.map(|(from, to)| [to[0].saturating_sub(from[0]), to[1].saturating_sub(from[1])])
 }
 
-/// Returns the number of positions in each piece.
+/// Returns the number of stored offsets in each piece of the file.
 pub(crate) fn sizes(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = [usize; 2]> + '_ {
     counts_per_piece(pieces, counts).map(|of| of.map(|n| n.div_ceil(EVERY) as usize))
 }
 
 impl Positions {
-    /// Creates the positions; `None` if their number does not agree with the number of objects in the pieces.
+    /// Creates the positions from the stored offsets; `None` if the number of offsets does not agree with the number of
+    /// objects in the pieces.
     pub(crate) fn new(pieces: &[Piece], counts: [u32; 2], bytes: [Column<u32>; 2]) -> Option<Self> {
         let mut next = [0; 2];
         let first = sizes(pieces, counts).map(|own| {
@@ -47,7 +49,7 @@ impl Positions {
     }
 
     /// Returns the offset at which to start the search for an object, in bytes from the start of its piece. `nth` is
-    /// the number of the object among those of its kind in the piece.
+    /// the number of the object among the objects of its kind in the piece.
     pub(crate) fn before(&self, piece: usize, leaf: bool, nth: u32) -> u32 {
         let kind = usize::from(leaf);
         let first = self.first.get(piece).map(|f| f[kind]);

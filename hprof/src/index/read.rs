@@ -50,8 +50,8 @@ impl Snapshot {
     /// damaged. Also returns an error if the dump cannot be read. In this case, [`Snapshot::open`] returns the reason.
     pub fn from_index(path: &Path, index: &Path, options: &Options) -> Checked<Self> {
         let store = Store::new(options.max_memory);
-        // An analysis keeps dropped memory for its next arrays. Here the memory is returned to the system, because the
-        // arrays are mapped from the file.
+        // An analysis keeps the memory of dropped arrays for its next arrays. Here, memory is returned to the system at
+        // once, because the arrays are mapped from the file.
         store.stop_keeping();
         let parts = OpenedIndex::open(path, index, options, &store)?;
         let OpenedIndex {
@@ -192,7 +192,7 @@ impl OpenedIndex {
     }
 }
 
-/// The section with small data.
+/// The section of an index with small data, such as the GC roots.
 struct SmallSection {
     class_hash: u64,
     warnings: Vec<Warning>,
@@ -398,7 +398,8 @@ impl Covered {
         })
     }
 
-    /// Returns true if bitmaps for the address range of the index are small enough for a file of this size.
+    /// Returns true if the bitmaps of objects for the address range of the index are small enough for a file of this
+    /// size.
     fn fits_bitmap(&self, file: usize) -> bool {
         let slots = match &self.blocks {
             None => Some(self.range.slots()),

@@ -56,7 +56,7 @@ pub fn max_bytes(snapshot: &Snapshot) -> u64 {
         .iter()
         .map(|c| c.len() as u64)
         .sum::<u64>();
-    // This is an estimate and not a strict limit. The address map takes two bits for each eight bytes of heap. A
+    // The result is an estimate and not a strict limit. The address map takes two bits for each eight bytes of heap. A
     // reference nearly always takes less than half as many bytes in the index as in the dump.
     columns + snapshot.source().len() as u64 / 16 * 5 + snapshot.object_count() * 2 + (1 << 20)
 }
@@ -125,8 +125,8 @@ pub fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
 }
 
 impl Snapshot {
-    /// Returns the arrays, each at the position of its section. If the data of a section is not one flat array in
-    /// memory, the section is left empty here.
+    /// Returns the arrays that the index contains, each at the position of its section. If the data of a section is not
+    /// one flat array in memory, the section is left empty here.
     fn columns(&self) -> [&[u8]; SECTIONS] {
         let mut sections: [&[u8]; SECTIONS] = [&[]; SECTIONS];
         let mut put = |section: Section, bytes| sections[section as usize] = bytes;

@@ -13,8 +13,8 @@ use crate::records::record::{ClassDump, Kind};
 /// Maximum length of a chain of superclasses. Real chains have a tenth of this length.
 const MAX_DEPTH: u16 = 255;
 
-/// All layouts together may have at most this many fields, plus one for each byte of the file. Inherited fields count
-/// once for each class.
+/// Limit for the number of fields in the layouts of all classes together: this number, plus one for each byte of the
+/// file. Inherited fields count once for each class.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// A field that a class declares.
@@ -107,12 +107,12 @@ pub(crate) struct RecordLayout {
     refs: u32,
     /// Offset of `java.lang.ref.Reference.referent`, or [`RecordLayout::NO_REFERENT`].
     pub(crate) referent: u32,
-    /// For an array class, its number among array classes. The class of stack chunks has a number, too, because their
-    /// size varies like an array's.
+    /// For an array class, its number among all array classes. The class of stack chunks has a number, too, because
+    /// their size varies like an array's.
     pub(crate) array: u32,
     pub(crate) reference: Reference,
-    /// True for threads and class loaders. They are never leaves, because the graph gets references from them that no
-    /// record contains.
+    /// True for threads and class loaders. Such objects are never treated as leaves (objects without references),
+    /// because the graph gets references from them that no record contains.
     pub(crate) never_leaf: bool,
 }
 
@@ -121,7 +121,7 @@ impl RecordLayout {
     pub(crate) const NO_ARRAY: u32 = u32::MAX;
 }
 
-/// The ids of class loaders.
+/// The ids of class loaders, with a fast test if an id is among them.
 #[derive(Debug, Default)]
 struct Loaders {
     sorted: Vec<u64>,
@@ -177,13 +177,13 @@ pub struct Classes {
     /// Data about the dump if a forked child of the agent wrote it; otherwise `None`.
     pub(crate) forked: Option<Forked>,
     pub(crate) duplicates: u64,
-    /// Number of fields that layouts may still contain. This is limited because many classes of a damaged dump can
-    /// inherit many fields.
+    /// Number of fields that the layouts of further classes may still contain. The number is limited because many
+    /// classes of a damaged dump can inherit many fields.
     spare_fields: u64,
-    /// Number of classes whose fields exceeded the limit `spare_fields`.
+    /// Number of classes whose fields exceeded the limit in `spare_fields`.
     pub(crate) oversized: u64,
     loaders: Loaders,
-    /// `java.lang.Class`.
+    /// The class `java.lang.Class`.
     class_class: Option<ClassIndex>,
 }
 
@@ -297,7 +297,7 @@ impl Classes {
         for (_, (name, mut same)) in class_names {
             this.by_name.entry(name.text).or_default().append(&mut same);
         }
-        // The table of names also has the array classes without a record.
+        // `by_name` also contains the array classes without a record.
         for (class, i) in this.list.iter().zip(0..).skip(this.dumped) {
             let same = this.by_name.entry(class.name.clone()).or_default();
             same.push(ClassIndex(i));
@@ -315,8 +315,8 @@ impl Classes {
         this
     }
 
-    /// Removes superclasses that no JVM writes: in a damaged dump, a class can be its own ancestor, or a chain can be
-    /// too long.
+    /// Removes superclasses that no JVM writes: in a damaged dump, a class can be its own ancestor, or a chain of
+    /// superclasses can be too long.
     fn cut_bad_hierarchies(&mut self) {
         const ON_CHAIN: u16 = u16::MAX;
         let mut depth = vec![0_u16; self.list.len()];
@@ -575,9 +575,9 @@ impl Classes {
         }
     }
 
-    /// Gives classes and fields the names that they had before they were shortened. A class can still be found by its
-    /// name in the dump, unless another class has it as its original name. Special classes such as `java.lang.Class`
-    /// were found before and stay the same.
+    /// Gives classes and fields the names that they had before a shrinker shortened them. A class can still be found by
+    /// its name in the dump, unless another class has it as its original name. Special classes such as
+    /// `java.lang.Class` were found before and stay the same.
     pub(crate) fn rename(&mut self, mapping: &dyn NameMapping) {
         for (i, class) in (0..).zip(&mut self.list) {
             // Rename fields before classes: the mapping finds a field by its class's name in the dump.
@@ -636,8 +636,8 @@ fn is_strong(name: &str) -> bool {
     name.contains("$$Lambda")
 }
 
-/// Returns true for hidden and anonymous classes. Their own loader data keeps them alive, and their class loader does
-/// not keep them alive like its other classes.
+/// Returns true for hidden and anonymous classes. Their own loader data (a structure of the JVM) keeps them alive.
+/// Their class loader keeps only its other classes alive.
 fn is_hidden(name: &str) -> bool {
     name.contains("/0x")
         || name.contains("+0x")
@@ -708,14 +708,14 @@ mod tests {
             java_name("a/B$$Lambda$14/0x0000ab").0,
             "a.B$$Lambda$14/0x0000ab"
         );
-        // Array names of Android.
+        // Android writes names of array classes like this.
         assert_eq!(java_name("int[]"), ("int[]".into(), Some(Kind::Int)));
         assert_eq!(java_name("int[][]"), ("int[][]".into(), Some(Kind::Object)));
         assert_eq!(
             java_name("java.lang.String[]"),
             ("java.lang.String[]".into(), Some(Kind::Object))
         );
-        // No JVM writes these names.
+        // No JVM writes names like these.
         assert_eq!(java_name("[Lint;").1, Some(Kind::Object));
         assert_eq!(java_name("[Iota").1, Some(Kind::Object));
     }

@@ -9,14 +9,16 @@ use crate::ids::ObjectId;
 use crate::records::classes::Class;
 use crate::records::record::{Kind, LoadClass};
 
-/// Prefix of the text in which the child records the layout of its JVM. The text is the first name of the dump, or the second name of a repaired dump.
+/// Prefix of the text in which the child records the layout of its JVM. The text is the first name of the dump, or the
+/// second name of a repaired dump.
 const RECORDED: &str = "heapdiff forked dump: ids are sums of object sizes, ";
-/// The id of the first class in forked dumps without a recorded layout. Earlier agents wrote such dumps.
+/// The id of the first class in forked dumps that do not record the object layout. Earlier agents wrote such dumps.
 const FIRST_ID: u64 = 0x7_0000_0000;
-/// Minimum number of class objects that have ascending ids, close to each other, in a forked dump without a recorded
-/// layout. A JVM loads at least 400 classes.
+/// Minimum number of class objects that have ascending ids, close to each other, in a forked dump that does not record
+/// the object layout. A JVM loads at least 400 classes.
 const LEAST: usize = 350;
-/// Maximum mean number of bytes of a class object in such a dump. It limits how far apart the ids of classes are.
+/// Maximum mean number of bytes of a class object in a forked dump that does not record the object layout. It limits
+/// how far apart the ids of classes are.
 const LARGEST: u64 = 1024;
 /// The static field with the array of a class's string constants.
 const RESOLVED: &str = "<resolved_references>";
@@ -24,7 +26,7 @@ const RESOLVED: &str = "<resolved_references>";
 /// The object layout that a forked child recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Recorded {
-    /// The id of the name record with the layout. A redacted dump has to keep this name.
+    /// The id of the name record that contains the object layout. A redacted dump has to keep this name.
     pub(crate) name: u64,
     /// Bytes of a reference in the heap.
     pub(crate) reference: u32,
@@ -66,8 +68,8 @@ pub(crate) struct Forked {
 }
 
 impl Forked {
-    /// Returns the data; `None` if the dump is not a forked one. Dumps of agents that recorded no layout are recognised
-    /// by the ids of classes.
+    /// Returns the data about a forked dump; `None` if a forked child did not write the dump. Dumps of agents that
+    /// recorded no object layout are recognised by the ids of classes.
     pub(crate) fn new(
         recorded: Option<Recorded>,
         loads: &[LoadClass],

@@ -9,8 +9,8 @@ pub(crate) struct IdTable {
     slots: Vec<(u64, u32)>,
     shift: u32,
     used: usize,
-    /// Ids for which no slot was free within [`IdTable::PROBES`] steps. Only a file that was made for this purpose has
-    /// such ids.
+    /// Ids for which no slot of the table was free within [`IdTable::PROBES`] steps. Only a file that was made for this
+    /// purpose has such ids.
     overflow: HashMap<u64, u32>,
 }
 

@@ -80,7 +80,7 @@ fn are_top_level_records(bytes: &[u8], mut at: usize, id_size: usize) -> bool {
         }
         match usize::try_from(length) {
             Ok(length) if length <= left => at += RECORD_HEAD + length,
-            // The dump is truncated inside a heap record.
+            // The dump is truncated inside this record. Only a heap record is accepted here.
             _ => return matches!(kind, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT),
         }
         if matches!(kind, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT) {

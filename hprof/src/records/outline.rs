@@ -14,11 +14,11 @@ use crate::records::modified_utf8;
 use crate::records::record::{self, FrameRecord, Header, LoadClass, tag};
 use crate::records::repaired::Repaired;
 
-/// If the length of a record differs from that in its header, the dump is damaged. There is one exception: in dumps of
-/// very old JVMs, the length of a heap dump record may have overflowed its 32 bits.
+/// If the real length of a record differs from the length in its header, the dump is damaged. There is one exception:
+/// in dumps of very old JVMs, the length of a heap dump record may have overflowed its 32 bits.
 const WRAP: u64 = 1 << 32;
 
-/// A sequence of sub-records.
+/// A range of the file that consists of sub-records (objects, classes, GC roots).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub(crate) start: usize,
@@ -61,12 +61,13 @@ pub(crate) struct Outline {
     /// `cut_off` is true if the file ends inside a record. `is_heap_cut_off` is true if that record is a heap record.
     cut_off: bool,
     is_heap_cut_off: bool,
-    /// Offset of the next heap under the same header. The hprof agent of JDK 5 to 8 writes a heap for each SIGQUIT.
+    /// Offset of the next heap under the same file header. The hprof agent of JDK 5 to 8 writes a heap for each
+    /// SIGQUIT.
     pub(crate) next_heap: Option<usize>,
     /// True if there is a heap record, even an empty one.
     pub(crate) has_heap: bool,
     /// `heap` is the number of the heap to which the current records belong. The heaps under one file header are
-    /// numbered from 0. `begun` is true if the heap has any records so far.
+    /// numbered from 0. `begun` is true if the heap has a record with content so far.
     heap: usize,
     begun: bool,
     /// True if the heap is complete. The next heap record then starts another heap, which contains the same objects at
@@ -74,9 +75,9 @@ pub(crate) struct Outline {
     closed: bool,
     /// For each class serial: the number of live objects and their bytes, which the hprof agent reports after a heap.
     live: HashMap<u32, (u64, u64)>,
-    /// The layout that a forked child recorded.
+    /// The object layout that a forked child of the agent recorded in the dump.
     pub(crate) recorded: Option<Recorded>,
-    /// The mark of a repair, and the id of the name that contains it.
+    /// The mark that `heapdiff repair` wrote, and the id of the name that contains the mark.
     pub(crate) repaired: Option<(u64, Repaired)>,
 }
 
@@ -108,7 +109,7 @@ impl TopRecord {
     }
 }
 
-/// The next item in a file.
+/// The next item in the sequence of a dump's top-level records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Next {
     Record(TopRecord),
@@ -128,12 +129,13 @@ impl Next {
     }
 }
 
-/// An iterator over the top-level records of a dump. It uses the length of each record to find the next one.
+/// An iterator over the top-level records of a dump. The iterator uses the length of each record to find the next
+/// record.
 pub(crate) struct TopLevel<'a> {
     bytes: &'a [u8],
     at: usize,
     id_size: usize,
-    /// The offset of the next dump; `None` if it was not searched yet.
+    /// The offset of the next dump; the outer `None` means that it was not searched yet.
     next_dump: Option<Option<usize>>,
 }
 
@@ -225,7 +227,7 @@ impl Outline {
         }
     }
 
-    /// Returns the outline of the heap with this index under the header.
+    /// Returns the outline of the heap with this index under the file header.
     ///
     /// Cost: one visit of each top-level record. The content of heap segments is not read.
     pub(crate) fn read(bytes: &[u8], header: &Header, heap: usize) -> Self {
@@ -302,7 +304,7 @@ impl Outline {
         match tag {
             tag::UTF8 => {
                 if let Ok((text, id)) = record::id(id_size)(body) {
-                    // Marks of heapdiff come before all other names.
+                    // The names with which heapdiff marks forked and repaired dumps come before all other names.
                     let marks = [self.recorded.is_some(), self.repaired.is_some()];
                     if self.names.len() == marks.iter().filter(|&&is_marked| is_marked).count() {
                         self.recorded = self.recorded.or_else(|| Recorded::parse(id, text));
@@ -476,8 +478,8 @@ mod tests {
         // The heap record is the last in the file.
         let next = |at| at == start + heap;
         assert_eq!(unwrapped(start + heap, start, heap % WRAP, next), heap);
-        // The length of a record has 32 bits, so it can be too small by a multiple of 2³². A correct length is not
-        // changed. A wrong length is not changed if no multiple of 2³² makes it correct.
+        // The length in a record's header has 32 bits, so it can be too small by a multiple of 2³². A correct length is
+        // not changed. A wrong length is not changed if no multiple of 2³² makes it correct.
         assert_eq!(
             unwrapped(file, start, 3 * GB, |at| at == start + 3 * GB),
             3 * GB

@@ -56,7 +56,7 @@ pub enum HeapRecord<'a> {
     Instance {
         /// The object.
         id: ObjectId,
-        /// Its class object.
+        /// The class object of the instance's class.
         class: ObjectId,
         /// The values of the fields, each in [`Kind::size`] bytes: the fields of the class itself in the order of
         /// [`Class::fields`](crate::records::Class::fields), then those of its superclass, and so on.
@@ -66,7 +66,7 @@ pub enum HeapRecord<'a> {
     ObjectArray {
         /// The array.
         id: ObjectId,
-        /// Its class object.
+        /// The class object of the array's class.
         class: ObjectId,
         /// The elements' ids; see [`Records::ids`].
         elements: &'a [u8],
@@ -75,9 +75,9 @@ pub enum HeapRecord<'a> {
     PrimitiveArray {
         /// The array.
         id: ObjectId,
-        /// The type of its elements.
+        /// The type of the elements.
         kind: Kind,
-        /// Number of its elements.
+        /// Number of elements.
         len: u32,
         /// The elements, each in [`Kind::size`] bytes; empty if the dump leaves them out.
         elements: &'a [u8],

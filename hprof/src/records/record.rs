@@ -94,7 +94,7 @@ impl Kind {
         Self::Long,
     ];
 
-    /// Returns the type with this code.
+    /// Returns the type with this code in the dump.
     #[must_use]
     #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
@@ -176,8 +176,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Returns the header of a file, plain or gzip. Reads only the beginning. Returns `None` if it cannot be read, and
-    /// for pipes, because reading would consume their bytes.
+    /// Returns the header of a file, plain or gzip. Reads only the beginning of the file. Returns `None` if the header
+    /// cannot be read, and for pipes, because reading would consume their bytes.
     #[must_use]
     pub fn of_file(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
@@ -314,7 +314,7 @@ pub(crate) fn load_class(input: &[u8], id_size: usize) -> Option<LoadClass> {
     })
 }
 
-/// A row of ALLOC_SITES: the live objects of a class that one stack allocated.
+/// An entry of an ALLOC_SITES record: the live objects of a class that one stack allocated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AllocSite {
     pub(crate) is_array: bool,
@@ -323,11 +323,11 @@ pub(crate) struct AllocSite {
     pub(crate) live_objects: u32,
 }
 
-/// Size of the ALLOC_SITES record before its rows (totals and the number of rows), and size of a row, in bytes.
+/// Size of an ALLOC_SITES record before its entries (totals and the number of entries), and size of an entry, in bytes.
 pub(crate) const SITES_HEAD: usize = 34;
 pub(crate) const SITES_ROW: usize = 25;
 
-/// Returns the rows of ALLOC_SITES. Leaves out a truncated row.
+/// Returns the entries of an ALLOC_SITES record. Leaves out a truncated entry.
 pub(crate) fn alloc_sites(body: &[u8]) -> impl Iterator<Item = AllocSite> {
     let word = |row: &[u8], at: usize| {
         u32::from_be_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]])

@@ -1,10 +1,10 @@
-//! The name with which `heapdiff repair` marks a dump. It records what the dump lacks, for later readers.
+//! The name with which `heapdiff repair` marks a dump. The name records which parts the dump lacks, for later readers.
 //!
 //! No other record refers to this name, so other programs ignore it.
 
 use std::fmt;
 
-/// Prefix of the text.
+/// Prefix of the name that marks a repaired dump.
 const MARK: &str = "heapdiff repaired dump: ";
 
 /// The parts that a repaired dump lacks, and the parts that the repair added.
@@ -16,7 +16,7 @@ pub struct Repaired {
     pub places: u64,
     /// Number of other records that are truncated or damaged, such as names.
     pub records: u64,
-    /// Number of bytes that were left out, because they are no complete records.
+    /// Number of bytes that the repair left out, because they are no complete records.
     pub left_out: u64,
     /// Number of damaged parts outside of the dump: segments that are missing or damaged, and damaged gzip data.
     pub parts: u64,
@@ -35,7 +35,8 @@ impl Repaired {
         self.lacks_end || self.places > 0 || self.class_roots > 0 || self.thread_roots > 0
     }
 
-    /// Parses the text of a mark. Returns `None` if the text does not have exactly this format.
+    /// Parses the text of the name that marks a repaired dump. Returns `None` if the text does not have exactly this
+    /// format.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let mut numbers = text.strip_prefix(MARK)?.split(", ").map(|part| {
@@ -73,10 +74,10 @@ impl Repaired {
     }
 }
 
-/// Maximum value of a number in a mark.
+/// Maximum value of a number in the mark of a repaired dump.
 const LARGEST: u64 = 1 << 60;
 
-/// Writes the text of the mark.
+/// Writes the text of the name that marks a repaired dump.
 impl fmt::Display for Repaired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

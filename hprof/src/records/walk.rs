@@ -1,7 +1,7 @@
 //! Walks the sub-records of a heap segment and calls a visitor with each.
 //!
-//! This loop reads nearly all of a dump, so it is written for speed: no allocation, no copying, one bounds check for
-//! each record. It never trusts a length.
+//! This loop reads nearly all of a dump, so the loop is written for speed: no allocation, no copying, one bounds check
+//! for each record. The loop never trusts a length in the file.
 
 use crate::flaw::Flaw;
 use crate::records::record::{self, ClassDump, Kind, sub};
@@ -21,7 +21,7 @@ pub enum RootKind {
     JniGlobal,
     /// A reference from a native stack.
     NativeStack,
-    /// A reference from a thread block.
+    /// A root of the kind thread block.
     ThreadBlock,
     /// An object whose monitor is held.
     Monitor,
@@ -63,7 +63,7 @@ pub struct Root {
 }
 
 impl RootKind {
-    /// All kinds. An index stores the position of a kind.
+    /// All kinds of GC roots. An index stores a kind as its position in this array.
     pub(crate) const ALL: [Self; 18] = [
         Self::StickyClass,
         Self::Thread,
@@ -120,7 +120,7 @@ impl RootKind {
     }
 }
 
-/// An object record without its content.
+/// The header of an object record: id, stack trace serial and offset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Object {
     pub(crate) id: u64,
@@ -144,7 +144,7 @@ pub(crate) trait Visitor {
     }
 }
 
-/// The offset and the reason of a walk that ended early.
+/// Damage at which a walk over records ended early: the offset and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) offset: usize,
@@ -368,7 +368,7 @@ pub(crate) fn split_points(
         next: start + piece,
         piece,
     };
-    // Errors of the walk are ignored here. The pass that reads the pieces reports damage.
+    // Errors of the walk are ignored here. The later pass over the pieces reports damage.
     let _ = walk(bytes, start, end, id_size, &mut splitter);
     splitter.points
 }

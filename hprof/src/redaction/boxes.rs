@@ -14,7 +14,7 @@ use crate::redaction::survey::Survey;
 pub(super) struct HashBoxes(Option<IdTable>);
 
 impl HashBoxes {
-    /// Finds the objects that contain only a hash.
+    /// Finds the objects that contain only the hash code of another object.
     ///
     /// Cost: a walk over the heap, if the dump has a class that stores its hash in such an object.
     pub(super) fn find(bytes: &[u8], survey: &Survey) -> Self {
@@ -34,7 +34,7 @@ impl HashBoxes {
                     survey,
                     boxes: Vec::new(),
                 };
-                // The walk cannot fail, because blocks end before the first damage.
+                // The walk cannot fail, because blocks (groups of records) end before the first damage.
                 let _ = walk::walk(bytes, block.start, block.end, survey.id_size, &mut visitor);
                 visitor.boxes
             })

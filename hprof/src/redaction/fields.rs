@@ -70,7 +70,7 @@ const LENGTHS: [(&str, &[&str]); 36] = [
         "java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue",
         &["size"],
     ),
-    // This field contains the length of the object itself, so the size of the object depends on it.
+    // The field `size` contains the length of the stack chunk itself, so the size of the object depends on it.
     ("jdk.internal.vm.StackChunk", &["size"]),
 ];
 

@@ -27,7 +27,7 @@ pub(super) struct Kept {
     pub(super) whole: HashSet<u64>,
     /// Arrays that the redacted dump contains with changed content, and this content.
     pub(super) anew: HashMap<u64, Vec<u8>>,
-    /// The ids of all arrays in `whole` and `anew`. Each array of the dump is looked up in this set by its id.
+    /// The ids of all arrays in `whole` and `anew`. The id of each array in the dump is looked up in this set.
     ids: IdTable,
 }
 
@@ -57,7 +57,7 @@ impl Kept {
         kept
     }
 
-    /// True if an array is kept, unchanged or with other content.
+    /// True if a redaction keeps an array, unchanged or with other content.
     #[inline]
     pub(super) fn has(&self, id: u64) -> bool {
         self.ids.get(id).is_some()
@@ -256,7 +256,7 @@ impl<'a> Finder<'a> {
             wanted,
             found: Vec::new(),
         };
-        // The walk cannot fail, because blocks end before the first damage.
+        // The walk cannot fail, because blocks (groups of records) end before the first damage.
         let _ = walk::walk(
             self.bytes,
             block.start,
@@ -290,7 +290,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// The place of a record, and the length of its content.
+/// The offset of an object's record, and the length of the object's content.
 #[derive(Clone, Copy)]
 enum PlaceOf {
     Instance(usize, u64, usize),
@@ -333,7 +333,7 @@ fn has_only_numbers(found: Found<'_>) -> bool {
     matches!(found, Found::Primitives(Kind::Int | Kind::Long, _))
 }
 
-/// True if an array of characters has this text.
+/// True if an object is an array of characters that has this text.
 fn has_text(found: Found<'_>, text: &str) -> bool {
     match found {
         Found::Primitives(Kind::Byte, bytes) => is_text(bytes, false, text),

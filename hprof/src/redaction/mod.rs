@@ -58,7 +58,7 @@ pub struct Redacted {
     pub warnings: Vec<Warning>,
     /// Offset of the first damage in the dump. Nothing after it is copied.
     pub damaged_at: Option<u64>,
-    /// Counts of the dump's content by kind, if the content was counted.
+    /// Amounts of the dump's content, by kind of content, if the content was counted.
     pub left: Left,
 }
 
@@ -285,7 +285,7 @@ impl Redacted {
 /// Returns the bytes of a header. In its version, all characters except digits and dots are replaced by dots.
 fn head(dump: &[u8], header: &Header) -> Vec<u8> {
     let mut head = dump[..header.end].to_vec();
-    // A version consists of digits. After it come a zero byte, the size of ids, and the time.
+    // A version consists of digits. After the version come a zero byte, the size of ids, and the time.
     let version = "JAVA PROFILE ".len()..header.end.saturating_sub(1 + 4 + 8);
     for byte in head.get_mut(version).unwrap_or_default() {
         if !byte.is_ascii_digit() && *byte != b'.' {

@@ -35,7 +35,7 @@ pub(super) struct Rewriter<'a> {
     pub(super) rules: &'a Rules<'a>,
     pub(super) kept: &'a Kept,
     pub(super) boxes: &'a HashBoxes,
-    /// True if the content is counted and the output is not written.
+    /// True if the content is only counted. Then the output is not written.
     pub(super) counts: bool,
 }
 
@@ -46,12 +46,12 @@ pub(super) struct Rewritten<'a> {
     pub(super) left: Left,
 }
 
-/// Output under construction. It has the same offsets as the input.
+/// Output under construction. Each byte has the same offset in the output as in the input.
 struct Output<'a> {
     bytes: &'a [u8],
     pieces: Vec<Piece<'a>>,
     buffer: Vec<u8>,
-    /// All input before this offset is either written or left out.
+    /// All input before this offset is either written to the output or left out.
     at: usize,
 }
 
@@ -191,8 +191,8 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Returns how many bytes of a name the redacted dump keeps. If reports need the name, these are all bytes up to
-    /// the maximum length of a name. Otherwise none are kept.
+    /// Returns how many bytes of a name the redacted dump keeps. If reports need the name, all bytes up to the maximum
+    /// length of a name are kept. Otherwise no bytes are kept.
     fn kept_name_len(&self, record: &TopRecord, body: &[u8]) -> usize {
         let Ok((text, id)) = record::id(self.survey.id_size)(body) else {
             return 0;

@@ -19,7 +19,7 @@ pub type CleanTable<'r> = &'r (dyn Fn(&[&[u8]], &dyn Fn(&mut [u8])) -> Option<Ve
 pub struct KeptTables<'r> {
     /// The name of a boot loader class, as in Java source. Its own fields are kept.
     pub class: &'r str,
-    /// Static fields that lead to an `int[]` or `long[]`, or to arrays of these.
+    /// Static fields that refer to an `int[]` or `long[]`, or to arrays of such arrays.
     pub figures: &'r [&'r str],
     /// Each entry has three names: a static field that leads to an array of objects; the class of these objects, whose
     /// fields are kept; a field of this class that leads to an `int[]` or `long[]`.
@@ -28,7 +28,7 @@ pub struct KeptTables<'r> {
     pub names: &'r [&'r str],
     /// The function that removes all content except names from one of the tables in `names`.
     pub clean: CleanTable<'r>,
-    /// Strings that are not secret. They are kept in every place where they occur.
+    /// Strings that are not secret. They are kept wherever they occur in the dump.
     pub texts: &'r [&'r str],
 }
 
@@ -44,11 +44,11 @@ impl std::fmt::Debug for KeptTables<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     Kept,
-    /// Kept because the user requested it.
+    /// The number is kept because the user requested it.
     Requested,
-    /// Replaced by zero, because the number can be a hash of content.
+    /// The number is replaced by zero, because it can be a hash of content.
     Hash,
-    /// Replaced by a token.
+    /// The number is replaced by a token.
     Token,
 }
 
@@ -64,7 +64,7 @@ pub struct Rules<'r> {
 }
 
 impl KeptTables<'_> {
-    /// True if the numbers in the fields of this class are kept.
+    /// True if a redaction keeps the numbers in the fields of this class.
     fn has(&self, class: &str) -> bool {
         self.class == class || self.held.iter().any(|held| held[1] == class)
     }
@@ -190,7 +190,7 @@ mod tests {
             "size",
             "capacity",
         ];
-        // A class of another loader that has the name of a JDK class is not the JDK class.
+        // A class that is not from the boot loader is not a JDK class, even if it has the name of one.
         for class in [
             class("com.acme.Account", 7),
             class("com.acme.Account", 0),

@@ -1,5 +1,5 @@
-//! The first pass of a redaction. It finds the names that must be kept, the numbers in instances that depend on
-//! content, and the offsets at which blocks of records start.
+//! The first pass of a redaction. It finds the names that must be kept, the fields of instances whose numbers must be
+//! replaced, and the offsets at which blocks of records start.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,8 @@ use crate::records::walk::{self, Damage, Object, Visitor};
 use crate::redaction::fields::is_boxed_hash;
 use crate::redaction::rules::{Number, Rules};
 
-/// Minimum size of a block in bytes. A block ends at the first object after this size.
+/// Minimum size of a block (consecutive records of the heap) in bytes. A block ends at the first object after this
+/// size.
 const BLOCK: usize = 256 << 10;
 /// Number of heap segments of the dump that are read between two checks for cancellation.
 const BATCH: usize = 1 << 10;
@@ -24,8 +25,8 @@ const BATCH: usize = 1 << 10;
 const UNKNOWN_KINDS: usize = 64;
 /// If an implausible record is followed by at least this number of plausible records, it does not count as damage.
 const FITTING: usize = 8;
-/// Limit for the number of fields in the plans of all classes together: this number, plus one for each byte of the
-/// file.
+/// Limit for the number of fields in the plans (for rewriting instances) of all classes together: this number, plus one
+/// for each byte of the file.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// Consecutive records of the heap, and the range of their objects' ids.
@@ -93,14 +94,15 @@ pub(super) struct Survey {
     pub(super) id_size: usize,
     /// The end of the part of the dump that can be parsed. Nothing after it is copied.
     pub(super) end: usize,
-    /// The first damage in the dump. It is at `end`.
+    /// The first damage in the dump. Its offset is `end`.
     pub(super) damage: Option<FirstDamage>,
     pub(super) outline: Outline,
     pub(super) classes: Classes,
     /// Ids of the names of classes, fields, methods and files.
     pub(super) names: HashSet<u64>,
     pub(super) blocks: Vec<Block>,
-    /// For each class number, the plan for the bytes of the class's instances. `None` for classes without a plan.
+    /// For each class number, the plan for rewriting the bytes of the class's instances. `None` for classes without a
+    /// plan.
     plans: Vec<Option<BodyPlan>>,
     /// Number of classes whose instances cannot be rewritten by a plan, because the class has too many fields.
     pub(super) unplanned: u64,

@@ -6,7 +6,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Number of letters of a token. They encode 60 bits.
+/// Number of letters in a token. Together, the letters encode 60 bits.
 const LETTERS: usize = 12;
 /// The code of `à`, the first of the 32 letters of which tokens consist, in Latin-1 and Unicode.
 const FIRST: u8 = 0xe0;

@@ -34,7 +34,7 @@ const OLD_VERSION: &[u8] = b"JAVA PROFILE 1.0.1\0";
 #[derive(Debug)]
 pub(super) struct DumpSurvey {
     pub(super) changes: Changes,
-    /// `None` if the dump is whole, so that it needs no changes.
+    /// The counts for the mark of the repair. `None` if the dump is whole, so that it needs no changes.
     pub(super) repaired: Option<Repaired>,
     pub(super) warnings: Vec<Warning>,
     /// Offset of the next dump in the same file.
@@ -95,7 +95,7 @@ struct Heap {
     begun: bool,
     /// True if the heap is complete. The next heap record then starts another heap.
     closed: bool,
-    /// True if records of the heap are damaged, or if its end is missing.
+    /// True if records of the heap are damaged, or if the end of the heap is missing.
     damaged: bool,
     /// True if the output has a heap record.
     is_written: bool,
@@ -114,13 +114,13 @@ struct DumpReader<'a> {
     repaired: Repaired,
     is_damaged: bool,
     heap: Heap,
-    /// Number of names so far.
+    /// Number of names that were read so far.
     names: usize,
-    /// The offset at which the output has the mark.
+    /// The offset in the input at which the mark of this repair is inserted.
     mark_at: usize,
     /// True if a forked child of the agent wrote the dump.
     is_forked: bool,
-    /// The mark of an earlier repair.
+    /// The mark that an earlier repair wrote to the dump.
     earlier: Option<Repaired>,
     next_dump: Option<usize>,
     warnings: Vec<Warning>,
@@ -162,7 +162,7 @@ impl DumpReader<'_> {
         }
     }
 
-    /// Leaves out a record outside of the heap.
+    /// Leaves out a record outside of the heap from the output.
     fn leave_out(&mut self, range: std::ops::Range<usize>) {
         self.repaired.records += 1;
         self.repaired.left_out += range.len() as u64;
@@ -264,7 +264,7 @@ impl DumpReader<'_> {
                 }
                 0
             }
-            // These records are optional.
+            // These kinds of records are optional.
             tag::UNLOAD_CLASS..=tag::CONTROL_SETTINGS => return,
             _ => return self.leave_out(whole),
         };
@@ -278,7 +278,7 @@ impl DumpReader<'_> {
         let Ok((text, id)) = record::id(self.header.id_size)(body) else {
             return self.leave_out(record.at..record.end);
         };
-        // Marks of heapdiff come before all other names.
+        // The names with which heapdiff marks forked and repaired dumps come before all other names.
         if self.names == usize::from(self.is_forked) + usize::from(self.earlier.is_some()) {
             if !self.is_forked && Recorded::parse(id, text).is_some() {
                 self.is_forked = true;
@@ -353,7 +353,7 @@ impl DumpReader<'_> {
         self.finish_heap(self.next_dump.unwrap_or(self.bytes.len()));
         if self.is_damaged {
             if let Some(earlier) = self.earlier {
-                // The roots that the earlier repair added were counted, too. Subtract them.
+                // The roots of the input include those that the earlier repair added. Subtract these.
                 let added = earlier.class_roots.saturating_add(earlier.thread_roots);
                 self.repaired.roots = self.repaired.roots.saturating_sub(added);
                 let earlier = Repaired {
@@ -372,7 +372,8 @@ impl DumpReader<'_> {
         }
     }
 
-    /// Adds the mark. Changes version 1.0.1 to 1.0.2, because the output may contain heap segments.
+    /// Adds the name that marks the dump as repaired. Changes the format version 1.0.1 to 1.0.2, because the output may
+    /// contain heap segments.
     fn mark(&mut self, outline: &Outline) {
         let id_size = self.header.id_size;
         let largest = i64::MAX.cast_unsigned() >> (64 - 8 * id_size);

@@ -25,7 +25,7 @@ pub(super) struct Content {
     largest_serial: u32,
 }
 
-/// The GC roots that a repair adds to a heap.
+/// The GC roots that a repair adds to a heap, as records.
 #[derive(Debug, Default)]
 pub(super) struct AddedRoots {
     pub(super) classes: u64,
@@ -59,8 +59,8 @@ impl Content {
         self.largest_serial = self.largest_serial.max(more.largest_serial);
     }
 
-    /// Returns roots for all classes and live threads that have none. Traces have serial numbers of threads up to
-    /// `largest_serial`, and an added thread must not have one of these numbers.
+    /// Returns GC roots for all classes and live threads that have none. Stack traces contain serial numbers of threads
+    /// up to `largest_serial`, so an added thread root gets a larger serial number.
     pub(super) fn added_roots(&mut self, largest_serial: u32, id_size: usize) -> AddedRoots {
         for ids in [&mut self.rooted, &mut self.alive, &mut self.threads] {
             ids.sort_unstable();
@@ -72,7 +72,8 @@ impl Content {
         let mut records = Segments::default();
         for &(id, boot) in &self.classes {
             if self.rooted.binary_search(&id).is_err() {
-                // JVMs write such roots for classes of the boot loader only, because a JVM never unloads these classes.
+                // JVMs write roots of the kind sticky class only for classes of the boot loader, because a JVM never
+                // unloads these classes.
                 let kind = if boot {
                     sub::ROOT_STICKY_CLASS
                 } else {
@@ -233,7 +234,8 @@ mod tests {
         let bytes: Vec<u8> = sizes.iter().flat_map(|&size| array(size)).collect();
         let of = |limits| parts(&bytes, (0, bytes.len()), 4, limits);
         assert_eq!(of((1000, 1000)), [(0..bytes.len(), true)]);
-        // Each record has 14 bytes before its elements. The second part begins with a record that is larger than a part.
+        // Each record has 14 bytes before its elements. The second part begins with a record that is larger than a
+        // part.
         assert_eq!(of((70, 1000)), [(0..58, true), (58..235, true)]);
         let without = [(0..58, true), (58..172, false), (172..235, true)];
         assert_eq!(of((70, 113)), without);

@@ -1,8 +1,8 @@
 //! Writes a whole dump from a truncated or damaged one, or from a dump and the segments that a JVM left beside it.
 //!
-//! The first pass reads all records, and lists the places where the output differs from the input. The second pass copies
-//! the input and applies these changes. So the memory depends on the number of damaged places and classes, not on the
-//! number of objects.
+//! The first pass reads all records, and lists the places where the output differs from the input. The second pass
+//! copies the input and applies these changes. So the memory depends on the number of damaged places and classes, not
+//! on the number of objects.
 
 mod changes;
 mod damage;
@@ -96,7 +96,8 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// True if the dump lacks a part, or if it is joined from segments or a transfer. If false, the output is the same as the input.
+    /// True if the dump lacks a part, or if it is joined from segments or from the parts of a transfer through a pipe.
+    /// If false, the output is the same as the input.
     #[must_use]
     pub fn is_needed(&self) -> bool {
         self.is_damaged || self.source.is_joined()
@@ -108,7 +109,7 @@ impl<'a> Repair<'a> {
         self.is_damaged
     }
 
-    /// Returns the parts that the dump lacks, and the parts that the output has in addition.
+    /// Returns the parts that the dump lacks, and the parts that the repair added to the output.
     #[must_use]
     pub const fn repaired(&self) -> &Repaired {
         &self.repaired

@@ -1,4 +1,5 @@
-//! Threads that were alive when the dump was taken. Their roots come last in a dump, so a truncated dump lacks them.
+//! Threads that were alive when the dump was taken. The GC roots of threads come last in a dump, so a truncated dump
+//! lacks these roots.
 
 use crate::ids::IdMap;
 use crate::records::classes::Classes;
@@ -9,8 +10,8 @@ use crate::records::record::Kind;
 pub(super) struct ThreadClasses(IdMap<usize>);
 
 impl ThreadClasses {
-    /// Finds the classes of threads. `java.lang.Thread.eetop` is the address of the JVM's data about a thread. It is zero
-    /// if the thread has not started, if it has ended, and for virtual threads.
+    /// Finds the classes of threads. `java.lang.Thread.eetop` is the address of the JVM's data about a thread. It is
+    /// zero if the thread has not started, if it has ended, and for virtual threads.
     pub(super) fn new(classes: &Classes, id_size: usize) -> Self {
         let mut found = IdMap::default();
         let of_boot = |class: &&_| classes[**class].loader.is_null();

@@ -23,7 +23,7 @@ const MANY: u64 = 64;
 /// Minimum number of classes that must agree. Fewer classes might agree by coincidence.
 const LEAST: usize = 8;
 
-/// The layouts of JVMs with this agent: 64 bits with compressed references, 64 bits without, and 32 bits.
+/// The object layouts of JVMs with the hprof agent: 64 bits with compressed references, 64 bits without, and 32 bits.
 const MODELS: [Model; 3] = [
     COMPRESSED,
     Model {
@@ -42,7 +42,7 @@ const MODELS: [Model; 3] = [
     },
 ];
 
-/// A layout, and the number of classes that agree with it. `of` is the number of classes that were compared.
+/// An object layout, and the number of classes that agree with it. `of` is the number of classes that were compared.
 pub(super) struct Agreed {
     pub(super) model: Model,
     pub(super) classes: usize,
@@ -52,8 +52,8 @@ pub(super) struct Agreed {
 }
 
 impl Agreed {
-    /// Finds the layout with which the most classes agree. Returns `None` unless at least [`LEAST`] classes, and more
-    /// than half of the compared classes, agree with it.
+    /// Finds the object layout with which the most classes agree. Returns `None` unless at least [`LEAST`] classes, and
+    /// more than half of the compared classes, agree with it.
     pub(super) fn new(classes: &Classes, gaps: &[Gap], live: &LiveObjects) -> Option<Self> {
         // A class without instances (its only live object is the class object) agrees with any layout, so it is left
         // out.

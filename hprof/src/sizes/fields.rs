@@ -21,7 +21,7 @@ pub(crate) enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum References {
     First,
-    /// JDK 28 and later.
+    /// After the other static fields, as in JDK 28 and later.
     Last,
 }
 
@@ -137,7 +137,7 @@ impl Model {
     }
 
     /// Returns the total size of static fields in bytes. Primitives are placed from the largest to the smallest, and
-    /// references before or after all primitives (see `place`).
+    /// references before or after all primitives, as `place` requires.
     pub(crate) fn statics(&self, kinds: impl Iterator<Item = Kind>, place: References) -> u64 {
         let mut sorted = Sorted::default();
         kinds.for_each(|kind| sorted.add(kind));
@@ -277,7 +277,8 @@ impl LaidOut {
                 .filter(|&i| fits(&self.holes[i]))
                 .min_by_key(|&i| (self.holes[i].1, std::cmp::Reverse(self.holes[i].0)));
             let Some(i) = hole else {
-                // This field does not fit in any hole, so the remaining fields of the same size do not fit either.
+                // This field does not fit in any hole between fields, so the remaining fields of the same size do not
+                // fit either.
                 let at = self.end.next_multiple_of(size);
                 if at > self.end && self.contended_end.is_none() {
                     self.holes.push((self.end, at - self.end));
@@ -317,9 +318,9 @@ enum Contended {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variant {
     class: &'static str,
-    /// This variant of the class applies only if the class declares the field with this name.
+    /// The variant applies only if the class declares the field with this name.
     has: Option<&'static str>,
-    /// This variant of the class applies only if the class does not declare the field with this name.
+    /// The variant applies only if the class does not declare the field with this name.
     lacks: Option<&'static str>,
     /// Fields that the JVM adds. They are not in the dump.
     injected: &'static [Kind],
@@ -514,7 +515,8 @@ pub(crate) fn variants(class: &Class) -> impl Iterator<Item = &'static Variant> 
         .chain([&PLAIN])
 }
 
-/// True if [`VARIANTS`] has a field layout of this class. Some JVMs may have layouts of it that are not in the table.
+/// True if [`VARIANTS`] has a field layout of this class. Some JVMs may have layouts of this class that are not in the
+/// table.
 pub(crate) fn is_special(class: &Class) -> bool {
     let known = |v: &Variant| v.class.cmp(&*class.name);
     class.loader.is_null() && VARIANTS.binary_search_by(known).is_ok()

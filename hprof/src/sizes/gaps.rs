@@ -50,8 +50,8 @@ pub(crate) fn measure(
                 let mut next = id;
                 while let Some(&mirror) = mirrors.get(*at).filter(|&&m| m <= id) {
                     // The size of the previous object is at most its distance to the next object or class object. So if
-                    // class objects lie between the previous object and this one, measure the distance to the first of
-                    // them. Class objects themselves are not measured.
+                    // class objects lie between the previous object and the current object, measure the distance to the
+                    // first of them. Class objects themselves are not measured.
                     next = next.min(mirror);
                     *at += 1;
                 }

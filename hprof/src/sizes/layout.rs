@@ -33,14 +33,14 @@ pub struct Layout {
     pub array_header: u32,
     /// Object sizes are multiples of this number of bytes.
     pub align: u32,
-    /// Says whether the sizes were measured or assumed.
+    /// The source of the sizes: measured or assumed.
     pub source: LayoutSource,
 }
 
-/// Says whether object sizes were measured or assumed.
+/// The source of the object sizes: measured or assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutSource {
-    /// Measured distances between objects.
+    /// Sizes were measured as distances between objects.
     Addresses,
     /// The layout comes only from the model, because ids are not addresses or there are too few objects.
     Assumed,
@@ -108,13 +108,13 @@ pub(crate) struct Sizes {
     /// For each array class, the offset of the first element and the size of an element. For the class of stack chunks,
     /// the offset of the stack and [`STACK`].
     pub(crate) arrays: Vec<(u32, u32)>,
-    /// As `arrays`, for arrays whose elements are flattened values or null.
+    /// Like `arrays`, but for arrays whose elements are flattened values or null.
     pub(crate) value_arrays: Vec<(u32, u32)>,
     pub(crate) align: u64,
     /// True if ids are not addresses, so that nothing was measured.
     pub(crate) modelled: bool,
-    /// Two numbers of classes: those for which the sizes in the dump's allocation sites agree with the model, and all
-    /// classes that were compared.
+    /// Two numbers of classes: the classes for which the sizes in the dump's allocation sites agree with the model, and
+    /// all classes that were compared.
     pub(crate) agreed: Option<(usize, usize)>,
 }
 
@@ -242,7 +242,8 @@ impl Sizes {
         }
     }
 
-    /// Returns the warnings for a dump of the hprof agent of JDK 5 to 8, in which no size could be measured.
+    /// Returns the warnings for a dump of the hprof agent of JDK 5 to 8: the sizes are not measured, and arrays may be
+    /// incomplete.
     pub(crate) fn doubts(&self) -> impl Iterator<Item = Warning> {
         let Layout {
             reference,
@@ -365,7 +366,7 @@ const fn round_up(value: u64, to: u64) -> u64 {
     (value + to - 1) & !(to - 1)
 }
 
-/// The measured size of a class's instances.
+/// The measured size of the instances of one class.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
     /// The smallest distance to the next object. `u64::MAX` if no distance was measured.
@@ -501,8 +502,8 @@ impl Gap {
         self.bytes != u64::MAX
     }
 
-    /// True if at least three objects have this distance to the next object. Then it is not regarded as random
-    /// variation.
+    /// True if at least three objects have this distance to the next object. Then the distance is not regarded as
+    /// random variation.
     fn is_certain(&self) -> bool {
         self.is_known() && self.seen >= 3
     }
@@ -686,8 +687,8 @@ pub(super) struct Layouts<'a> {
     classes: &'a Classes,
     model: &'a Model,
     gaps: &'a [Gap],
-    /// True if subclasses inherit the surplus of a class: the bytes by which it is larger than the model predicts,
-    /// because of padding and fields that the JVM adds.
+    /// True if subclasses inherit the surplus of a class: the bytes by which the class's instances are larger than the
+    /// model predicts, because of padding and fields that the JVM adds.
     surplus: bool,
     done: Vec<Option<LaidOut>>,
 }

@@ -348,7 +348,7 @@ fn adjacent_class_objects_bound_their_size() {
     assert_eq!(mirrors.next(0x3f), Some(0x40));
     assert_eq!(mirrors.next(0x1808), None);
     // The distance from the class object of Statics to the class object of B is 104 bytes. A static field of type
-    // `long` takes 8 of them.
+    // `long` takes 8 of these bytes.
     assert_eq!(max_mirror_size(&world.classes, &MODEL, &mirrors), Some(96));
 
     let class = world.class("java.lang.Class");
@@ -383,7 +383,7 @@ fn arrays_show_the_size_of_the_header() {
         world.stats.array_slack[Kind::Int as usize] = slack;
         assert_eq!(world.chosen(), (4, header, Order::Packed));
     }
-    // Empty arrays of references do not show the width of references. Arrays with elements show it.
+    // Empty arrays of references do not show the width of references. Arrays with elements show this width.
     for (narrow, wide, reference) in [(16, 16, 4), (16, -24, 4), (56, 16, 8)] {
         let mut world = World::new(&[class("A", 0x1000, &[])]);
         world.stats.array_slack[Kind::Int as usize] = 16;

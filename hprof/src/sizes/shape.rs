@@ -101,12 +101,13 @@ pub(crate) struct Shapes {
     pub(crate) longs: Vec<(u32, u32)>,
 }
 
-/// The meaning of a shape.
+/// The decoded content of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Instance(ClassIndex),
     ClassObject(ClassIndex),
-    /// A flattened value. Its bytes are part of the object that contains it.
+    /// A flattened value, which is an object without memory of its own. Its bytes are part of the object that contains
+    /// it.
     Flattened(ClassIndex),
     Array(ClassIndex, u32),
     /// An array whose elements are flattened values or null, in a dump with flattened values.
@@ -131,7 +132,8 @@ impl Shapes {
         }
     }
 
-    /// True if there are enough shapes left for `longs` long arrays. Each long array has a shape of its own.
+    /// True if there are enough shapes left for `longs` long arrays (see [`Shapes::longs`]). Each long array has a
+    /// shape of its own.
     pub(crate) fn has_room(&self, longs: usize) -> bool {
         u64::from(self.long) + longs as u64 + 1 < u64::from(MASKED)
     }
@@ -151,13 +153,15 @@ impl Shapes {
         self.classes * 2 + class
     }
 
-    /// Returns the shape of a short array. `None` for a long array.
+    /// Returns the shape (encoded class and length) of a short array. `None` for an array with at least [`SHORT`]
+    /// elements.
     #[inline(always)]
     pub(crate) fn short_array(&self, array: u32, len: u32) -> Option<u32> {
         (len < SHORT).then(|| self.classes * 3 + array * SHORT + len)
     }
 
-    /// Returns the shape of a long array. Each long array has a shape of its own, and `number` is its index among them.
+    /// Returns the shape (code) of a long array. Each long array has a shape of its own, and `number` is its index
+    /// among them.
     pub(crate) const fn long_array(&self, number: u32) -> u32 {
         self.long + number
     }
@@ -208,7 +212,7 @@ impl Shapes {
 /// value is computed for each call.
 pub(crate) const IN_TABLES: u32 = 1 << 20;
 
-/// Table of classes and shallow sizes by shape. It is small: it has at most [`IN_TABLES`] entries.
+/// A table of classes and shallow sizes by shape. The table is small: it has at most [`IN_TABLES`] entries.
 #[derive(Debug)]
 pub(crate) struct ShapeSizes {
     /// For each of the first [`IN_TABLES`] shapes, except those of long arrays: the class ([`NONE`] for class objects),
@@ -286,7 +290,7 @@ pub(crate) struct ShapeClasses {
     /// The class object of each shape, for the first [`IN_TABLES`] shapes except those of long arrays. [`NONE`] if
     /// objects with this shape cannot keep their class alive.
     short: Vec<u32>,
-    /// For each class, true if its instances might keep its class object alive.
+    /// For each class, true if the instances of the class might keep its class object alive.
     counts: Vec<bool>,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct ClassStats {
     pub(crate) flattened: u64,
     /// True if some instance has a flattened value in a field.
     pub(crate) holds_flattened: bool,
-    /// The smallest distance from an instance to the next object.
+    /// The smallest distance from an instance to the next object in the heap, in bytes.
     pub(crate) gap: u64,
     /// The address of an instance with that distance.
     pub(crate) gap_at: u64,
@@ -78,11 +78,11 @@ impl Elements {
 /// flattened values. Flattened values are instances, not arrays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LowIds {
-    /// The lowest id of an instance among these ids; 0 if no instance has such an id.
+    /// The lowest id of an instance among the ids below the lowest possible address; 0 if no instance has such an id.
     lowest: u64,
     /// True if an id of an instance is not a multiple of eight.
     are_unaligned: bool,
-    /// True if one of these ids belongs to an array.
+    /// True if one of these ids belongs to an array. (Flattened values are never arrays.)
     has_array: bool,
 }
 
@@ -194,7 +194,7 @@ impl Stats {
         self.quotients[array]
     }
 
-    /// Records the distance from an object of this kind to the next object.
+    /// Records the distance from an object of the kind `of` to the next object.
     #[inline(always)]
     pub(crate) fn gap(&mut self, of: Last, gap: u64) {
         match of {
@@ -245,7 +245,7 @@ impl Stats {
         self.address_bits.trailing_zeros() < 3
     }
 
-    /// Discards all distances.
+    /// Discards all measured distances between objects.
     pub(crate) fn discard_gaps(&mut self) {
         for class in &mut self.classes {
             *class = ClassStats {
@@ -259,7 +259,7 @@ impl Stats {
         (self.array_slack, self.array_slack_wide) = ([i64::MAX; 12], i64::MAX);
     }
 
-    /// Merges the distances of another scan, but not its numbers of objects.
+    /// Merges the measured distances of another scan, but not its numbers of objects.
     pub(crate) fn merge_gaps(&mut self, other: &Self) {
         for (a, b) in self.classes.iter_mut().zip(&other.classes) {
             a.merge_gap(b);
@@ -304,7 +304,8 @@ impl Stats {
     }
 }
 
-/// The previous object. Its size is at most the distance from it to the current object.
+/// The previous object of the file, by its kind. The size of the previous object is at most the distance from it to the
+/// current object.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Last {
     #[default]
@@ -317,7 +318,8 @@ pub(crate) enum Last {
         kind: Kind,
         len: u32,
     },
-    /// An array whose elements are flattened values or null, by the number of its class among array classes.
+    /// An array whose elements are flattened values or null, identified by the number of the array's class among array
+    /// classes.
     ValueArray {
         array: u32,
         len: u32,

@@ -19,7 +19,7 @@ pub(crate) struct Both {
     _deadline: Deadline,
 }
 
-/// Returns the time limit: 60 seconds, plus one second for each 20,000 bytes of the dump.
+/// Returns the time limit of a test: 60 seconds, plus one second for each 20,000 bytes of the dump.
 fn limit(bytes: usize) -> Duration {
     Duration::from_secs(60 + bytes as u64 / 20_000)
 }

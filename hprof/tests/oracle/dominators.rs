@@ -110,8 +110,8 @@ fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
             tally,
             ..Thresholds::LOW
         },
-        // These thresholds choose as few witnesses as possible (see `dominators/core.rs`). The thresholds that are not
-        // listed are the usual ones.
+        // These thresholds choose as few witnesses as possible. Witnesses are objects whose references to their classes
+        // the dominator computation follows (see `dominators/core.rs`). The other thresholds have their usual values.
         _ => Thresholds {
             rare: 0,
             every: 1 << 20,
@@ -123,7 +123,7 @@ fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
     }
 }
 
-/// Returns how often each special path of the algorithm was used.
+/// Returns how often each special code path of the dominator computation was used.
 fn came_by(tally: &Tally) -> [usize; 9] {
     [
         &tally.sinks,

@@ -134,7 +134,7 @@ struct Raw {
     class_names: HashMap<u64, u64>,
     classes: HashMap<u64, ClassRecord>,
     objects: Vec<(u64, Content)>,
-    /// Tag, ID and thread serial.
+    /// The GC roots: tag, ID and thread serial number of each.
     roots: Vec<(u8, u64, u64)>,
 }
 

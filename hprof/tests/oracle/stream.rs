@@ -46,7 +46,7 @@ fn flat_lists_agree_with_single_objects() {
             assert_eq!(Some(ids.of(object)), id, "seed {seed}, {object:?}");
         }
 
-        // Strong references are those of the graph, except references from objects to their classes.
+        // The strong references must equal the references of the graph, except those from objects to their classes.
         let mut found: BTreeMap<(u32, u32), i64> = BTreeMap::new();
         // If several frames of a thread hold an object, the graph has one reference.
         let mut unwritten = snapshot.parts().implicit_references();

@@ -20,7 +20,7 @@ pub(super) fn run(command: &mut Command, timeout: Duration) -> Result<String, Jv
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    // Read both pipes while the helper runs, because a full pipe would block the helper for ever.
+    // Read both pipes while the helper program runs, because a full pipe would block the program for ever.
     let out = child.stdout.take().map(drain);
     let err = child.stderr.take().map(drain);
     let ended = wait(&mut child, timeout);

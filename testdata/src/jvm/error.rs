@@ -22,7 +22,7 @@ pub enum JvmError {
     },
     /// A file could not be read or written.
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -36,7 +36,7 @@ pub enum JvmError {
     },
     /// A program ended earlier than expected.
     Ended {
-        /// The expected event.
+        /// A description of the expected event.
         waiting_for: String,
         /// The exit status, such as `exit status: 1`.
         status: String,
@@ -45,9 +45,9 @@ pub enum JvmError {
     },
     /// A program took too long.
     TimedOut {
-        /// The expected event.
+        /// A description of the expected event.
         waiting_for: String,
-        /// The time limit.
+        /// The time limit that was exceeded.
         after: Duration,
         /// The output so far.
         output: String,

@@ -54,7 +54,7 @@ impl Jdk {
             .collect()
     }
 
-    /// Returns the first JDK with this major version.
+    /// Returns a JDK with this major version, the first one that is found.
     pub fn with_major(major: u32) -> Result<Jdk, JvmError> {
         Jdk::all()
             .into_iter()
@@ -129,8 +129,8 @@ impl Jdk {
         self.compiled(&[source], self.major.min(PROGRAMS_RELEASE), None)
     }
 
-    /// Compiles as [`Jdk::compile`] does, but for this JDK's own version of Java. The source may use the whole API of
-    /// this version.
+    /// Compiles as [`Jdk::compile`] does, but for this JDK's own version of Java. So the source may use the whole API
+    /// of this version.
     pub fn compile_for_itself(&self, source: &Path) -> Result<PathBuf, JvmError> {
         self.compiled(&[source], self.major, None)
     }

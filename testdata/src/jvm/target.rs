@@ -20,12 +20,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum time until a program that has printed `READY` reads its input. Some programs never read it.
+/// Maximum time to wait until a program that has printed `READY` reads its input. Some programs never read it.
 const READING: Duration = Duration::from_millis(200);
-/// Maximum time until a line that the program has printed arrives.
+/// Maximum time to wait for a line that the program has printed.
 const PRINTED: Duration = Duration::from_secs(20);
-/// Maximum time until a JVM has enqueued the references that a GC cleared. Before that, the JVM keeps these references
-/// alive.
+/// Maximum time to wait until a JVM has enqueued the references that a GC cleared. Before that, the JVM keeps these
+/// references alive.
 const ENQUEUED: Duration = Duration::from_secs(10);
 
 /// Maximum number of skipped output lines that an error shows if the program ends unexpectedly. If the JVM crashed,
@@ -325,7 +325,7 @@ impl Target {
         Ok(())
     }
 
-    /// Waits until a thread of the JVM reads standard input, for at most [`READING`]. Before that, the program may still
+    /// Waits until a thread of the JVM reads standard input, for at most [`READING`]. Until then, the program may still
     /// print, which allocates objects. Linux only.
     fn wait_for_read(&self) {
         let Some(pid) = self.jvm_pid() else {

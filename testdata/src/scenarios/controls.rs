@@ -41,7 +41,7 @@ pub enum Dumped {
     Jdks,
 }
 
-/// The values that most controls have in common.
+/// The values of fields that most controls have in common.
 const LEVEL: Control = Control {
     name: "",
     about: "",

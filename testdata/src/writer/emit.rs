@@ -13,13 +13,13 @@ use super::value::{Elements, Ref, Value};
 /// A dump and the offsets of its parts.
 #[derive(Debug, Clone)]
 pub struct Dump {
-    /// The file.
+    /// The bytes of the dump file.
     pub bytes: Vec<u8>,
     /// Offsets in the uncompressed file: every record, every sub-record, and the end.
     pub boundaries: Vec<usize>,
 }
 
-/// Assigns an ID to each distinct name, in the order of first use.
+/// Assigns an ID to each distinct name, in the order in which the names are first used.
 #[derive(Default)]
 struct Names {
     ids: HashMap<String, u64>,

@@ -181,8 +181,8 @@ fn shuffled_and_repeated_objects() {
     heap.set_copies(never, 0);
     let (address, absent) = (heap.address(twice), heap.address(never));
     let (_, bytes) = walk(&heap.build());
-    // The class comes first. The instances follow. They have no fields, so each consists of its tag, ID, stack trace
-    // serial, class and length.
+    // The class comes first. The instances follow. The instances have no fields, so each consists of its tag, ID, stack
+    // trace serial, class and length.
     let ids: Vec<u64> = bytes[43..]
         .chunks(17)
         .map(|record| {

@@ -198,7 +198,7 @@ impl Datum {
         }
     }
 
-    /// Returns zero, false or null.
+    /// Returns the default value of a type: zero, false or null.
     pub fn zero(kind: FieldType) -> Self {
         match kind {
             FieldType::Object => Self::Id(0),
@@ -259,24 +259,24 @@ pub enum Root {
         /// Serial number of the stack trace.
         trace: u32,
     },
-    /// Android 0x89
+    /// Android's HPROF_ROOT_INTERNED_STRING (0x89)
     InternedString,
-    /// Android 0x8a
+    /// Android's HPROF_ROOT_FINALIZING (0x8a)
     Finalizing,
-    /// Android 0x8b
+    /// Android's HPROF_ROOT_DEBUGGER (0x8b)
     Debugger,
-    /// Android 0x8c
+    /// Android's HPROF_ROOT_REFERENCE_CLEANUP (0x8c)
     ReferenceCleanup,
-    /// Android 0x8d
+    /// Android's HPROF_ROOT_VM_INTERNAL (0x8d)
     VmInternal,
-    /// Android 0x8e
+    /// Android's HPROF_ROOT_JNI_MONITOR (0x8e)
     JniMonitor {
         /// Serial number of the thread.
         thread: u32,
         /// Depth in the stack.
         depth: u32,
     },
-    /// Android 0x90
+    /// Android's HPROF_UNREACHABLE (0x90)
     Unreachable,
 }
 
@@ -414,7 +414,7 @@ impl Body {
         self.u4(class).i4(line)
     }
 
-    /// Appends the body of a STACK_TRACE record, leaf frame first.
+    /// Appends the body of a STACK_TRACE record. `frames` are the IDs of the frames, innermost first.
     pub fn stack_trace(&mut self, serial: u32, thread: u32, frames: &[u64]) -> &mut Self {
         self.u4(serial).u4(thread).u4(frames.len() as u32);
         for &frame in frames {

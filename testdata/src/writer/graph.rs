@@ -19,9 +19,9 @@ pub enum NodeKind {
 /// A dump of a graph, and the addresses of the graph's nodes in the dump.
 #[derive(Debug, Clone)]
 pub struct GraphDump {
-    /// The file.
+    /// The bytes of the dump file.
     pub bytes: Vec<u8>,
-    /// Offsets of records and sub-records, as from `HeapBuilder::build_with_offsets`.
+    /// Offsets of records and sub-records, in the form that `HeapBuilder::build_with_offsets` returns.
     pub boundaries: Vec<usize>,
     /// The ID of each node.
     pub addresses: Vec<u64>,

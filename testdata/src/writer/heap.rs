@@ -11,11 +11,11 @@ use super::record::Framing;
 use super::thread::TraceEntry;
 use super::value::{Elements, Ref, Value};
 
-/// A class of a [`HeapBuilder`].
+/// Identifies a class of a [`HeapBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClassId(pub(super) usize);
 
-/// An instance or array of a [`HeapBuilder`].
+/// Identifies an instance or array of a [`HeapBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Obj(pub(super) usize);
 
@@ -60,7 +60,7 @@ pub struct Options {
     pub timestamp_ms: u64,
     /// The grouping of sub-records: one heap record, or several segments.
     pub framing: Framing,
-    /// Compression.
+    /// The compression of the dump.
     pub gzip: Gzip,
     /// Sizes and alignment of objects.
     pub layout: JvmLayout,
@@ -68,9 +68,9 @@ pub struct Options {
     pub base_address: Option<u64>,
     /// The order of objects in the file.
     pub order: FileOrder,
-    /// Place of the CLASS_DUMPs, before or after the objects.
+    /// Position of the CLASS_DUMP sub-records: before or after the objects.
     pub classes: Place,
-    /// Place of the roots, before or after the objects.
+    /// Position of the sub-records of GC roots: before or after the objects.
     pub roots: Place,
     /// The form of strings.
     pub strings: StringForm,
@@ -485,7 +485,7 @@ impl HeapBuilder {
         self.sub_records.push((place, bytes.to_vec()));
     }
 
-    /// Returns the ID of the target in the dump; 0 for null.
+    /// Returns the ID that the target has in the dump, or 0 for null.
     pub fn address(&self, target: impl Into<Ref>) -> u64 {
         match target.into() {
             Ref::Null => 0,
@@ -536,7 +536,8 @@ impl HeapBuilder {
         (0..self.objects.len()).map(Obj)
     }
 
-    /// Returns the fields in file order. Each has its declaring class, its name and its type.
+    /// Returns the fields of a class and its superclasses in file order. Each has its declaring class, its name and its
+    /// type.
     pub(super) fn fields_of(
         &self,
         class: ClassId,

@@ -54,8 +54,8 @@ pub(super) struct TraceEntry {
 }
 
 impl HeapBuilder {
-    /// Adds a stack trace, leaf first, and returns its serial number, which is at least 2 because 1 is the empty trace.
-    /// Thread serial 0 means no thread.
+    /// Adds a stack trace, whose frames are listed innermost first. Returns its serial number, which is at least 2
+    /// because 1 is the empty trace. Thread serial 0 means no thread.
     pub fn add_stack_trace(&mut self, thread: u32, frames: &[Frame]) -> u32 {
         self.traces.push(TraceEntry {
             thread,
@@ -64,7 +64,8 @@ impl HeapBuilder {
         self.traces.len() as u32 + 1
     }
 
-    /// Adds a thread: its name, its `java.lang.Thread`, a ROOT_THREAD_OBJECT and its stack trace (leaf first).
+    /// Adds a thread: its name, its `java.lang.Thread`, a ROOT_THREAD_OBJECT and its stack trace (innermost frame
+    /// first).
     pub fn add_thread(&mut self, name: &str, frames: &[Frame]) -> Thread {
         let class = self.boot().thread;
         self.add_thread_of(class, name, frames)
@@ -104,7 +105,8 @@ impl HeapBuilder {
         }
     }
 
-    /// Makes the target a local variable in a frame of a thread, with a root sub-record. Frame 0 is the leaf.
+    /// Makes the target a local variable in a frame of a thread, with a root sub-record. Frame 0 is the innermost
+    /// frame.
     pub fn add_local(&mut self, thread: Thread, frame: i32, target: impl Into<Ref>) {
         let root = Root::JavaFrame {
             thread: thread.serial,

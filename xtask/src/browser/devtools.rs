@@ -27,7 +27,7 @@ struct Connection {
     socket: WebSocket<TcpStream>,
     session: Option<String>,
     last_id: u64,
-    /// Events that arrived while the client waited for answers.
+    /// Events that arrived while this client waited for an answer.
     events: Vec<Value>,
     /// Maximum time for each answer, however many events arrive before it.
     patience: Duration,
@@ -87,7 +87,7 @@ impl Connection {
             let missing = match self.eval(expression) {
                 Ok(value) if value == true => return Ok(start.elapsed()),
                 Ok(value) => anyhow::anyhow!("the value is {value}"),
-                // The page was replaced by another one before it answered.
+                // Another page replaced this page before it answered.
                 Err(error) if error.is::<Refused>() => error,
                 Err(error) => return Err(error),
             };
@@ -171,18 +171,18 @@ impl Browser {
         Ok(std::mem::take(&mut self.connection.events))
     }
 
-    /// Returns the value of an expression.
+    /// Returns the value of a JavaScript expression on the page.
     pub(crate) fn eval(&mut self, expression: &str) -> Result<Value> {
         self.connection.eval(expression)
     }
 
-    /// Waits until an expression is true, and returns how long that took. Meanwhile, the page may be replaced by
-    /// another one, for example after a click on a link.
+    /// Waits until a JavaScript expression is true, and returns how long that took. Meanwhile, another page may replace
+    /// this page, for example after a click on a link.
     pub(crate) fn wait(&mut self, expression: &str) -> Result<Duration> {
         self.connection.wait(expression)
     }
 
-    /// Returns the number that an expression yields.
+    /// Returns the number that a JavaScript expression yields.
     pub(crate) fn number(&mut self, expression: &str) -> Result<f64> {
         let value = self.eval(expression)?;
         value
@@ -213,7 +213,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Undoes [`Self::resize`].
+    /// Restores the size that the window had before [`Self::resize`].
     pub(crate) fn reset_size(&mut self) -> Result<()> {
         self.call("Emulation.clearDeviceMetricsOverride", json!({}))?;
         Ok(())

@@ -13,7 +13,7 @@ const PIXELS: &str = "(canvas, ...part) => { \
      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {willReadFrequently: true}); \
      copy.drawImage(canvas, 0, 0); return copy.getImageData(...part).data; }";
 
-/// JavaScript function that returns red, green and blue of a colour of the style sheet, as they are now.
+/// JavaScript function that returns red, green and blue of a colour in the style sheet, in the current colour scheme.
 const COLOUR: &str = "(key) => { const probe = document.createElement('span'); \
      probe.style.color = `var(--${key})`; document.body.append(probe); \
      const colour = getComputedStyle(probe).color; probe.remove(); return colour.match(/\\d+/g).map(Number); }";
@@ -157,7 +157,7 @@ impl Graph<'_> {
         let data = |key: &str| format!("document.getElementById('{graph}').dataset.{key}");
         let drawn = self.browser.number(&format!("Number({})", data("drawn")))?;
         ensure!((3.0..20_000.0).contains(&drawn), "{drawn} frames are drawn");
-        // Checks the lines above the graph.
+        // Checks the details of a frame, which the page shows above the graph.
         let (x, y) = self.place(2, 0.5)?;
         self.browser.mouse(x, y, false)?;
         let said = format!("document.querySelector('#{graph} .said')");
@@ -205,7 +205,7 @@ impl Graph<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
-        // Checks the graph with the keyboard alone: move, zoom, reset.
+        // Checks the graph with the keyboard alone: moving, zooming, resetting.
         for key in [
             "ArrowDown",
             "ArrowDown",

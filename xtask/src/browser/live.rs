@@ -22,14 +22,14 @@ use heapdiff_lab::run::Products;
 
 /// The page must show the leak in its first line after at most this number of requests.
 const REQUESTS: usize = 10;
-/// JavaScript expression for the HTML element of the graph.
+/// JavaScript expression for the HTML element of the chart of live objects over time.
 const GRAPH: &str = "document.getElementById('graph')";
 
 /// A name that would run code if a page inserted it as HTML.
 pub(super) const HOSTILE: &str =
     "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
 
-/// Tests the page, and saves a screenshot in a folder if one is given.
+/// Tests the page of the live view. Saves a screenshot in a folder if one is given.
 pub(super) fn live(
     program: &Path,
     axe: &Axe,
@@ -230,8 +230,8 @@ fn stacks(browser: &mut Browser) -> Result<()> {
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
         "the page shows the stacks of the wrong line: {of}"
     );
-    // The keys below request new stacks. When the new stacks arrive, the page jumps to them. So wait for them before
-    // the last key is pressed: a key that is pressed earlier has no visible effect.
+    // The keys below request new stacks. When the stacks arrive, the page scrolls to them. So wait for the stacks
+    // before the last key is pressed: a key that is pressed earlier has no visible effect.
     let shown = "document.querySelector('#flame-graph').dataset.seen";
     browser.eval(&format!("{shown} = 'yes'"))?;
     focus(browser, GRAPH)?;

@@ -18,7 +18,7 @@ use super::seen::{self, Axe};
 use super::{ALONE, load, readable};
 use heapdiff_lab::run::{Products, root, run};
 
-/// A command that writes a page, and another command that reports the same total.
+/// A command that writes a page with stacks, and another command that reports the same total.
 struct Case<'a> {
     name: &'a str,
     /// Arguments of the command, without the output format.
@@ -30,7 +30,7 @@ struct Case<'a> {
     total: (&'a [&'a str], &'a str),
 }
 
-/// Checks the pages. If a folder is given, keeps the pages and screenshots there.
+/// Checks all pages that contain only a flame graph. If a folder is given, keeps the pages and screenshots there.
 pub(super) fn stacks(program: &Path, axe: &Axe, keep: Option<&Path>) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = fs::canonicalize(keep.unwrap_or(temporary.path()))?;
@@ -153,7 +153,7 @@ impl Lines {
         self.0.iter().map(|line| line.1).sum()
     }
 
-    /// Returns the bytes of all stacks that contain `part` in the name of a frame.
+    /// Returns the bytes of all stacks that contain `part` in the name of at least one frame.
     fn with(&self, part: &str) -> u64 {
         let part = part.to_lowercase();
         let fits = |steps: &[String]| steps.iter().any(|s| s.to_lowercase().contains(&part));
@@ -236,7 +236,7 @@ fn focus(browser: &mut Browser) -> Result<()> {
     browser.focus("document.querySelector('#flame-graph canvas')")
 }
 
-/// Checks that the widths of the frames in the second row match their shares of the bytes.
+/// Checks that the widths of the frames in the second row of the graph match their shares of the bytes.
 fn widths(graph: &mut Graph<'_>, shares: &[f64]) -> Result<()> {
     // There is a gap beside each frame. Very narrow frames are not drawn.
     const GAP: f64 = 0.003;
@@ -280,13 +280,13 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     );
     let methods: Vec<String> = (0..MOST_ROWS).map(|n| format!("m{n}")).collect();
     let frames: Vec<_> = methods.iter().map(|m| ("a.A", &**m, "A.java", 1)).collect();
-    // The first row shows all stacks, and the last row shows the class.
+    // The first row of the graph shows all stacks, and the last row shows the class.
     for (depth, is_cut) in [(MOST_ROWS - 2, false), (MOST_ROWS - 1, true)] {
         let page = format!("deep-{depth}");
         let frames = frames.get(..depth).context("frames")?;
         let page = made(built, folder, &page, "byte[]", frames)?;
         load(browser, &page)?;
-        // The page shows only the last frame and the class at first. The other frames are one bar.
+        // The page at first shows only the last frame and the class. All other frames are drawn as one bar.
         browser.wait(&format!("{DATA}.drawn === '4'"))?;
         focus(browser)?;
         for key in ["ArrowDown", "Enter"] {
@@ -336,7 +336,7 @@ fn trunk(browser: &mut Browser, axe: &Axe, built: &Products, folder: &Path) -> R
             )
         })
         .collect();
-    // Frames are listed with the leaf first.
+    // The frames of a stack are listed innermost first.
     let stack = |leaf: &'static str| -> Vec<SceneFrame<'_>> {
         let shared = classes[..SHARED]
             .iter()
@@ -344,7 +344,7 @@ fn trunk(browser: &mut Browser, axe: &Axe, built: &Products, folder: &Path) -> R
         let last = classes[SHARED..].iter().map(|c| (&**c, leaf, "C.java", 9));
         let mut frames: Vec<_> = shared.chain(last).collect();
         frames.reverse();
-        // A trace replaces the outer frames of a deep stack by this one.
+        // If a stack is too deep, a trace replaces its outer frames by a frame with this name.
         frames.push(("...", "", "", 0));
         frames
     };
@@ -354,8 +354,8 @@ fn trunk(browser: &mut Browser, axe: &Axe, built: &Products, folder: &Path) -> R
     let page = written(built, folder, "trunk", &sites)?;
     load(browser, &page)?;
     let said = format!("{GRAPH}.querySelector('.said').textContent");
-    // The 10 drawn frames: all stacks, the frame for cut frames, the folded frames, the frame where the stacks branch,
-    // then two frames and a class in each of the two stacks.
+    // Ten frames are drawn: all stacks, the frame for cut frames, the folded frames, and the frame where the stacks
+    // branch. Then follow two frames and a class in each of the two stacks.
     let folded = format!("{GRAPH}.dataset.drawn === '10'");
     browser.wait(&folded)?;
     focus(browser)?;
@@ -367,7 +367,7 @@ fn trunk(browser: &mut Browser, axe: &Axe, built: &Products, folder: &Path) -> R
     browser.wait(&format!("{GRAPH}.dataset.drawn === '{}'", 10 + SHARED - 2))?;
     browser.key("Escape")?;
     browser.wait(&folded)?;
-    // The name of a frame matches, although the frame is folded.
+    // The search finds the name of a frame, although the frame is folded.
     browser.search("find-frame", "Implementation00")?;
     browser.wait(&format!("{GRAPH}.dataset.matched === '1'"))?;
     browser.key("Escape")?;
@@ -390,7 +390,7 @@ fn tap(browser: &mut Browser) -> Result<()> {
         |side: &str| format!("{GRAPH}.querySelector('canvas').getBoundingClientRect().{side}");
     let x = browser.number(&side("left"))? + 40.0;
     let scrolled = browser.number("scrollY")?;
-    // Browsers without a pointer type in clicks must show the figures, too.
+    // Some browsers do not report the pointer type (mouse or touch) of a click. A tap must show the figures there, too.
     browser.eval(&format!(
         "{GRAPH}.querySelector('canvas').addEventListener('click', (event) => \
          Object.defineProperty(event, 'pointerType', {{value: undefined}}), {{capture: true}})"
@@ -435,7 +435,7 @@ fn pointer(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Checks that wide bars show their figure.
+/// Checks that wide bars show their bytes.
 fn figures(browser: &mut Browser) -> Result<()> {
     let missing = browser.eval(
         "(() => { const write = CanvasRenderingContext2D.prototype.fillText; const written = []; \

@@ -55,7 +55,7 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    /// Lets a program that this machine can run write its man pages and completions. Collects licences.
+    /// Lets `program`, which this machine can run, write its man pages and completions. Also collects the licences.
     pub(super) fn new(program: &Path) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let made = |below: &str| -> Result<PathBuf> {
@@ -98,7 +98,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Copies each file to its place. `agent` is the library for JVMs that are linked to glibc.
+    /// Copies each file to its folder in the release. `agent` is the library for JVMs that are linked to glibc.
     pub(super) fn lay_out(
         folder: &Path,
         target: Target,
@@ -360,7 +360,8 @@ fn tar_gz(folder: &Path, prefix: &Path, time: u64) -> Result<Vec<u8>> {
     Ok(gzipped(&archive.into_inner()?)?)
 }
 
-/// Adds an entry. The name is stored unchanged: `tar` would remove the `./` with which names in a Debian package begin.
+/// Adds an entry to the tar archive. The name is stored unchanged. The crate `tar` would remove the `./` with which
+/// names in a Debian package begin.
 fn append(
     archive: &mut tar::Builder<Vec<u8>>,
     mut header: tar::Header,

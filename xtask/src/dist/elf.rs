@@ -202,7 +202,7 @@ mod tests {
         );
     }
 
-    /// The executable of this test is linked to the libraries of this machine.
+    /// The executable of this test is linked to libraries of this machine, so the check must reject it.
     #[test]
     fn a_program_that_needs_libraries_is_not_static() {
         let this = std::env::current_exe().expect("a path");

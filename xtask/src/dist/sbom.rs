@@ -40,7 +40,7 @@ pub(super) fn write(target: Target, file: &Path) -> Result<()> {
     let list = fs::read_to_string(run::root().join("cli").join(&name));
     let list = list.with_context(|| format!("{PLUGIN} wrote no list"));
     for manifest in manifests()? {
-        // Remove the file of the plugin. Crates that the program does not use have no such file.
+        // Remove the file that the plugin wrote. Crates that the program does not use have no such file.
         let _ = fs::remove_file(manifest.with_file_name(&name));
     }
     // If a fixed time is set, the plugin writes no random numbers. Then only the path of this checkout must be

@@ -15,7 +15,7 @@ use heapdiff_lab::run;
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Total {
     executions: u64,
-    /// Number of inputs added to the corpus.
+    /// Number of inputs that were added to the corpus.
     kept: u64,
     edges: u64,
     peak_mb: u64,

@@ -4,11 +4,11 @@ import java.lang.ref.PhantomReference;
 import java.lang.ref.ReferenceQueue;
 
 /**
- * One sample: a reference to the sampled object, with its allocation site. The agent sets all static fields; the crate
- * heapdiff-sites documents their content.
+ * One sample: a reference to the sampled object, with its allocation site. The agent sets all static fields. The crate
+ * heapdiff-sites documents the content of these fields.
  *
- * This class is for JDKs before 16, which lack Reference.refersTo, and for the option reaper=queue. The queue costs the
- * JVM's reference handler some work for each collected object.
+ * This class is for JDKs before 16, which lack Reference.refersTo, and for the option reaper=queue. With the queue, the
+ * JVM's reference handler has some work for each collected object.
  */
 final class SampleRef extends PhantomReference<Object> {
     static int format;
@@ -63,7 +63,7 @@ final class SampleRef extends PhantomReference<Object> {
         this.mark = mark;
     }
 
-    /** Removes from the queue the references whose objects were garbage-collected, and returns their number. */
+    /** Removes from the queue the references to garbage-collected objects. Returns the number of these references. */
     static int sweep(Object[] dead, int[] slots) {
         int k = 0;
         while (k < slots.length) {

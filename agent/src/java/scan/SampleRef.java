@@ -4,8 +4,8 @@ import java.lang.ref.PhantomReference;
 import java.lang.ref.Reference;
 
 /**
- * One sample: a reference to the sampled object, with its allocation site. The agent sets all static fields; the crate
- * heapdiff-sites documents their content.
+ * One sample: a reference to the sampled object, with its allocation site. The agent sets all static fields. The crate
+ * heapdiff-sites documents the content of these fields.
  *
  * This class is for JDK 16 and later, which have Reference.refersTo. The class in queue/ is for earlier JDKs.
  */
@@ -59,7 +59,9 @@ final class SampleRef extends PhantomReference<Object> {
         this.mark = mark;
     }
 
-    /** Moves the references whose objects were garbage-collected from a chunk to "dead", and returns their number. */
+    /**
+     * Moves the references to garbage-collected objects from "chunk" to "dead". Returns the number of these references.
+     */
     static int sweep(Object[] chunk, Object[] dead, int[] places) {
         int k = 0;
         for (int i = 0; i < chunk.length; i++) {

@@ -1,4 +1,4 @@
-//! Arrays and strings.
+//! Creates, reads and changes Java arrays and strings.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use super::{
     Texts, jni,
 };
 
-/// The class `Object`, looked up on first use.
+/// The class `java.lang.Object`. It is looked up on first use.
 static OBJECT: OnceLock<Global<Class>> = OnceLock::new();
 
 /// Converts a length or an index to JNI's type. Returns the largest `jsize` for a larger value, which is too large for
@@ -40,7 +40,7 @@ macro_rules! primitives {
         )*}
 
         $(impl Ref<'_, $kind> {
-            /// Overwrites elements. Returns an error if the range is out of bounds.
+            /// Overwrites elements of the array. Returns an error if the range is out of bounds.
             pub(crate) fn put(self, env: &Env<'_>, start: usize, values: &[$type]) -> Result<()> {
                 let (start, len) = (size(start), size(values.len()));
                 // SAFETY: the environment belongs to the current thread, the reference is to an array of this type, and
@@ -117,7 +117,7 @@ impl<'local> Env<'local> {
 }
 
 impl Ref<'_, Objects> {
-    /// Returns an element, or `None` for null.
+    /// Returns an element of the array, or `None` if the element is null.
     pub(crate) fn at<'local>(
         self,
         env: &Env<'local>,
@@ -139,7 +139,8 @@ impl Ref<'_, Objects> {
     /// Replaces an element.
     pub(crate) fn put(self, env: &Env<'_>, index: usize, value: Option<Ref<'_>>) -> Result<()> {
         let value = value.map_or(std::ptr::null_mut(), Ref::raw);
-        // SAFETY: as above. The value is valid or null, and the JVM checks its class.
+        // SAFETY: the environment belongs to the current thread, and the reference is to an array of objects. The value
+        // is valid or null. The JVM checks the index and the value's class.
         unsafe {
             jni!(
                 env.raw(),
@@ -161,7 +162,7 @@ impl Ref<'_, Texts> {
         env.check()?;
         (0..len)
             .map(|index| {
-                // SAFETY: as above, and the elements are strings.
+                // SAFETY: the environment belongs to the current thread, and the reference is to an array of strings.
                 let text: Option<Local<'_, Text>> = unsafe {
                     let text = jni!(env.raw(), v1_1.GetObjectArrayElement, self.raw(), index);
                     env.take_result(text)?
@@ -179,15 +180,15 @@ impl Ref<'_, Text> {
             .ok_or_else(|| JniError::Unfit("a string".to_owned()))
     }
 
-    /// Returns the first `most` UTF-16 units. This allocates nothing in the Java heap.
+    /// Returns at most the first `most` UTF-16 units of the string. This allocates nothing in the Java heap.
     pub(super) fn first(self, env: &Env<'_>, most: usize) -> Option<String> {
         let text: jstring = self.raw();
         // SAFETY: the environment belongs to the current thread, and the reference is to a string.
         let len = unsafe { jni!(env.raw(), v1_1.GetStringLength, text) };
         let len = usize::try_from(len).unwrap_or(0).min(most);
         let mut units = vec![0; len];
-        // SAFETY: as above. The string has at least `len` units, since strings never change, and the buffer has room
-        // for them.
+        // SAFETY: the environment belongs to the current thread, and the reference is to a string. The string has at
+        // least `len` units, since strings never change, and the buffer has room for them.
         unsafe {
             let (start, place) = (0, units.as_mut_ptr());
             jni!(
@@ -200,7 +201,8 @@ impl Ref<'_, Text> {
             );
         }
         if env.is_throwing() {
-            // SAFETY: as above. The exception is ignored, because this function is used to read messages of exceptions.
+            // SAFETY: the environment belongs to the current thread. The exception is ignored, because this function is
+            // used to read messages of exceptions.
             unsafe { jni!(env.raw(), v1_1.ExceptionClear) };
             return None;
         }

@@ -74,7 +74,7 @@ fn signature_error((name, signature): Named<'_>) -> JniError {
 }
 
 impl<'local> Env<'local> {
-    /// Returns a class by its name with slashes. The class is searched through the caller's class loader.
+    /// Returns a class by its name with slashes. The JVM uses the class loader of the calling method.
     pub(crate) fn class(&self, name: &CStr) -> Result<Local<'local, Class>> {
         // SAFETY: the environment belongs to the current thread, the string is NUL-terminated.
         unsafe {
@@ -119,14 +119,15 @@ impl<'local> Env<'local> {
         self.checked_method_id(id, named)
     }
 
-    /// Returns a static method's id, like [`Self::method`].
+    /// Returns a static method's id. The id stays valid as long as the class is loaded.
     pub(crate) fn static_method(
         &self,
         class: Ref<'_, Class>,
         named: Named<'_>,
     ) -> Result<jmethodID> {
         let (name, signature) = (named.0.as_ptr(), named.1.as_ptr());
-        // SAFETY: as above.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+        // NUL-terminated.
         let id = unsafe {
             jni!(
                 self.raw(),
@@ -139,7 +140,7 @@ impl<'local> Env<'local> {
         self.checked_method_id(id, named)
     }
 
-    /// Returns the id of a method, or an error if the lookup failed.
+    /// Returns the id of a method that JNI has looked up, or an error if the lookup failed.
     fn checked_method_id(&self, id: jmethodID, named: Named<'_>) -> Result<jmethodID> {
         self.check()?;
         if id.is_null() {
@@ -158,7 +159,7 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// Creates an object with the constructor of this signature.
+    /// Creates an object with the constructor that has this signature.
     pub(crate) fn construct(
         &self,
         class: Ref<'_, Class>,
@@ -229,7 +230,7 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// Runs `call`, if the arguments fit the signature and the result type is of kind `K`.
+    /// Runs `call` if the arguments fit the signature and the result type is of kind `K`. Otherwise returns an error.
     ///
     /// # Safety
     /// `call` calls a method with this name and signature, and passes it the given arguments.

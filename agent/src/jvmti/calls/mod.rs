@@ -1,6 +1,6 @@
 //! Wraps JNI. After each call, the wrapper checks whether the call threw an exception.
 //!
-//! The wrapper clears an exception at once and returns a [`JniError`]. To do so, it neither allocates in the Java heap
+//! The wrapper clears an exception at once and returns a [`JniError`]. Meanwhile, it neither allocates in the Java heap
 //! nor looks up classes. In a full heap, a lookup would throw again, and that exception would need handling, too.
 //!
 //! The types express the conditions under which a call is sound. A [`Ref`] is not null, lives as long as its source,
@@ -21,7 +21,7 @@ pub(crate) use refs::{
     Any, Buffer, Bytes, Class, Global, Ints, Kind, Local, Longs, Objects, Ref, Text, Texts, Weak,
 };
 
-/// Maximum number of characters read of an exception's message.
+/// Maximum number of characters that are read of an exception's message.
 const MOST_OF_A_MESSAGE: usize = 200;
 const OUT_OF_MEMORY: &str = "Ljava/lang/OutOfMemoryError;";
 
@@ -31,8 +31,8 @@ pub(crate) enum JniError {
     /// The Java heap is full (`OutOfMemoryError`).
     #[error("the heap is full")]
     HeapFull,
-    /// Another exception. Contains the name of its class. For an `OutOfMemoryError` that is not about the Java heap,
-    /// contains the error's message.
+    /// Another exception. Contains the name of the exception's class. For an `OutOfMemoryError` that is not about the
+    /// Java heap, contains the error's message instead.
     #[error("{0}")]
     Thrown(String),
     /// The call returned null although an object was expected, or it returned an object of another type.
@@ -67,7 +67,7 @@ impl<'local> Env<'local> {
         self.jvmti
     }
 
-    /// Returns the environment of a native call.
+    /// Creates an [`Env`] for a native call.
     ///
     /// # Safety
     /// `raw` is the current thread's environment. The lifetime `'local` ends no later than the native call to which the
@@ -98,13 +98,13 @@ impl<'local> Env<'local> {
         NonNull::new(vm).ok_or_else(|| JniError::Unfit("the JVM".to_owned()))
     }
 
-    /// True if an exception is pending. Most JNI calls are forbidden then.
+    /// True if an exception is pending. Most JNI calls are forbidden while an exception is pending.
     pub(crate) fn is_throwing(&self) -> bool {
         // SAFETY: the environment belongs to the current thread.
         unsafe { jni!(self.raw(), v1_2.ExceptionCheck) }
     }
 
-    /// Clears a pending exception and returns it as an error.
+    /// If an exception is pending, clears it and returns it as an error.
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_throwing() {
             Err(self.take_exception())
@@ -113,11 +113,12 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// Takes over the result of a call: a new local reference or null. If the call threw an exception, returns it as an
-    /// error.
+    /// Takes over the result of a call: a new local reference or null. If the call threw an exception, returns the
+    /// exception as an error.
     ///
     /// # Safety
-    /// The JVM has just returned the reference and nothing else owns it. It is null, or its object is of kind `K`.
+    /// The JVM has just returned the reference, and nothing else owns it. The reference is null, or its object is of
+    /// kind `K`.
     // SAFETY: the reference is taken over by exactly one owner, as the contract above allows.
     pub(crate) unsafe fn take_result<K>(
         &self,
@@ -133,7 +134,8 @@ impl<'local> Env<'local> {
     /// Takes over a result as [`Self::take_result`] does, for calls that return null only when they throw.
     ///
     /// # Safety
-    /// The same as for [`Self::take_result`].
+    /// The JVM has just returned the reference, and nothing else owns it. The reference is null, or its object is of
+    /// kind `K`.
     // SAFETY: the reference is taken over by exactly one owner, as the contract above allows.
     pub(crate) unsafe fn take_non_null<K>(
         &self,
@@ -145,10 +147,10 @@ impl<'local> Env<'local> {
         made.ok_or_else(|| JniError::Unfit(what.to_owned()))
     }
 
-    /// Clears the pending exception and returns a description of it.
+    /// Clears the pending exception and returns a description of the exception.
     ///
-    /// The class name is read through JVMTI, and the message is read from the exception's field. Both allocate nothing
-    /// in the Java heap.
+    /// The class name is read through JVMTI, and the message is read from the exception's field. Neither read allocates
+    /// anything in the Java heap.
     fn take_exception(&self) -> JniError {
         let raw = self.raw();
         // SAFETY: the environment belongs to the current thread. These functions are allowed while an exception is

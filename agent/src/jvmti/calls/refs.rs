@@ -7,10 +7,10 @@ use jni_sys::{_jobject, JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jobject};
 
 use super::{Env, JniError, Result, jni};
 
-/// The kind of a reference's object, such as a string or an array. The types that implement this trait are only
-/// markers: they have no values.
+/// The kind of object to which a reference leads, such as a string or an array. The types that implement this trait are
+/// only markers: they have no values.
 pub(crate) trait Kind {
-    /// Returns true if every object of the type with this signature is of this kind.
+    /// Returns true if every object whose type has this signature is of this kind.
     fn is_of(signature: &str) -> bool;
 }
 
@@ -96,7 +96,7 @@ impl<'a, K> Ref<'a, K> {
         }
     }
 
-    /// Creates a global reference, which is valid beyond the native call.
+    /// Creates a global reference, which stays valid after the native call has returned.
     pub(crate) fn new_global_ref(self, env: &Env<'_>) -> Result<Global<K>> {
         let vm = env.vm()?;
         // SAFETY: the environment belongs to the current thread, the reference is valid.
@@ -163,7 +163,7 @@ impl<'local, K> Local<'local, K> {
         }
     }
 
-    /// Creates a global reference, which is valid beyond the native call.
+    /// Creates a global reference, which stays valid after the native call has returned.
     pub(crate) fn new_global_ref(self, env: &Env<'local>) -> Result<Global<K>> {
         self.get().new_global_ref(env)
     }
@@ -187,7 +187,7 @@ pub(crate) struct Global<K = Any> {
 
 // SAFETY: a global reference and the JVM belong to no particular thread.
 unsafe impl<K> Send for Global<K> {}
-// SAFETY: as above.
+// SAFETY: a global reference and the JVM belong to no particular thread.
 unsafe impl<K> Sync for Global<K> {}
 
 impl<K> Global<K> {
@@ -200,7 +200,7 @@ impl<K> Global<K> {
 }
 
 impl<K> Drop for Global<K> {
-    /// Releases the reference. On a thread that is not attached to the JVM, it leaks.
+    /// Releases the reference. If the current thread is not attached to the JVM, the reference leaks.
     fn drop(&mut self) {
         if let Some(env) = current_env(self.vm) {
             // SAFETY: the environment belongs to the current thread, and nothing else owns the reference.
@@ -227,7 +227,7 @@ pub(crate) struct Weak<K = Any> {
 
 // SAFETY: a weak global reference and the JVM belong to no particular thread.
 unsafe impl<K> Send for Weak<K> {}
-// SAFETY: as above.
+// SAFETY: a weak global reference and the JVM belong to no particular thread.
 unsafe impl<K> Sync for Weak<K> {}
 
 impl<K> Weak<K> {
@@ -243,7 +243,7 @@ impl<K> Weak<K> {
 }
 
 impl<K> Drop for Weak<K> {
-    /// Releases the reference. On a thread that is not attached to the JVM, it leaks.
+    /// Releases the reference. If the current thread is not attached to the JVM, the reference leaks.
     fn drop(&mut self) {
         if let Some(env) = current_env(self.vm) {
             // SAFETY: the environment belongs to the current thread, and nothing else owns the reference.

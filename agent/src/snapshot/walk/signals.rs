@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use super::{CHILD, code_of, end};
 
-/// The child's last step for a dump that outlives the JVM.
+/// The last step of a child whose dump outlives the JVM.
 #[derive(Clone, Debug)]
 pub(crate) enum Completion {
-    /// The child gives the file the name of a complete dump.
+    /// The child renames the file: it gives the file the name of a complete dump.
     Rename { part: CString, last: CString },
-    /// Nothing: a pipe ends with its last byte.
+    /// The child does nothing: the dump in a pipe ends with its last byte.
     Pipe,
 }
 
@@ -31,7 +31,7 @@ impl Completion {
         })
     }
 
-    /// Returns the child's exit code.
+    /// Performs the child's last step. Returns the child's exit code.
     fn run(&self, file: c_int) -> c_int {
         let Self::Rename { part, last } = self else {
             return end::DONE;
@@ -80,10 +80,10 @@ const CHECK: Duration = Duration::from_millis(50);
 /// The walk is over if this number of consecutive checks found no change and all seen objects have been visited.
 const IDLE_CHECKS: u32 = 10;
 /// A child that waits in the middle of the walk ends itself after this number of consecutive checks without any change.
-/// It waits for a thread that does not exist in the child.
+/// Such a child waits for a thread that does not exist in the child.
 const STUCK_CHECKS: u32 = 1200;
 
-/// Signal handler: the JVM has ended. Starts the timer.
+/// Signal handler of the child: the JVM has ended. Starts the timer, which checks whether the heap walk is over.
 pub(super) extern "C" fn orphaned(_: c_int) {
     let period = libc::timeval {
         tv_sec: 0,
@@ -102,7 +102,7 @@ struct Checked {
     callbacks: AtomicU64,
     /// Number of times that the child has gone to sleep by itself.
     sleeps: AtomicU64,
-    /// Number of pages that the kernel had to read from a disk. The child also sleeps during such reads.
+    /// Number of memory pages that the kernel had to read from a disk. The child also sleeps during these reads.
     reads: AtomicU64,
     /// Number of consecutive checks without any change.
     idle: AtomicU32,
@@ -121,8 +121,8 @@ pub(super) extern "C" fn check_end(_: c_int) {
     if walk.is_null() {
         return;
     }
-    // SAFETY: the walk lives as long as the child. This reads only the field `page`, which nothing changes, and whose
-    // content is atomic.
+    // SAFETY: the walk lives as long as the child. This code reads only the field `page`. Nothing changes this field,
+    // and its content is atomic.
     let shared = unsafe { (*walk).page.shared() };
     // SAFETY: zeroes are a valid `rusage`. The pointer is to a local variable.
     let usage = unsafe {

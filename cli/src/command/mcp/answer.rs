@@ -40,8 +40,8 @@ pub(super) fn of(job: &Job) -> Result<Answer> {
             rows::find(query, CELL).map_err(|e| write::no_rows(query, e))?;
         }
     }
-    // A job may return several reports. The answer's text is written from the first report, and its JSON from the last
-    // report.
+    // A job may return several reports. The first report becomes the text of the answer, and the last report becomes
+    // its JSON.
     let (Some(shown), Some(kept)) = (reports.first(), reports.last()) else {
         return Err(Failure::usage("the command produced no report"));
     };
@@ -64,7 +64,7 @@ pub(super) fn of(job: &Job) -> Result<Answer> {
     })
 }
 
-/// Returns a failure as text, with its hint.
+/// Formats a failure and its hint as text.
 pub(super) fn refusal(failure: &Failure) -> String {
     let mut text = format!("{failure}\n");
     if let Some(hint) = &failure.hint {

@@ -1,5 +1,5 @@
-//! Reads messages of the client. Each line of standard input is a request or a notification. An invalid line is
-//! answered with an error. Empty lines, answers and malformed notifications are ignored.
+//! Reads messages of the client. Each line of standard input is a request or a notification. If a line is invalid, the
+//! server answers with an error. It ignores empty lines, answers and malformed notifications.
 
 use std::io::{self, BufRead};
 
@@ -100,8 +100,8 @@ fn message(line: &[u8]) -> Result<Option<Message>, Value> {
         Err(e) => return refused(PARSE_ERROR, &format!("not JSON: {e}")),
     };
     let id = message.remove("id");
-    // The error contains the id of the message if the id has a valid type, so that the client can match the error to
-    // its request.
+    // The error contains the id of the message if the id has a valid type. So the client can find the request to which
+    // the error belongs.
     let known = id.clone().filter(|id| id.is_string() || id.is_number());
     let known = known.unwrap_or_default();
     let refused = |code, message: &str| Err(refusal(&known, code, message));

@@ -1,7 +1,7 @@
 //! `heapdiff mcp`: answers AI assistants over the Model Context Protocol, on standard input and output.
 //!
-//! A tool call becomes the job of the command with the same name. The answer is the command's report, as JSON and as
-//! text. One job runs at a time, on its own thread; other messages are answered meanwhile.
+//! For each tool call, the server runs the job of the command with the same name. The answer is the command's report,
+//! as JSON and as text. One job runs at a time, on its own thread. Meanwhile the server answers other messages.
 
 mod answer;
 mod lines;

@@ -1,8 +1,9 @@
-//! The methods of the Model Context Protocol that are answered at once, and the parameters of all methods.
+//! The methods of the Model Context Protocol that the server answers without a job, and the parameters of all methods.
 //!
-//! Clients with a version up to 2025-11-25 begin with `initialize`. Since 2026-07-28 there is no first message: each
-//! request names its version in `_meta`, and `server/discover` returns the rest. The server keeps no state between
-//! requests, so it supports both kinds of clients. Specification: <https://modelcontextprotocol.io/specification>.
+//! Clients with a protocol version up to 2025-11-25 begin with `initialize`. Since version 2026-07-28 there is no such
+//! first message: each request names its version in `_meta`, and `server/discover` returns the other data. The server
+//! keeps no state between requests, so it supports both kinds of clients. Specification:
+//! <https://modelcontextprotocol.io/specification>.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -11,8 +12,8 @@ use serde_json::{Map, Value, json};
 use super::lines::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use super::tools::Tool;
 
-/// Versions in which a client begins with `initialize`. If a client requests a version that is not in this list, the
-/// server offers the last one.
+/// Protocol versions in which a client begins with `initialize`. If a client requests a version that is not in this
+/// list, the server offers the last version of the list.
 const WITH_INITIALIZE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The MCP protocol version from which on clients no longer send `initialize`.
 const STATELESS: &str = "2026-07-28";
@@ -169,7 +170,7 @@ fn versions() -> Vec<&'static str> {
     WITH_INITIALIZE.into_iter().chain([STATELESS]).collect()
 }
 
-/// Marks a result as private to this client and as expired, so that nobody caches it.
+/// Marks a result as private to this client and as already expired. So nobody caches the result.
 fn cached(mut result: Value) -> Value {
     result["ttlMs"] = json!(0);
     result["cacheScope"] = json!("private");

@@ -1,4 +1,5 @@
-//! The server. One thread reads and answers messages, a second one runs jobs, and the main thread waits for the end.
+//! The MCP server. One thread reads and answers messages, a second thread runs jobs, and the main thread waits for the
+//! end.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -18,9 +19,9 @@ use crate::index;
 use crate::job::{Job, Setup};
 use crate::watch::{Followed, Step, Watch};
 
-/// After a pipe is closed, the last job and the writing of its index may take this long.
+/// Time that the server may take to end after a pipe is closed: for the last job, and for writing its index.
 const GRACE: Duration = Duration::from_secs(2);
-/// Maximum number of calls that wait or run. Further calls are refused.
+/// Maximum number of tool calls that wait or run. Further calls are refused.
 const CALLS: usize = 256;
 
 /// The reason why the server stopped.
@@ -45,18 +46,18 @@ pub(super) struct Server {
 
 #[derive(Debug, Default)]
 struct State {
-    /// When a pipe was closed.
+    /// The time at which a pipe was closed.
     closed: Option<Instant>,
     /// True if nobody reads the answers.
     is_output_closed: bool,
     is_other_protocol: bool,
     /// True while a job runs or its index is written.
     is_working: bool,
-    /// Calls that are not answered yet. The key is the JSON of the call's id.
+    /// Tool calls that are not answered yet. The key is the JSON of the call's id.
     calls: HashMap<String, Arc<Watch>>,
 }
 
-/// A call in the queue.
+/// A tool call in the queue.
 struct Waiting {
     id: Value,
     job: Job,

@@ -1,4 +1,4 @@
-//! The tools: their arguments, and the job that each call becomes.
+//! The tools that an assistant can call: their arguments, and the job that each call becomes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ const MEMORY: u64 = 1 << 30;
 
 /// The arguments of a tool.
 trait Asked: DeserializeOwned + JsonSchema {
-    /// Returns the job. Its report is written as text and as JSON.
+    /// Converts the arguments to a job. The report of the job is written as text and as JSON.
     fn job(self, setup: &Setup) -> Result<Job>;
 }
 
@@ -384,7 +384,7 @@ impl Asked for Sites {
     }
 }
 
-/// Returns `N`, the number of rows if the call requests no number.
+/// Returns `N`, the default number of rows of a call.
 const fn rows<const N: usize>() -> usize {
     N
 }
@@ -398,8 +398,8 @@ fn bounded_rows<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     }
 }
 
-/// Checks that reading from a path comes to an end. Standard input is not allowed, because it carries the protocol.
-/// Pipes and devices are not allowed, because they may have no end.
+/// Checks that reading from a path comes to an end. Standard input is not allowed, because the server receives its
+/// messages there. Pipes and devices are not allowed, because they may have no end.
 fn file(path: PathBuf) -> Result<PathBuf> {
     match fs::metadata(&path) {
         Ok(meta) if !meta.is_file() && !meta.is_dir() => Err(Failure::usage(format!(

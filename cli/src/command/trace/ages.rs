@@ -118,7 +118,7 @@ impl Task for AgesArgs {
         };
         let (live_samples, freed_samples) = (sum(|row| row.live), sum(|row| row.freed));
         let sites = all.len() as u64;
-        // The sort is stable, so equal rows stay in the order of `trace top`.
+        // The sort is stable, so rows with equal keys stay in the order of `trace top`.
         match self.sort {
             AgeOrder::Generations => all.sort_by_key(|row| {
                 Reverse((row.live.map_or(0, |ages| ages.generations), row.live_bytes))
@@ -157,7 +157,7 @@ impl Task for AgesArgs {
     }
 }
 
-/// The data from which the rows of the report are made.
+/// The data that is needed to create the rows of the report.
 struct Named<'a> {
     stacks: &'a Stacks,
     by: Merged,

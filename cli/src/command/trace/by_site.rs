@@ -1,4 +1,4 @@
-//! Ranks the sites in a part of a run. Each site has its own rank: sites are not merged by class or frame.
+//! Ranks the allocation sites in a part of a run. Each site has its own rank: sites are not merged by class or frame.
 
 use heapdiff_trace::read::{Run, Tick};
 use heapdiff_trace::{Ranking, Stacks, Timeline, Trace, rank_groups};
@@ -6,7 +6,7 @@ use heapdiff_trace::{Ranking, Stacks, Timeline, Trace, rank_groups};
 use super::read::{RunArgs, WindowArgs, select_run, window};
 use crate::failure::{Failure, Result};
 
-/// The sites in a part of a run.
+/// The allocation sites in a part of a run, with their ranks.
 pub(super) struct BySite {
     /// The number of the run in the trace.
     pub(super) number: u64,

@@ -8,11 +8,11 @@ use heapdiff_trace::{Candidate, CountedClass, Trace, UNKNOWN_CLASS};
 
 use crate::failure::{Failure, Result};
 
-/// Number of rows that are stored in addition to the requested ones. The more rows are stored, the less often they are
-/// sorted and truncated.
+/// Number of rows that are stored in addition to the requested rows. The larger this number is, the less often the rows
+/// are sorted and truncated.
 const SPARE: usize = 4096;
 
-/// The counts of all classes together, and the counts of the candidates' classes.
+/// The counts of all classes together, and the counts of single classes.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) all: CountedClasses,
@@ -20,8 +20,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Reads the counts of a run. Keeps the counts of the `most` classes with the most bytes, and of the candidates'
-    /// classes. Returns `None` if the agent counted no classes.
+    /// Reads the counts of a run. Keeps the counts of the `most` classes with the most bytes, and of the classes of
+    /// `candidates` (possible leaks). Returns `None` if the agent counted no classes.
     pub(super) fn read(
         trace: &Trace,
         run: i64,
@@ -65,7 +65,7 @@ impl Counts {
         Ok((all.classes > 0).then_some(Self { all, of }))
     }
 
-    /// Returns the count of a candidate's class.
+    /// Returns the count of the class of a possible leak.
     pub(super) fn of_class(&self, class: &str) -> Option<CountRow> {
         self.of.get(class).copied()
     }

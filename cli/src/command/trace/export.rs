@@ -170,7 +170,7 @@ fn one(trace: &Trace, name: &str, format: ExportFormat, output: Option<&Path>) -
     ))
 }
 
-/// An error of the trace or of the writer.
+/// An error of the trace or of the writer for the exported files.
 enum Fault {
     Trace(TraceError),
     Output(io::Error),

@@ -121,8 +121,8 @@ impl Task for Flame {
     }
 }
 
-/// Divides a site's objects into parts by age. Returns the name and the amount of each part. The freed objects are
-/// divided in the same proportions as the freed samples.
+/// Divides a site's objects into parts by age. Returns the name and the amount of each part. Only samples record at
+/// which age objects were freed, so all freed objects are divided in the same proportions as the freed samples.
 fn by_age(candidate: &Candidate, ages: &Ages) -> Vec<(String, Amount)> {
     let freed = ages.at(candidate.sites.iter().map(|site| site.id)).freed;
     let class = &candidate.class;

@@ -58,7 +58,7 @@ pub(super) struct GateArgs {
 }
 
 impl GateArgs {
-    /// Returns the heap limit that the user gave; otherwise `found`.
+    /// Returns the heap limit that the user gave. If the user gave none, returns `found`, the limit in the trace.
     pub(super) fn limit(&self, found: Option<HeapLimit>) -> Option<HeapLimit> {
         let given = self.heap_limit.filter(|size| size.0 > 0);
         let given = given.map(|size| HeapLimit {
@@ -68,7 +68,7 @@ impl GateArgs {
         given.or(found)
     }
 
-    /// Returns true if a gate needs ranked candidates.
+    /// Returns true if a gate (a condition under which the run fails) needs the ranked list of possible leaks.
     pub(super) const fn needs_candidates(&self) -> bool {
         self.fail_on_suspect || self.growth.is_some()
     }
@@ -82,7 +82,8 @@ impl GateArgs {
         })
     }
 
-    /// Returns each requested gate, with the reason if it failed. `name` returns the name of a candidate.
+    /// Returns each requested gate, with the reason if its condition is met. `name` returns the name of a possible
+    /// leak.
     pub(super) fn outcomes<E>(
         &self,
         candidates: &[Candidate],

@@ -9,13 +9,14 @@ use heapdiff_sites::labels;
 use heapdiff_trace::read::Run;
 use heapdiff_trace::{Trace, TraceError, Which};
 
-/// The estimated bytes that samples represent, and the number of these samples.
+/// The estimated bytes that some samples represent, and the number of these samples.
 type Represented = (f64, u64);
 
 /// The live samples of a run.
 pub(super) struct LiveLabels {
     names: HashMap<i64, Arc<str>>,
-    /// The samples of each site, by thread. The maps are sorted, so that sums of bytes do not depend on a random order.
+    /// The samples by allocation site, and for each site by thread. The maps are sorted, so that sums of bytes do not
+    /// depend on a random order.
     sites: BTreeMap<i64, BTreeMap<i64, Represented>>,
     all: ByLabels,
 }

@@ -155,7 +155,7 @@ impl Push {
                         last = moment;
                     }
                     Ok(()) => last = moment,
-                    // The server accepted an earlier profile, so try again later.
+                    // The server accepted an earlier profile, so try this profile again later.
                     Err(Unsent::Now(error)) if last.is_some() => {
                         messages::warn(&format!("{error}; trying again"));
                     }
@@ -316,13 +316,13 @@ impl Profile {
         })
     }
 
-    /// Returns the id of the run and the time of this profile. Together they distinguish this profile from other
-    /// profiles of the same trace.
+    /// Returns the id of the run and the time of this profile. Together, the two values distinguish this profile from
+    /// other profiles of the same trace.
     fn run_and_time(&self) -> (i64, u64) {
         (self.run.id, self.time_ms)
     }
 
-    /// Returns the live bytes and objects of those stacks for which `such` returns true.
+    /// Returns the sum of live bytes and objects over the stacks for which `such` returns true.
     fn sum(&self, such: impl Fn(&Alive) -> bool) -> Amount {
         let amounts = self.stacks.iter().filter(|(alive, _)| such(alive));
         amounts.fold(Amount::default(), |sum, (_, amount)| {
@@ -468,8 +468,9 @@ impl Holders {
         self.by_stack.is_empty()
     }
 
-    /// Adds the stacks of a suspect. If several suspects share a stack, the stack belongs to the suspect with the most
-    /// bytes of the stack. If several suspects have equally many bytes, the stack belongs to the first of them.
+    /// Adds the stacks of a suspect. If several suspects share a stack, the stack belongs to the suspect that holds the
+    /// most bytes from this stack. If several suspects hold equally many bytes, the stack belongs to the first of these
+    /// suspects.
     fn add(&mut self, holder: &str, stacks: &[Stack]) {
         for stack in stacks {
             let bytes = stack.estimated_bytes;

@@ -154,8 +154,8 @@ pub(super) fn file(trace: &Trace) -> TraceFile {
     }
 }
 
-/// Returns the facts about the file of a trace. If the live bytes of a run are only a lower bound, these facts include
-/// a warning.
+/// Returns the facts about the file of a trace. If the live bytes of a run are only a lower bound, the facts include a
+/// warning about this.
 pub(super) fn file_of_run(trace: &Trace, run: i64) -> Result<TraceFile> {
     let mut file = file(trace);
     let full = trace.last_note(run, LIVE_TABLE_FULL);

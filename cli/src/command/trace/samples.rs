@@ -18,13 +18,13 @@ use crate::failure::{Failure, Result};
 use crate::frame;
 use crate::job::{Setup, Task};
 
-/// Number of samples that are collected in addition to the shown ones. When this many extra samples have been
-/// collected, the samples that come last in the sort order are dropped.
+/// Number of samples that are collected in addition to the shown samples. When this number is reached, the samples that
+/// come last in the sort order are dropped.
 const AT_HAND: usize = 1 << 16;
 pub(super) const OLD: &str =
     "this trace has only totals and no individual samples, because an older agent wrote the trace";
 
-/// The class and frames of a site, and true if samples of the site are wanted.
+/// The class and frames of an allocation site, and true if the report lists samples of this site.
 struct Named {
     class: String,
     frames: Vec<String>,

@@ -16,14 +16,15 @@ use crate::write::{failed, replace};
 
 const DEFAULT: Span = Span(Duration::from_secs(60));
 
-/// The bytes that a site allocated in a slice, and its live bytes at the end of the slice.
+/// The bytes that an allocation site allocated in a slice of time, and its live bytes at the end of the slice.
 #[derive(Clone, Copy, Debug, Default)]
 struct SiteState {
     allocated: Amount,
     live: Amount,
 }
 
-/// Writes the profiles of a run to a folder. Returns the number of profiles. A slice without ticks has no profile.
+/// Writes the profiles of a run to a folder, one for each slice of time. Returns the number of profiles. A slice
+/// without ticks has no profile.
 ///
 /// Memory grows with the number of sites, not with the length of the trace.
 pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path) -> Result<u64> {

@@ -31,7 +31,7 @@ use crate::failure::{Failure, Result};
 use crate::job::{Setup, Task};
 use crate::merge::{Groups, Merged, in_focus};
 
-/// Maximum number of paths that are listed for a candidate.
+/// Maximum number of allocation paths that are listed for a possible leak.
 const PATHS: usize = 5;
 
 const HELP: &str = "\
@@ -92,7 +92,7 @@ impl Task for Top {
 }
 
 impl Top {
-    /// Creates the ranking of a whole run by frame.
+    /// Creates the task that ranks the allocations of a whole run by frame.
     pub(super) fn of_run(trace: PathBuf, run: RunArgs, heap_limit: Option<Size>) -> Self {
         Self {
             trace,
@@ -106,7 +106,7 @@ impl Top {
         }
     }
 
-    /// Returns the report, the trend of the heap, and the last tick.
+    /// Returns the report, the trend of the heap, and the last tick of the run.
     pub(super) fn read(
         &self,
         setup: &Setup,
@@ -261,7 +261,7 @@ impl Top {
     }
 }
 
-/// The failure if there are no lines of code to show.
+/// The failure if the report is about lines of code, but the trace has no counts for them.
 fn without_lines(trace: &Trace, run: &Run) -> Result<Failure> {
     let counts = trace.counted_run(run.id).map_err(|e| Failure::trace(&e))?;
     let path = trace.path().display();
@@ -276,7 +276,7 @@ fn without_lines(trace: &Trace, run: &Run) -> Result<Failure> {
     })
 }
 
-/// The data from which the descriptions of candidates are made.
+/// The data that is needed to describe candidates (possible leaks).
 struct Shown<'a> {
     trace: &'a Trace,
     timeline: &'a Timeline,
@@ -290,7 +290,8 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Returns the name of a candidate in messages: its class, and where its objects are allocated.
+    /// Returns the name of a candidate (a possible leak) for messages: its class, and the frame that allocates its
+    /// objects.
     fn name(&self, candidate: &Candidate) -> Result<String> {
         let row = self.row(0, candidate)?;
         let frame = match self.by {
@@ -372,7 +373,8 @@ impl Shown<'_> {
         })
     }
 
-    /// Returns the stacks of a candidate, those with the most live bytes first. Equal stacks are merged.
+    /// Returns the stacks of a candidate (a possible leak), the stack with the most live bytes first. Equal stacks are
+    /// merged.
     fn paths(&self, candidate: &Candidate) -> Result<Vec<PathRow>> {
         let mut paths: Vec<PathRow> = Vec::new();
         let mut index: HashMap<Vec<String>, usize> = HashMap::new();

@@ -38,7 +38,8 @@ const GENERAL: [&str; 6] = ["/", "/classes", "/largest", "/owners", "/threads", 
 pub(super) struct DumpPages {
     dumps: Vec<PathBuf>,
     setup: Setup,
-    /// The requested pages that are not about single objects, by path of the URL and number of the dump.
+    /// The pages made so far, except pages about single objects. The key is the path of the URL and the number of the
+    /// dump.
     made: Mutex<HashMap<(String, usize), MadePage>>,
 }
 
@@ -49,9 +50,9 @@ type MadePage = Arc<OnceLock<Vec<u8>>>;
 struct Asked {
     /// The number of the dump, from 0.
     dump: usize,
-    /// The objects of the page; empty for a general page.
+    /// The selector of the objects that the page shows; empty for a general page.
     of: String,
-    /// The index of the first element.
+    /// The index of the first shown element.
     from: u64,
 }
 
@@ -79,7 +80,7 @@ impl Asked {
 }
 
 impl DumpPages {
-    /// Opens the dumps. They stay open as long as the pages exist.
+    /// Opens the dumps, which stay open as long as the server runs.
     pub(super) fn open(dumps: &[PathBuf], setup: Setup) -> Result<Arc<Self>> {
         // Pages about single objects are fast only with an index. So write the indexes first.
         for dump in dumps {
@@ -213,7 +214,7 @@ impl DumpPages {
         }
     }
 
-    /// Makes a page. Also returns true if no report of the page failed. Returns `None` if there is no such page.
+    /// Makes a page. Also returns true if all reports of the page succeeded. Returns `None` if there is no such page.
     fn make(&self, path: &str, asked: &Asked) -> Option<(Vec<u8>, bool)> {
         // Discard the record of a file that changed while an earlier page was made.
         let _ = bytes::changed_file();

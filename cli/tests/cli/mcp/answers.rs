@@ -123,7 +123,7 @@ fn answers_equal_those_of_the_commands() {
         assert_eq!(faults(schema, &data), [] as [String; 0], "{tool} {asked}");
         let shown = String::from_utf8(run("text")).expect("text");
         assert_eq!(text(&result), shown, "{tool} {asked}");
-        // The JSON answer counts omitted entries if, and only if, the text says that there are more entries.
+        // The JSON answer counts omitted entries if, and only if, the text mentions that there are more entries.
         let more = |text: &str| {
             text.lines()
                 .any(|line| line.starts_with("and ") && line.contains(" more"))

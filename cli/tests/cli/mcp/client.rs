@@ -90,7 +90,7 @@ impl Client {
         client
     }
 
-    /// Sends the initial messages.
+    /// Sends the messages that initialize a session.
     pub(crate) fn initialize(&mut self) {
         let client_info = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info });

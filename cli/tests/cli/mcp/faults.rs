@@ -259,7 +259,7 @@ fn wrong_arguments_are_refused_during_an_analysis() {
     );
 }
 
-/// The id of a call is free as soon as the call is answered, even while its index is written.
+/// The id of a call can be used again as soon as the call is answered, even while the server still writes an index.
 #[test]
 fn an_answered_id_can_be_used_again() {
     let folder = folder();
@@ -288,7 +288,7 @@ fn a_server_ends_with_its_standard_input() {
     let end = client.close();
     assert!(end.status.success());
     assert!(end.unread.len() == 1 && end.unread[0].contains("No such file"));
-    // Close the input during an analysis.
+    // Close the server's input during an analysis.
     let mut client = Client::begin(folder.path(), &[]);
     let query = json!({ "dumps": [AFTER], "sql": ENDLESS });
     client.request("tools/call", json!({ "name": "query", "arguments": query }));
@@ -348,7 +348,7 @@ fn another_protocol_is_reported() {
     );
 }
 
-/// If a user types the command, a message explains that it waits for messages of a client.
+/// If a user types the command `heapdiff mcp`, a message explains that it waits for messages of a client.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_gets_an_explanation_of_the_command() {

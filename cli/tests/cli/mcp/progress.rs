@@ -11,7 +11,7 @@ use super::client::Client;
 use super::{AFTER, BEFORE, folder};
 
 const BIG: &str = "big.hprof";
-/// Number of nodes in a tree that takes about 130 MB.
+/// Number of nodes in a tree. A dump with this tree takes about 130 MB.
 const NODES: u64 = 3_000_000;
 
 /// Returns a folder with a dump whose analysis takes some time.
@@ -28,7 +28,7 @@ fn followed(tool: &str, arguments: Value, token: &Value) -> Value {
     json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": token } })
 }
 
-/// Returns the progress messages until the answer, and the answer.
+/// Returns the progress messages that arrive before the answer, and the answer.
 fn progress_notifications(client: &mut Client, id: u64) -> (Vec<Value>, Value) {
     let mut progress_notifications = Vec::new();
     loop {
@@ -55,7 +55,7 @@ fn assert_grows(progress_notifications: &[Value], token: &Value) {
     }
 }
 
-/// Returns the files that an analysis created beside the big dump.
+/// Returns the files that heapdiff created beside the big dump.
 fn beside(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder)
         .expect("a folder")
@@ -118,7 +118,8 @@ fn a_cancelled_request_ends_its_analysis() {
         let first = client.receive();
         assert_eq!(first["method"], "notifications/progress", "{first}");
         client.notify("notifications/cancelled", json!({ "requestId": running }));
-        // The next request has no token, so progress messages before its answer are of the cancelled request.
+        // The next request asks for no progress messages. So any progress message before its answer belongs to the
+        // cancelled request.
         let next = client.request(
             "tools/call",
             json!({ "name": "summary", "arguments": { "dump": AFTER } }),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::client::{Client, Line};
 use super::{AFTER, BEFORE, MOST, folder};
 
-/// The file with all messages of the session. `TRYCMD=overwrite` writes it.
+/// The file with all messages of the session. If `TRYCMD=overwrite` is set, the test writes this file.
 const RECORDED: &str = "tests/mcp/leak.txt";
 
 /// Formats the messages: one line for a sent message, several lines for a received one with its text.

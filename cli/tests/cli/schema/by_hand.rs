@@ -1,6 +1,6 @@
-//! Compares two versions of the JSON schemas for reports: the first were written by hand, the current ones are
-//! generated. Both must accept and reject the same reports. Keys that are only in the generated schemas are not
-//! compared.
+//! Compares two versions of the JSON schemas for reports: old schemas that were written by hand, and current schemas
+//! that are generated. Both must accept and reject the same reports. Keys that are only in the generated schemas are
+//! not compared.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 /// The schemas that were written by hand, by the name of their report.
 const BY_HAND: &[u8] = include_bytes!("by-hand.json.gz");
 
-/// Differences that are allowed between the two schemas. Each names the report, the beginning of the path, and the
-/// reason.
+/// Differences that are allowed between the two schemas. Each entry has the name of the report, the beginning of the
+/// path, and the reason.
 const DIFFERENCES: [(&str, &str, &str); 2] = [
     (
         "heap",
@@ -27,7 +27,7 @@ const DIFFERENCES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// Maximum number of elements of an array that are changed.
+/// Maximum number of elements of an array that the test changes.
 const ELEMENTS: usize = 3;
 
 fn by_hand() -> Value {
@@ -112,8 +112,8 @@ fn keep_keys(schema: &mut Value, known: &BTreeSet<String>) {
     }
 }
 
-/// Checks that both schemas accept a report, and that they agree on each changed version of it. Reports that were added
-/// later have only a generated schema.
+/// Checks that both schemas accept a report, and that they agree on each changed version of the report. Reports that
+/// are newer than the schemas written by hand have only a generated schema.
 pub(super) fn agree(name: &str, report: &Value) {
     if by_hand().get(name).is_none() {
         return;
@@ -238,7 +238,7 @@ fn visit(value: &Value, (pointer, path): (&str, &str), each: &mut dyn FnMut(&str
     }
 }
 
-/// A report with every key of a schema.
+/// Returns an example of a report, with every key of a schema.
 fn example(root: &Value, schema: &Value) -> Value {
     if let Some(Value::String(name)) = schema.get("$ref") {
         let of = root.pointer(name.trim_start_matches('#'));

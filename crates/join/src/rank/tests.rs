@@ -4,8 +4,8 @@ use super::*;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// A sample: class, frames (leaf first), and second of the allocation. For a live object, the last value is the array
-/// length, or -1 for an object that is no array. For an allocation, it is `None`.
+/// A sample: class, frames (innermost first), and second of the allocation. For a live object, the last value is the
+/// array length, or -1 for an object that is no array. For an allocation, it is `None`.
 type Given<'a> = (&'a str, &'a [&'a str], i64, Option<i64>);
 
 fn evidence(samples: &[Given<'_>]) -> Evidence {
@@ -209,7 +209,7 @@ fn equal_samples_with_chains_in_two_recordings_count_once() {
         evidence.seen[0].chain = evidence.stacks.chain(vec![field]);
         ("a.jfr".to_owned(), evidence, Fit::DumpEvent)
     };
-    // The ids of the names differ.
+    // The same class names have different ids in the two recordings.
     let other: [Given<'_>; 1] = [("a.Other", &["a.Shop.two"], 30, Some(-1))];
     let recordings = vec![recording(&other), recording(&[])];
     let joined = Join::new(recordings, &[10_000, 50_000]);

@@ -25,8 +25,9 @@ impl Wanted {
         }
     }
 
-    /// True if a sampled array has a length that the suspect holds. Returns `None` if the object is no array, or if its
-    /// length or the suspect's lengths are unknown. `class` is the name of the sample's class.
+    /// True if a sampled array has the length of an array that the suspect holds. Returns `None` if the object is no
+    /// array, or if its length or the lengths of the suspect's arrays are unknown. `class` is the name of the sample's
+    /// class.
     pub(super) fn fits(&self, seen: &Seen, class: &str) -> Option<bool> {
         if self.lengths.is_empty() {
             return None;

@@ -12,7 +12,7 @@ use super::subject::{Subject, Tools};
 /// Number of suspects that a failure message shows.
 pub(super) const SHOWN: usize = 4;
 
-/// The result for one subject on one JDK.
+/// The result for one program (a leak scenario or a control) on one JDK.
 #[derive(Debug)]
 pub(super) struct Judgement {
     pub(super) name: &'static str,
@@ -31,7 +31,7 @@ pub(super) enum Outcome {
         twin: Quiet,
     },
     Control(Quiet),
-    /// The subject could not be run.
+    /// The program could not be run. The value is the error.
     Failed(String),
 }
 
@@ -39,8 +39,8 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) expected: Expected,
-    /// Position of the expected holder in the list of suspects, counted from 1. If the reports differ, the worst
-    /// position. Suspects that are other expected leaks of the program are not counted.
+    /// Position of the expected holder in the list of suspects, counted from 1. If the position differs between
+    /// reports, this is the worst one. Suspects that are other expected leaks of the program are not counted.
     pub(super) place: Option<usize>,
     /// True if all reports name the best of the expected holders. This is usually a field of the application, even if a
     /// field of the JDK is accepted too.
@@ -60,7 +60,8 @@ pub(super) struct Found {
     pub(super) detector: Option<String>,
     /// Position of the expected holder among the suspects in the report on the last dump alone, counted as in `place`.
     pub(super) alone: Option<usize>,
-    /// Number of unexpected suspects with the verdict leak or growth in the report on three dumps.
+    /// Number of unexpected suspects with the verdict leak or growth in the report on three dumps. Such suspects are
+    /// false alarms.
     pub(super) beside: usize,
     /// Differences between the reports and the expectations.
     pub(super) faults: Vec<String>,
@@ -75,9 +76,9 @@ pub(super) struct Quiet {
     pub(super) alarmed: u32,
     /// Suspects with the verdict leak or growth.
     pub(super) alarms: Vec<String>,
-    /// Verdicts that are not alarms.
+    /// All verdicts other than leak and growth.
     pub(super) verdicts: Vec<String>,
-    /// Verdicts that differ from the expected one but are not alarms.
+    /// Suspects whose verdict is neither an alarm (leak or growth) nor expected.
     pub(super) faults: Vec<String>,
 }
 
@@ -144,9 +145,9 @@ fn leaks(scenario: &Scenario, reports: &[Report], alone: &OneDump) -> Vec<Found>
     (0..all.len()).map(one).collect()
 }
 
-/// Combines the results of several reports on one leak. `lists` contains the suspects of each report. If a suspect is
-/// another expected leak of the program, it is not in the lists. The last report compares the most dumps. The verdict
-/// and the detector come from the last report.
+/// Combines the results of several reports on one leak. `lists` contains the suspects of each report, without the other
+/// expected leaks of the program. The last report compares the most dumps, so the verdict and the detector come from
+/// this report.
 fn combine_results(expected: &Expected, lists: &[Listed<'_>]) -> Found {
     let right = |s: &&Suspect| expected.accepts_holder(&s.holder);
     let places: Vec<Option<usize>> = lists
@@ -200,7 +201,7 @@ impl Found {
         self.alone.is_some_and(|place| place <= 3)
     }
 
-    /// Searches the report on one dump for the expected holder, and stores its position.
+    /// Searches the report on one dump for the expected holder, and stores its position among the suspects.
     fn find_holder(&mut self, alone: &OneDump, is_of_other: &dyn Fn(&str) -> bool) {
         let listed: Vec<_> = alone
             .suspects
@@ -308,7 +309,7 @@ fn some(text: &str) -> &str {
 }
 
 impl Judgement {
-    /// Returns the differences from the expectations.
+    /// Returns the differences between the reports and the expectations.
     pub(super) fn faults(&self) -> Vec<String> {
         let alarms = |of: &str, quiet: &Quiet| -> Vec<String> {
             let alarms = quiet.alarms.iter().map(|a| format!("false alarm{of}: {a}"));
@@ -377,7 +378,7 @@ impl fmt::Display for Share {
     }
 }
 
-/// Sums over all judgements.
+/// Sums over the results of all programs.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub(super) holder_first: Share,
@@ -389,14 +390,14 @@ pub(super) struct Totals {
     pub(super) counted: usize,
     pub(super) verdict: Share,
     pub(super) detector: Share,
-    /// Number of leaks whose holder is among the first three suspects of the last dump alone.
+    /// Share of leaks whose holder is among the first three suspects in the report on the last dump alone.
     pub(super) one_dump: Share,
-    /// Number of leaks whose reports contain no unexpected suspect with the verdict leak or growth.
+    /// Share of leaks whose reports contain no unexpected suspect with the verdict leak or growth.
     pub(super) alone: Share,
     pub(super) alarms: usize,
-    /// Number of subjects that could not be run.
+    /// Number of programs that could not be run.
     pub(super) failed: usize,
-    /// Number of runs without an alarm.
+    /// Share of runs without an alarm, for programs without a leak.
     pub(super) quiet: Share,
 }
 

@@ -1,5 +1,5 @@
-//! Judges the report on the last dump of a leak alone, in a run without the agent, and compares it with Eclipse MAT's
-//! report on the same dump.
+//! Judges the report on a single dump: the last dump of a leak, in a run without the agent. Compares the report with
+//! Eclipse MAT's report on the same dump.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -17,12 +17,12 @@ use crate::mat::{self, Suspects, Told};
 /// Number of suspects at the top of a report that a user is expected to read.
 const READ: usize = 3;
 
-/// The result for one program on one JDK.
+/// The results for the leaks of one program on one JDK.
 #[derive(Debug)]
 pub(super) struct Judged {
     name: &'static str,
     jdk: u32,
-    /// One entry for each leak. The list is empty if this JDK lacks a feature that the program needs.
+    /// The results for each leak. The list is empty if this JDK lacks a feature that the program needs.
     leaks: Result<Vec<Leak>>,
 }
 
@@ -135,8 +135,8 @@ fn place(of: Option<usize>) -> String {
     of.map_or("-".to_owned(), |place| place.to_string())
 }
 
-/// Returns three shares of right answers: heapdiff's answers, MAT's answers that show the field, and MAT's answers that
-/// show the field or the class.
+/// Returns three shares of right answers: heapdiff's answers, MAT's answers that show the right field, and MAT's
+/// answers that show the right field or class.
 fn shares(judged: &[Judged]) -> [Share; 3] {
     let mut shares = [Share::default(); 3];
     for leak in judged
@@ -213,7 +213,7 @@ pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
     Ok(text)
 }
 
-/// Fails if the share of right answers is below the goal.
+/// Fails if heapdiff's share of right answers is below the goal.
 pub(super) fn goal(judged: &[Judged]) -> Result<()> {
     let failed = judged.iter().filter(|j| j.leaks.is_err()).count();
     ensure!(failed == 0, "{failed} programs could not be run");

@@ -3,12 +3,12 @@
 //!
 //! An answer is right if the first stack of the suspect with the expected holder contains the method that allocates the
 //! leaking objects. The answer "by class alone" is the stack that allocated most objects of the suspect's class in the
-//! recording. The weights of the join were tuned with half of the programs: those at even positions of the sorted list
-//! of names. So the results of the other half are listed separately.
+//! recording. heapdiff ranks stacks with weights that were tuned with half of the programs: those at even positions of
+//! the sorted list of names. So the results of the other half are listed separately.
 //!
-//! With `--without-leaks`, the programs are the fixed twins and the controls. The true stacks of their suspects come
-//! from a second run with the agent: an answer is right if the code that the first stack names is also in a stack of
-//! the agent, for a suspect with the same holder.
+//! With `--without-leaks`, the programs are the fixed twins and the controls. A second run with the agent finds the
+//! true stacks of their suspects. An answer is right if the code that its first stack names is also in one of the
+//! agent's stacks, for a suspect with the same holder.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -70,7 +70,7 @@ impl Options {
 
 /// Minimum share of right answers among those with a stated probability of at least 0.9, in percent.
 const SURE: u32 = 97;
-/// Maximum number of percentage points by which a share of right answers may be below the stated probability.
+/// Maximum number of percentage points by which the share of right answers may be below the stated probability.
 const BELOW: u32 = 10;
 
 /// Number of groups of probabilities, each 0.1 wide.
@@ -136,7 +136,7 @@ pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>, asked: &Opt
     }
 }
 
-/// The configuration that all runs of a program share.
+/// The settings that all runs of a program share.
 struct Bench<'a> {
     jdk: &'a Jdk,
     tools: &'a Tools<'a>,
@@ -269,7 +269,7 @@ impl Bench<'_> {
 /// The file name of the recording.
 const RECORDING: &str = "rec.jfr";
 
-/// Runs heapdiff, which writes a JSON report to `file`.
+/// Runs a heapdiff command that writes a JSON report to `file`.
 fn written(command: &mut Command, file: &Path) -> Result<()> {
     let output = command
         .args(["--format", "json", "--progress", "never", "-o"])
@@ -380,14 +380,14 @@ impl Sums {
     }
 }
 
-/// Returns the names of the programs at even positions of the sorted list of all programs that leak. The weights of the
-/// join were tuned with these programs.
+/// Returns the names of the programs at even positions of the sorted list of all programs that leak. The weights with
+/// which heapdiff ranks the stacks of a recording were tuned with these programs.
 fn tuned() -> BTreeSet<&'static str> {
     let names: BTreeSet<&str> = scenarios::ALL.iter().map(|s| s.name).collect();
     names.into_iter().step_by(2).collect()
 }
 
-/// Adds up the answers for which `is_meant` returns true.
+/// Adds up those answers for which `is_meant` returns true.
 fn sums<'a>(judged: &'a [Judged], is_meant: impl Fn(&Judged, &Answer) -> bool + 'a) -> Sums {
     let mut sums = Sums::default();
     for one in judged {

@@ -58,7 +58,7 @@ pub(super) struct Suspect {
     pub(super) stacks: Vec<Stack>,
     #[serde(default)]
     pub(super) allocated_at: Vec<Stack>,
-    /// The sentence about stacks of a recording.
+    /// The sentence about stacks that come from a recording.
     #[serde(default)]
     pub(super) joined: Option<String>,
 }

@@ -47,7 +47,7 @@ impl Subject {
     }
 }
 
-/// Returns every scenario and every control.
+/// Returns every leak scenario and every control.
 pub(super) fn all() -> Vec<Subject> {
     let leaks = scenarios::ALL.iter().map(Subject::Leak);
     leaks
@@ -62,7 +62,7 @@ pub(super) struct Tools<'a> {
     pub(super) agent: &'a Path,
     pub(super) scratch: &'a Path,
     pub(super) keep: bool,
-    /// Number of runs of fixed twins and controls.
+    /// Number of times that each fixed twin and each control runs.
     pub(super) repeat: u32,
     pub(super) collector: &'a str,
     /// Further flags of the JVM.
@@ -137,7 +137,7 @@ impl Tools<'_> {
         self.reports(&dumps, &folder)
     }
 
-    /// Returns the reports on all dumps but the last, and on all dumps.
+    /// Returns two reports: one on all dumps except the last one, and one on all dumps.
     fn reports(&self, dumps: &[PathBuf], folder: &Path) -> Result<[Report; 2]> {
         let (_, but_the_last) = dumps.split_last().context("no dumps")?;
         let reports = [
@@ -173,7 +173,8 @@ impl Tools<'_> {
         launch.flag(collector).flags(self.flags).timeout(TIMEOUT)
     }
 
-    /// Runs the control once for each dump. Each run uses the next JDK of the list, and is dumped after its last phase.
+    /// Runs the control once for each dump. Each run uses the next JDK of the list. Its heap is dumped after its last
+    /// phase.
     fn dump_per_run(
         &self,
         control: &Control,
@@ -199,7 +200,7 @@ impl Tools<'_> {
         self.dumps_of(&mut self.measured(launch).start()?, phases, folder)
     }
 
-    /// Lets a program run through its phases, and takes a dump after each.
+    /// Lets a program run through its phases, and takes a dump after each phase.
     pub(super) fn dumps_of(
         &self,
         target: &mut Target,

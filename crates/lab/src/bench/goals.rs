@@ -19,7 +19,7 @@ only writes histograms: of one dump for `histo` and `top`, and of two dumps for 
 | goal | 0.25 | 2 | 0.04 | 2 | 0.05 | 22 | 22 |
 ";
 
-/// Returns a Markdown table with one row for each heap.
+/// Returns a Markdown table that compares the results with the goals, with one row for each heap.
 pub(super) fn of(heaps: &[(Heap, Vec<Outcome>)]) -> String {
     let mut text = HEAD.to_owned();
     for (heap, outcomes) in heaps {

@@ -1,4 +1,4 @@
-//! The commands that are measured.
+//! The commands that `cargo xtask bench` measures.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ pub(super) enum Group {
     Retained,
     /// Changes between two dumps.
     Diff,
-    /// Changes between two dumps, computed from the summaries that an earlier comparison cached.
+    /// Changes between two dumps, computed from summaries that an earlier comparison cached.
     Kept,
     /// Questions about one dump that has an index.
     Indexed,

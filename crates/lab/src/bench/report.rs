@@ -47,7 +47,7 @@ pub(super) fn objects(outcomes: &[Outcome]) -> Option<u64> {
     ours.or_else(|| done.find_map(hprof_slurp_count))
 }
 
-/// Returns the JSON report of one of our commands.
+/// Returns the JSON report that a heapdiff command wrote.
 pub(super) fn report(outcome: &Outcome) -> Option<Value> {
     if !outcome.job.ours {
         return None;
@@ -171,7 +171,7 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
 
 /// The measurements for one size of a heap.
 pub(super) struct Size {
-    /// Size relative to the first heap.
+    /// Size of the heap, divided by the size of the smallest heap.
     pub(super) factor: f64,
     /// Size of the dump in bytes.
     pub(super) bytes: u64,

@@ -47,7 +47,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A quantity that reports estimate, and the dumps from which they estimate it.
+/// A quantity that reports estimate, and the dumps from which it is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Asked {
     /// Live bytes, from a dump. The agent was loaded when the JVM started.
@@ -270,8 +270,8 @@ impl Tools<'_> {
     }
 }
 
-/// Reads the exact bytes of each stack, which the test program prints before it waits. The report is compared with
-/// them.
+/// Reads the exact bytes of each stack, which the test program prints before it waits. They are the true values for the
+/// estimates in the report.
 fn read_true_values(target: &mut Target) -> Result<Bytes> {
     let mut bytes = Bytes::new();
     for line in target.lines_until_ready()? {

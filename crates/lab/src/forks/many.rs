@@ -187,8 +187,8 @@ fn check(
     }
 }
 
-/// Begins a dump. After a moment kills the client with SIGKILL (0), ends the client with SIGTERM (1), or kills the
-/// forked child (2). Returns true if there was a process to kill.
+/// Begins a dump, and kills a process after a moment. `who` selects the process: the client with SIGKILL (0), the
+/// client with SIGTERM (1), or the forked child with SIGKILL (2). Returns true if there was a process to kill.
 fn kill(
     tools: &Tools,
     pid: u32,
@@ -220,7 +220,7 @@ fn kill(
     Ok(is_there && victim.is_some())
 }
 
-/// Waits until the forked child has ended. It may run longer than the client.
+/// Waits until the forked child has ended. The child may run longer than the client.
 fn wait_until_ended(pid: u32) -> Result<()> {
     let until = Instant::now() + ENDING;
     while !children(pid).is_empty() {

@@ -75,7 +75,7 @@ pub(super) fn pauses(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Re
     ))
 }
 
-/// Returns the duration of each safepoint of this JVM operation, in milliseconds.
+/// Returns the duration of each safepoint that the JVM's log names `operation`, in milliseconds.
 fn safepoint_durations(log: &Path, operation: &str) -> Result<Vec<f64>> {
     let text = fs::read_to_string(log)?;
     let named = format!("\"{operation}\"");

@@ -1,4 +1,4 @@
-//! One cell of the matrix: a JDK with a collector and an object layout.
+//! One cell of the test matrix: a JDK with a collector and an object layout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -76,7 +76,7 @@ const COMBINED: (&[&str], u32, u32) = (
     u32::MAX,
 );
 
-/// The planted leak: the field that grows, and the method that makes it grow.
+/// The field that grows in the planted leak. The next constant is the method that makes it grow.
 const HOLDER: &str = "Jdks.leaked";
 const METHOD: &str = "Jdks.grow";
 const ENTRY: &str = "Jdks$Entry";
@@ -98,7 +98,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Returns the cells of a JDK.
+/// Returns the cells of the test matrix for a JDK.
 pub(super) fn all(jdk: &Jdk) -> Vec<Cell> {
     let major = jdk.major();
     let collectors = COLLECTORS.iter().filter(|c| major >= c.since);
@@ -122,12 +122,13 @@ pub(super) fn all(jdk: &Jdk) -> Vec<Cell> {
     cells.collect()
 }
 
-/// The results of the steps in a cell.
+/// The results of one cell of the test matrix. Each cell consists of steps, such as a comparison or a forked dump.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     /// Number of classes whose objects and bytes were compared with those of the JVM's histogram.
     pub(super) classes: usize,
-    /// Reasons why the figures of some classes may differ from the histogram. Classes with such a reason are no faults.
+    /// Reasons why the figures of some classes may differ from the histogram. A difference with such a reason is no
+    /// fault.
     pub(super) excepted: BTreeSet<&'static str>,
     /// Number of flattened value objects in the dump.
     pub(super) flattened: u64,
@@ -181,7 +182,7 @@ impl Cell {
         self.layout.is_empty() || self.layout == ["--enable-preview"]
     }
 
-    /// Runs all steps. A step that fails is recorded as a fault.
+    /// Runs all steps of the cell, such as a comparison and a forked dump. Records each failed step as a fault.
     pub(super) fn run(&self, tools: &Tools, rounds: u32) -> Outcome {
         println!("JDK {} {self}", self.jdk.version());
         let mut outcome = Outcome::default();
@@ -446,8 +447,9 @@ impl Outcome {
         Ok(())
     }
 
-    /// Makes the filler arrays in the JVM's histogram comparable with the dump. Since JDK 19 the histogram lists them
-    /// under their own name. Up to JDK 27, the dump contains them as `int[]`. JDK 28 does not write them.
+    /// Makes filler arrays, with which the JVM fills unused parts of the heap, comparable with the dump. Since JDK 19,
+    /// the JVM's histogram lists them under their own name. Up to JDK 27, the dump contains them as `int[]`. JDK 28
+    /// does not write them to the dump.
     fn join_fillers(&mut self, table: &mut Table, ours: &Table) {
         const FILLERS: &str = "jdk.internal.vm.FillerElement[]";
         let ints = "int[]".to_owned();
@@ -467,7 +469,8 @@ impl Outcome {
     }
 }
 
-/// Returns the reason why the figures of a class may differ, or `None` if they must not.
+/// Returns the reason why the figures of a class in the dump and in the JVM's histogram may differ. Returns `None` if
+/// they must not differ.
 fn exception(major: u32, class: &str, dump: (u64, u64), jvm: (u64, u64)) -> Option<&'static str> {
     match class {
         // The histogram also counts class objects in the CDS archive that no class uses yet, and static fields of

@@ -11,12 +11,12 @@ use crate::run;
 /// The keyring file of Debian's package `debian-archive-keyring`, which contains the keys that sign Debian's archive.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Returns the folder of a JDK, as a path inside the root.
+/// Returns the folder of a JDK, as a path inside the root file system.
 pub(super) fn home(major: u32) -> String {
     format!("/usr/lib/jvm/java-{major}-openjdk-amd64")
 }
 
-/// Returns the path outside the root of a file that has the path `path` inside the root.
+/// Returns the path outside the root file system of a file that has the path `path` inside it.
 fn inside(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
@@ -117,7 +117,7 @@ exec chroot "$root" env --default-signal "$@"
         fs::create_dir_all(&place).with_context(|| place.display().to_string())?;
         command.arg(folder);
     }
-    // Locales, folders and libraries of this machine need not exist in the root.
+    // Replace settings that refer to locales, folders or libraries of this machine, because the root may lack them.
     command.env("LC_ALL", "C.UTF-8");
     for name in ["TMPDIR", "JAVA_HOME", "LD_PRELOAD", "LD_LIBRARY_PATH"] {
         command.env_remove(name);

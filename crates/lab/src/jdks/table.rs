@@ -1,4 +1,4 @@
-//! Writes the table of the matrix: a row for each JDK, and then a row for each cell.
+//! Writes the table of the test matrix: a row for each JDK, and then a row for each cell (JDK, collector and layout).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use testdata::jvm::Jdk;
 
 use super::cell::Outcome;
 
-/// The sums over the cells of one JDK.
+/// The sums over all cells of the test matrix with the same JDK.
 #[derive(Debug, Default)]
 struct Summary {
     version: String,

@@ -11,7 +11,8 @@ use testdata::programs;
 use super::Tools;
 use super::cell::Outcome;
 
-/// The method of the unloaded classes that allocates, and the number of its arrays that the program keeps.
+/// The method of the unloaded classes that allocates arrays. The second constant is the number of its arrays that the
+/// program keeps.
 const METHOD: &str = "Unloaded$Body.allocate";
 const KEPT: u64 = 100;
 

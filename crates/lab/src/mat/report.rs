@@ -22,7 +22,7 @@ pub(super) struct Suspect {
     keywords: Vec<String>,
     /// The rows of the paths from a GC root to the accumulation point.
     path: Vec<Row>,
-    /// The classes in the lists of accumulated objects.
+    /// The rows in the lists of accumulated objects. Each row names a class.
     accumulated: Vec<Row>,
 }
 
@@ -58,8 +58,8 @@ impl Suspect {
     }
 
     /// True if MAT's report on the suspect names one of these classes: in its description, its paths or its lists of
-    /// accumulated objects. A JDK class or an array counts only if it is among MAT's keywords for the suspect, because
-    /// every accumulation of objects contains strings and nodes of collections.
+    /// accumulated objects. A JDK class or an array counts only if it is among MAT's keywords for the suspect. The
+    /// reason is that all lists of accumulated objects contain strings and nodes of collections.
     pub(super) fn names(&self, is_right: &dyn Fn(&str) -> bool) -> bool {
         let own = |class: &str| !is_common(class) && is_right(class);
         let quoted = self.description.split('"').skip(1).step_by(2);
@@ -106,7 +106,7 @@ impl Row {
     }
 }
 
-/// Returns `byte[]` for `byte[16]`.
+/// Removes the length from the name of an array: returns `byte[]` for `byte[16]`.
 fn without_length(class: &str) -> String {
     match class.split_once('[') {
         Some((element, rest)) => {
@@ -151,7 +151,7 @@ pub(super) fn read(zip: &Path) -> Result<Vec<Suspect>> {
         .collect()
 }
 
-/// Returns the sections of the index page, one for each suspect: from its heading to the next heading of the same
+/// Returns the sections of the index page, one for each suspect. A section ends before the next heading of the same
 /// level.
 fn sections(index: &str) -> impl Iterator<Item = &str> {
     index.split("<h3").filter(|part| {
@@ -160,7 +160,7 @@ fn sections(index: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Reads one suspect. Its text is on the index page. Its paths and lists are on a separate page.
+/// Reads one suspect. Its description is on the index page. Its paths and lists are on a separate page.
 fn suspect(section: &str, page: &mut dyn FnMut(&str) -> Result<String>) -> Result<Suspect> {
     let (_, section) = section.split_once("</h3>").unwrap_or(("", section));
     let text = section

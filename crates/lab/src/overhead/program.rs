@@ -134,7 +134,7 @@ pub(super) struct Running {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// Divisor for the number of operations in a slice. It is above 1 if a tool slows the program down.
+    /// Divisor for the number of operations in a slice. The divisor is above 1 if a tool slows the program down.
     part: u32,
     /// The GC log.
     log: PathBuf,

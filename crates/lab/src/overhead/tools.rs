@@ -1,4 +1,4 @@
-//! The configurations that are compared.
+//! The configurations of the JVM that are compared: without a tool, with the agent, and with other tools.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ pub(super) struct Tool {
     pub(super) ours: bool,
     /// Mean number of allocated bytes between two samples, if the tool has a sampling interval.
     pub(super) interval: Option<u64>,
-    /// Divisor for the number of operations in a slice of the program's work: about the factor by which the tool slows
-    /// the program down.
+    /// About the factor by which the tool slows the program down. The number of operations in a slice of the program's
+    /// work is divided by this factor.
     pub(super) part: u32,
 }
 

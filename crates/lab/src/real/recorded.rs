@@ -1,5 +1,5 @@
 //! Runs published programs that leak with Flight Recorder in place of the agent, with ten times the work between two
-//! dumps, and checks the stacks that the join of recording and dumps finds.
+//! dumps. Checks the stacks that heapdiff finds with the recording and the dumps.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -47,13 +47,16 @@ pub(super) struct Outcome {
     pub(super) wrong: Vec<String>,
 }
 
-/// The results on one JDK.
+/// The results for one jar on one JDK.
 pub(super) struct On {
     pub(super) jdk: String,
-    /// Number of classes in each group: linked; not linked because another class is missing; rejected in both forms;
-    /// rejected or accepted only in the rewritten form.
+    /// Number of classes in each group:
+    /// - linked
+    /// - not linked, because another class is missing
+    /// - rejected in both forms
+    /// - rejected or accepted only in the rewritten form
     pub(super) loaded: [u64; 4],
-    /// Number of methods in each group: compared; unreadable in the original form; different after rewriting.
+    /// Number of methods in each group: compared, unreadable in the original form, and different after rewriting.
     pub(super) compared: Option<[u64; 3]>,
 }
 

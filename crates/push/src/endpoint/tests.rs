@@ -31,7 +31,8 @@ fn send(url: &str, patience: Patience) -> Result<(), PushError> {
     })
 }
 
-/// Pushes to a server that gives these answers. Returns the result and the requests that the server received.
+/// Pushes a profile to a test server that gives the answers in `script`. Returns the result and the requests that the
+/// server received.
 fn pushed(path: &str, script: Vec<Answer>) -> (Result<(), PushError>, Vec<Received>) {
     let server = StubServer::start(script);
     let sent = send(&format!("{}{path}", server.url()), QUICK);
@@ -45,7 +46,7 @@ fn paths(received: &[Received]) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the message of an error without the URL.
+/// Returns the error's message without the URL.
 fn words(sent: Result<(), PushError>) -> String {
     let error = sent.unwrap_err().to_string();
     let at = error.find(": ").unwrap_or(0);

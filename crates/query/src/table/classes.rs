@@ -37,7 +37,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     let all = heap.snapshot().classes().len() as u64;
     match ask.constraints.is_empty() {
         true => (all as f64, all),
-        // Comparing names and ids is faster than creating a row for each class, so the cost is lower.
+        // Comparing names and ids is cheaper than creating a row for each class, so the estimated cost is lower.
         false => (all as f64 / 10.0, 2),
     }
 }

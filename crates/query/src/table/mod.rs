@@ -22,10 +22,10 @@ use crate::heap::Heap;
 use crate::schema::{Columns, Table};
 use crate::value::{Scalar, Value};
 
-/// Assumed number of values in the list of an `IN`. The real number is unknown while a query is planned.
+/// Assumed number of values in the list of an `IN` condition. While SQLite plans a query, the real number is unknown.
 const LISTED: u64 = 25;
 
-/// A request of SQLite for rows of a table.
+/// A request for rows of a table, made by SQLite.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     /// A bit set of the columns that the query reads.
@@ -64,7 +64,7 @@ impl Ask {
     }
 
     /// Returns the operator of a condition that compares ids in this column, or `None` if there is no such condition.
-    /// The values may still be unknown, as they are while a query is planned.
+    /// Works also while SQLite plans a query and the compared values are still unknown.
     pub(crate) fn id_lookup_op(&self, column: usize) -> Option<Op> {
         let mut of_column = self.constraints.iter();
         let found = of_column.find(|c| c.column == column && c.op.is_for_ids());
@@ -99,8 +99,10 @@ pub(crate) trait Cursor {
     /// Returns a cell of the current row.
     fn cell(&self, column: usize) -> Value<'_>;
     /// Returns the row id of the current row: a number that is the same in every scan of the table. SQLite uses the row
-    /// id to detect a row that matches both terms of an `OR`. Returns `None` if every scan returns all rows of the
-    /// table in the same order. The position of the row then serves as its id.
+    /// id to detect a row that matches both terms of an `OR`.
+    ///
+    /// Returns `None` if every scan returns all rows of the table in the same order. The position of the row then
+    /// serves as its id.
     fn rowid(&self) -> Option<i64> {
         None
     }
@@ -141,8 +143,8 @@ pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
     }
 }
 
-/// Returns the estimated cost and the estimated number of rows. The unit of cost is the reading of one object. Values
-/// that are not known yet are [`Scalar::Other`].
+/// Returns the estimated cost of a request, and the estimated number of rows. A cost of 1 is the cost of reading one
+/// object. Compared values that are still unknown are [`Scalar::Other`].
 pub(crate) fn cost(heap: &Heap, table: Table, ask: &Ask) -> (f64, u64) {
     let (cost, rows) = match table {
         Table::Objects => objects::cost(heap, ask),
@@ -163,7 +165,7 @@ fn small(rows: usize) -> (f64, u64) {
     (rows as f64, rows as u64)
 }
 
-/// Returns the index of a column that is known to exist.
+/// Returns the index of the column with this name, which must exist.
 const fn place(columns: Columns, name: &str) -> usize {
     let mut at = 0;
     while at < columns.len() {

@@ -29,8 +29,8 @@ const DOMINATOR: usize = place(OBJECTS, "dominator_id");
 /// small, because a query with a limit may need only a few rows.
 const FIRST: usize = 1 << 12;
 const MOST: usize = 1 << 18;
-/// Up to this number of objects, the id of each is looked up in the file. For more objects, the ids of all objects are
-/// read.
+/// Maximum number of objects whose ids are looked up one by one in the dump file. For more objects, the ids of all
+/// objects in the dump are read.
 const FEW: usize = 1 << 9;
 
 pub(super) fn accepts(column: usize, op: Op) -> bool {
@@ -196,7 +196,7 @@ impl Objects {
     /// Returns the matching objects of the next batch, or `None` after the last batch.
     fn candidates(&mut self) -> Result<Option<Vec<ObjectIndex>>> {
         let step = self.step;
-        // Enlarge the next batch, because few objects of a batch may match.
+        // Enlarge the next batch, because only a few objects of each batch may match.
         self.step = (step * 4).min(MOST);
         let (heap, wanted) = (&self.heap, &self.wanted);
         let has = |object: &ObjectIndex| wanted.has(heap, *object);

@@ -95,8 +95,8 @@ pub(super) struct Refs {
     wanted: WantedRefs,
     /// Objects whose references the cursor has not looked up yet.
     sources: VecDeque<ObjectIndex>,
-    /// File parts that are not read completely. The second number is the number of references that were read before and
-    /// will be skipped.
+    /// File parts that are not read completely, each with the number of its references that were already read. These
+    /// references are skipped when the part is read again.
     todo: VecDeque<(u32, u64)>,
     step: usize,
     batch: Vec<Link>,
@@ -237,7 +237,8 @@ impl Cursor for Refs {
         }
     }
 
-    /// A reference has no unique number. So its row id is a hash of the two object ids and the kind of the reference.
+    /// A reference has no number of its own. So its row id is a hash of the two object ids and the kind of the
+    /// reference.
     fn rowid(&self) -> Option<i64> {
         let link = self.batch.get(self.at)?;
         let (via, _) = self
@@ -249,7 +250,7 @@ impl Cursor for Refs {
     }
 }
 
-/// Returns the kind of a reference as one word.
+/// Returns the name of a kind of reference, which is one word.
 const fn kind(via: Via) -> &'static str {
     match via {
         Via::Field(..) => "field",

@@ -26,12 +26,12 @@ const FRAME: usize = place(SAMPLES, "frame");
 const STACK: usize = place(SAMPLES, "stack");
 const LABELS: usize = place(SAMPLES, "labels");
 
-/// Up to this number of samples, the id of each object is looked up in the file. For more samples, the ids of all
-/// objects are read.
+/// Maximum number of samples whose object ids are looked up one by one in the dump file. For more samples, the ids of
+/// all objects in the dump are read.
 const FEW: usize = 1 << 9;
 
-/// Returns the estimated cost. The cost is an assumption, because the number of samples is unknown until all samples
-/// are read.
+/// Returns the estimated cost and number of rows of the table `samples`. They are assumptions, because the number of
+/// samples is unknown until all samples are read.
 pub(super) fn cost(heap: &Heap) -> (f64, u64) {
     if heap.own().is_empty() {
         (1.0, 1)
@@ -40,7 +40,7 @@ pub(super) fn cost(heap: &Heap) -> (f64, u64) {
     }
 }
 
-/// A cursor over `samples`. Live samples come first, then samples whose objects were collected.
+/// A cursor over `samples`. Samples of live objects come first, then samples of objects that the GC freed.
 pub(super) struct Samples {
     heap: Arc<Heap>,
     /// Ids of the live samples. `None` before the first row; empty if the query does not read ids.
@@ -156,7 +156,7 @@ impl Cursor for Samples {
     }
 }
 
-/// Returns the frames of a site, leaf first, or `None` if it has no frames.
+/// Returns the frames of an allocation site, innermost first, or `None` if it has no frames.
 fn stack(samples: &samples::Samples, site: SiteId) -> Option<String> {
     let frames: Vec<&str> = samples.sites.frames(site).collect();
     (!frames.is_empty()).then(|| frames.join("; "))

@@ -20,8 +20,8 @@ const LENGTH: usize = place(STRINGS, "length");
 const SHALLOW: usize = place(STRINGS, "shallow_bytes");
 const RETAINED: usize = place(STRINGS, "retained_bytes");
 
-/// Maximum number of characters of a value. A longer string is cut and ends with `…`. Many strings can share one long
-/// array, so without this limit a small dump could fill the memory.
+/// Maximum number of characters of a string in the table. A longer string is cut and ends with `…`. Many strings can
+/// share one long array, so without this limit a small dump could fill the memory.
 pub(crate) const CHARS: usize = 4096;
 /// Number of strings in the first batch ([`FIRST`]), and maximum number in later batches ([`MOST`]).
 const FIRST: usize = 1 << 8;
@@ -101,7 +101,7 @@ impl Strings {
             }
         }
         let has = |&object: &ObjectIndex| {
-            // If the flag that ends the query is set, the query returns no more rows, so the list need not be complete.
+            // If the flag that ends the query is set, the query returns no more rows, so this list may be incomplete.
             !ask.stop.is_set()
                 && (shallow == Span::ALL || shallow.has(snapshot.shallow_bytes(object)))
                 && (retained == Span::ALL

@@ -43,7 +43,8 @@ mod of_frame {
     pub(super) const LOCALS: usize = place(FRAMES, "locals");
 }
 
-/// Calls `object` for each thread, and returns the ids of the objects that it returns, in the order of the threads.
+/// Returns, for each thread in order, the id of the object that `object` selects for it. The id is null if no object is
+/// selected.
 fn ids(heap: &Heap, object: impl Fn(&Thread) -> Option<ObjectIndex>) -> Result<Vec<ObjectId>> {
     let threads = heap.threads();
     let objects: Vec<_> = threads.iter().filter_map(&object).collect();

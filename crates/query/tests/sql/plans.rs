@@ -174,8 +174,8 @@ fn comparisons_reach_the_tables() {
     assert_eq!(steps.len(), 1, "{steps:?}");
 }
 
-/// A row that matches both terms of an `OR` is returned once, because its row id is the same in the searches for both
-/// terms.
+/// A row that matches both terms of an `OR` is returned only once. SQLite recognizes the row by its row id, which is
+/// the same in the searches for both terms.
 #[test]
 fn terms_of_an_or_are_looked_up_and_overlap() {
     let main = one(shop(), "select id from threads where name = 'main'");

@@ -117,7 +117,8 @@ mod tests {
             "one of data, one that runs"
         );
         assert!(page.contains("&#60;/script&#62;"), "{page}");
-        // The script replaces such characters in the data that it shows.
+        // The HTML must not contain this character, which reorders the text around it. In the embedded data it may
+        // occur, because the script replaces it before it shows the data.
         let html = page.split("<script").next().unwrap();
         assert!(!html.contains('\u{202e}'));
         assert!(page.contains("What holds most of the heap: a.hprof"));

@@ -51,8 +51,8 @@ struct Page<'a> {
     callees: String,
 }
 
-/// Words for the sentence that says how many small frames a flame graph leaves out. Each pair has the name of a flame
-/// graph, and a phrase that follows the bytes of these frames.
+/// Words for the sentence that says how many small frames a flame graph leaves out. The first text names the flame
+/// graph. The second text follows the number of bytes of these frames.
 const CALLERS: (&str, &str) = ("flame graph", "in total");
 const CALLEES: (&str, &str) = ("flame graph with callees first", "in total");
 

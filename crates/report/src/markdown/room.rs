@@ -2,11 +2,11 @@
 
 /// Maximum length of a comment in bytes. GitHub allows somewhat more.
 pub(crate) const MOST: usize = 65_000;
-/// Warnings must end before this position in the comment, in bytes.
+/// Position in the comment, in bytes, before which warnings must end.
 pub(crate) const HEAD: usize = 12_000;
-/// The table of suspects must end before this position, in bytes.
+/// Position in the comment, in bytes, before which the table of suspects must end.
 pub(crate) const TABLE: usize = 30_000;
-/// The details of suspects must end before this position, in bytes.
+/// Position in the comment, in bytes, before which the details of suspects must end.
 pub(crate) const DETAILS: usize = 50_000;
 
 /// The text of a comment, with a maximum length.

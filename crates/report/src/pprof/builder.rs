@@ -85,8 +85,8 @@ impl Builder {
         id
     }
 
-    /// Adds a stack that allocated objects of a class. The locations in `location_id` begin with the leaf. `value` has
-    /// one value for each sample type.
+    /// Adds a stack that allocated objects of a class. The locations in `location_id` begin with the innermost frame.
+    /// `value` has one value for each sample type.
     pub(super) fn sample(&mut self, location_id: Vec<u64>, value: Vec<i64>, class: &str) {
         self.add_stack(location_id, value, Some(("class", class)));
     }

@@ -1,4 +1,4 @@
-//! A profile of the objects that were allocated in a period, and of those that are alive at the end of the period.
+//! A profile of the objects that were allocated in a period, and of the objects among them that are alive at its end.
 
 use std::io::{self, Write};
 
@@ -6,10 +6,10 @@ use super::builder::{self, Builder};
 use super::proto::Profile;
 use super::{About, to_i64};
 
-/// The objects that a stack allocated in a period, and those of them that are alive at the end of the period.
+/// The objects that a stack allocated in a period, and the objects among them that are alive at the end of the period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeapSample<'a> {
-    /// Frames with file and line, the leaf first.
+    /// Frames with file and line, innermost first.
     pub frames: Vec<&'a str>,
     /// The allocated class.
     pub class: &'a str,
@@ -19,9 +19,9 @@ pub struct HeapSample<'a> {
     pub live: [u64; 2],
 }
 
-/// Writes a gzipped profile with the sample types of Go's heap profiles (`alloc_objects`, `alloc_space`,
-/// `inuse_objects`, `inuse_space`), which profile servers accept. The profile begins at `from_ms` and lasts until
-/// `to_ms`. The `dumps` become comments.
+/// Writes a gzipped profile with the sample types of Go's heap profiles, which profile servers accept: `alloc_objects`,
+/// `alloc_space`, `inuse_objects` and `inuse_space`. The profile begins at `from_ms` and lasts until `to_ms`. The
+/// `dumps` become comments.
 ///
 /// # Errors
 /// Returns an error if the stream fails.

@@ -12,7 +12,7 @@ use super::{About, to_i64};
 /// Live objects of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveSample<'a> {
-    /// Frames with file and line, the leaf first. Empty if this sample is the sum of many stacks.
+    /// Frames with file and line, innermost first. Empty if this sample is the sum of many stacks.
     pub frames: Vec<&'a str>,
     /// The allocated class. If this sample is the sum of many stacks, a common name for all their classes.
     pub class: &'a str,

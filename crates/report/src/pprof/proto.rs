@@ -43,7 +43,7 @@ pub(super) struct ValueType {
 /// A stack with its values.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub(super) struct Sample {
-    /// Locations of the frames, the leaf first.
+    /// Locations of the frames, innermost first.
     #[prost(uint64, repeated, tag = "1")]
     pub(super) location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]

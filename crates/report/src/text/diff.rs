@@ -90,9 +90,9 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
     }
 }
 
-/// Returns [`TWO_DUMPS`] if there are several suspects and each of them has this reason. The report then prints the
-/// reason only once. Other common reasons are printed for each suspect: printed once, they would look like statements
-/// about the whole heap.
+/// Returns [`TWO_DUMPS`] if there are several suspects and all of them have this reason. The report then prints the
+/// reason only once. Any other reason is printed for each suspect, even if all have it: printed once, it would look
+/// like a statement about the whole heap.
 fn common_reason(suspects: &[Suspect]) -> Option<&'static str> {
     let has = |suspect: &Suspect| suspect.reasons.iter().any(|reason| reason == TWO_DUMPS);
     (suspects.len() > 1 && suspects.iter().all(has)).then_some(TWO_DUMPS)
@@ -125,8 +125,8 @@ fn headlines(report: &Report, has_more: bool, doc: &mut Document) {
     doc.gap();
 }
 
-/// Returns the time of the first dump if `at` is 0. Otherwise returns the time from the first dump to the dump at index
-/// `at`.
+/// Returns the time of the first dump if `at` is 0. Otherwise returns the time between the first dump and the dump at
+/// index `at`.
 pub(crate) fn taken(snapshots: &[SnapshotInfo], at: usize) -> String {
     let time = |at: usize| snapshots.get(at).map_or(0, |s| s.taken_ms);
     match at {

@@ -8,7 +8,7 @@ use crate::printable::printable;
 /// Maximum number of steps shown at each end of a path, unless the user requests all. A step is an object or field on
 /// the path.
 const STEPS: usize = 6;
-/// Fewer adjacent steps through JDK and framework classes than this are not folded.
+/// Minimum number of adjacent steps through JDK and framework classes that are replaced by their number.
 const FOLDED: usize = 3;
 /// Separator of two steps.
 const ARROW: &str = " -> ";
@@ -94,8 +94,8 @@ fn end_run(run: &mut Vec<String>, shown: &mut Vec<String>) {
     run.clear();
 }
 
-/// Shortens a long path to its first [`STEPS`] + 1 and its last [`STEPS`] steps, with the number of removed steps
-/// between them.
+/// Shortens a long path to its first [`STEPS`] + 1 and its last [`STEPS`] steps. Between them, the result has the
+/// number of removed steps.
 fn shorten_steps(mut steps: Vec<String>) -> Vec<String> {
     let hidden = steps.len().saturating_sub(2 * STEPS + 1);
     if hidden > 1 {

@@ -1,4 +1,4 @@
-//! Prints paths from GC roots as a tree. Lines are indented further only after a branch.
+//! Prints paths from GC roots as a tree. The indentation increases only after a branch.
 
 use heapdiff_model::paths::{Alternatives, Hidden, PathLine, PathsReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -118,7 +118,7 @@ fn alternatives(found: &Alternatives, selected: u64, doc: &mut Document) {
     }
 }
 
-/// A line of the tree that was written before some of its descendants.
+/// A line of the tree that was written, but whose descendants are not all written yet.
 struct Above {
     /// Indentation of the children of this line, in levels.
     level_below: usize,
@@ -163,8 +163,8 @@ fn line(line: &PathLine, level: usize, doc: &mut Document) {
     doc.spans([number.into(), text]);
 }
 
-/// Returns the name of a field. The result lacks the name of the class, which the line above contains: `.entries`.
-/// References that are not fields are returned unchanged.
+/// Returns the name of a field without its class, which the line above contains: `.entries`. References that are not
+/// fields are returned unchanged.
 fn field(via: &str) -> String {
     match via.rsplit_once('.') {
         Some((_, name)) if !via.starts_with(['[', '<']) => format!(".{name}"),

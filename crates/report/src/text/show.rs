@@ -79,7 +79,8 @@ fn object(object: &ShownObject, unheld: &str, doc: &mut Document) {
 }
 
 /// Returns a remark if HotSpot may have created the object to fill a gap between other objects. Since JDK 19, some of
-/// these fillers have a class of their own. All other fillers look like `int[]` arrays of the application.
+/// these filler objects have a class of their own. All other filler objects look like `int[]` arrays of the
+/// application.
 fn filler(object: &ShownObject) -> Option<&'static str> {
     let is_unreferenced = object.retained_bytes.is_none() && object.referrer_count == 0;
     match &*object.class {
@@ -244,7 +245,7 @@ fn contents(object: &ShownObject, doc: &mut Document) {
     more(rest, what, doc);
 }
 
-/// Adds the values of a ThreadLocal.
+/// Adds the values that threads store for a ThreadLocal.
 fn thread_local(values: &ThreadLocalValues, doc: &mut Document) {
     line("values", &values_of(values), doc);
     for class in &values.classes {
@@ -266,7 +267,7 @@ fn thread_local(values: &ThreadLocalValues, doc: &mut Document) {
     }
 }
 
-/// Returns the sentence about the values of a ThreadLocal.
+/// Returns the sentence about the values that threads store for a ThreadLocal.
 pub(super) fn values_of(values: &ThreadLocalValues) -> String {
     match values.threads {
         0 => "no thread has a value of this ThreadLocal".to_owned(),
@@ -286,7 +287,7 @@ fn buckets(capacity: u64) -> String {
     format!(" in {}", counted(capacity, "bucket"))
 }
 
-/// Returns the text of a key. If the key is a string or a boxed value, this is its value.
+/// Returns a short text for a key: its value if it is a string or a boxed value.
 fn short(key: &ShownValue) -> String {
     match &key.object {
         Some(ObjectRef {

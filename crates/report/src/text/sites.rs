@@ -59,8 +59,8 @@ pub(crate) fn build(report: &Viewed<SitesReport, SitesView>, doc: &mut Document)
     doc.add_unlisted_blocks(more, "more stack");
 }
 
-/// Adds a line about the objects of stacks without samples. `part` is the bytes of these objects. Adds nothing if
-/// `part` is less than one per cent of `total`.
+/// Adds a line about objects that were allocated by stacks without samples. `part` is the number of bytes of these
+/// objects. Adds nothing if `part` is less than one per cent of `total`.
 pub(super) fn other_stacks(part: u64, total: u64, doc: &mut Document) {
     if is_worth_mentioning(part, total) {
         doc.note(Samples::OtherStacks { size: Size(part) });
@@ -163,8 +163,8 @@ pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Documen
     let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
     let few = count("few_followed");
     let (filtered, is_full) = (count("filtered"), count("dropped_full"));
-    // If its table is full, the agent drops samples. If the agent tracks only some of its samples, it counts the
-    // allocations of dropped samples nevertheless.
+    // If its table of samples is full, the agent drops samples. But an agent that tracks only some of its samples
+    // counts the allocations of dropped samples nevertheless.
     let uncounted = ["dropped_failed", "dropped_pending"].into_iter().any(count);
     let lost = uncounted || is_full;
     let uncounted = uncounted || is_full && !few;
@@ -186,7 +186,7 @@ pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Documen
         ("class", _) => Rate::OfClass(rate),
         _ => Rate::Objects(rate),
     };
-    // With a rate of 0 or 1, each allocation is sampled, except with the strategy `time`.
+    // With the interval 0 and a rate of 0 or 1, the agent samples each allocation, except with the strategy `time`.
     let first = match (agent.first_interval_bytes, agent.first_rate) {
         first if first == (agent.interval_bytes, agent.rate) => First::Same,
         (0, 0 | 1) if agent.strategy != "time" => once(Rate::Each {

@@ -26,8 +26,9 @@ pub(super) fn stack(
     });
 }
 
-/// Formats an estimate with its interval: `1.4 MiB ± 0.1 MiB`. If the two sides of the interval differ by more than one
-/// eighth of the longer side, formats both ends instead: `1.4 MiB (1.2 MiB..1.5 MiB)`.
+/// Formats an estimate with its interval: `1.4 MiB ± 0.1 MiB`. If the interval is clearly asymmetric, formats both ends
+/// instead: `1.4 MiB (1.2 MiB..1.5 MiB)`. Clearly asymmetric means that its two sides differ by more than one eighth of
+/// the longer side.
 pub(crate) fn interval(bytes: u64, [low, high]: [u64; 2]) -> String {
     let (below, above) = (bytes.saturating_sub(low), high.saturating_sub(bytes));
     let (less, more) = (below.min(above), below.max(above));
@@ -43,7 +44,7 @@ pub(super) fn amount(bytes: u64, ci95: Option<[u64; 2]>) -> String {
     interval(bytes, ci95.unwrap_or([bytes; 2]))
 }
 
-/// True if `part` is at least one per cent of `all`. Smaller parts are not mentioned.
+/// True if `part` is at least one per cent of `all`. Reports do not mention smaller parts.
 pub(crate) const fn is_worth_mentioning(part: u64, all: u64) -> bool {
     part > 0 && part >= all / 100
 }

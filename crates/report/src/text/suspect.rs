@@ -181,9 +181,9 @@ pub(crate) fn began(history: &History) -> Option<String> {
     Some(since(ms, uptime, history.began_within?))
 }
 
-/// Returns the first `limit` stacks. If none of them allocated objects of the suspect's class, replaces the last of
-/// them by the first later stack that did, if any. Stacks of a recording are never replaced: they are sorted by
-/// probability.
+/// Returns the first `limit` stacks. Exception: if none of these stacks allocated objects of the suspect's class but a
+/// later stack did, the later stack replaces the last of them. Stacks of a recording are never replaced, because they
+/// are sorted by probability.
 fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a Stack> {
     let mut first: Vec<&Stack> = stacks.iter().take(limit).collect();
     let direct = stacks.iter().find(|stack| stack.class == class);

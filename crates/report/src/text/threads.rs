@@ -9,13 +9,13 @@ use super::snapshot;
 use crate::document::{Document, WIDTH, bold};
 use crate::printable::printable;
 
-/// The first frames, up to this number, are always shown. A later frame is shown only if one of its local variables is
-/// shown.
+/// Number of frames at the top of a stack that are always shown. A later frame is shown only if one of its local
+/// variables is shown.
 const FRAMES: usize = 8;
-/// Maximum number of lines of a group of pending work.
+/// Maximum number of lines for one group of pending work, such as tasks in a queue or threads with equal stacks.
 const SHAPE: usize = 8;
-/// A local variable is shown only if its object retains more than this part (in thousandths) of the thread's retained
-/// bytes, and at least 1 KiB.
+/// A part of the thread's retained bytes, in thousandths. A local variable is shown only if its object retains more
+/// than this part and at least 1 KiB.
 const WORTH: u64 = 10;
 
 pub(crate) fn build(report: &ThreadsReport, doc: &mut Document) {
@@ -36,7 +36,7 @@ pub(crate) fn build(report: &ThreadsReport, doc: &mut Document) {
     doc.add_unlisted_blocks(rest, "more thread");
 }
 
-/// Adds the groups of pending work.
+/// Adds the groups of pending work, such as tasks in a queue or threads with equal stacks.
 fn pending(report: &ThreadsReport, doc: &mut Document) {
     if report.pending.is_empty() {
         return;

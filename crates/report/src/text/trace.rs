@@ -18,7 +18,7 @@ use crate::view::{TraceTopView, Viewed};
 
 /// Maximum number of frames shown for each stack, unless the user requests all.
 const FRAMES: usize = 8;
-/// Maximum number of stacks shown for a candidate, unless the user requests all.
+/// Maximum number of stacks shown for a possible leak, unless the user requests all.
 const PATHS: usize = 3;
 /// Maximum number of callers shown for each stack.
 const CALLERS: usize = 4;
@@ -254,7 +254,8 @@ fn frames(candidate: &CandidateRow, verbose: bool, doc: &mut Document) {
     }
     let shown = if verbose { usize::MAX } else { PATHS };
     for path in candidate.paths.iter().take(shown) {
-        // The common frame has its own line above the stacks, so each stack shows only the callers of this frame.
+        // The frame that all stacks share has its own line above them, so each stack shows only the callers of this
+        // frame.
         let at = candidate.frame.as_ref();
         let at = at.and_then(|at| path.frames.iter().position(|f| f == at));
         let callers = at.map_or(&path.frames[..], |at| &path.frames[at + 1..]);

@@ -220,7 +220,7 @@ fn counts_narrow_intervals_that_remain_valid() {
             0.05,
             1.2,
         ),
-        // Several stacks lead to one place.
+        // Several stacks allocate at the same place in the code.
         (
             vec![three(place(3000, 0.0, 1.0)), three(place(7000, 0.0, 1.0))],
             0.05,

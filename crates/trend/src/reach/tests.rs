@@ -93,7 +93,7 @@ fn a_series_that_levels_off_has_no_end() {
 fn a_sawtooth_that_only_returned_to_earlier_levels_has_no_time() {
     let sawtooth = series(60, |x| 300.0 + x % 20.0 * 10.0);
     assert_eq!(outlook(&sawtooth), Some(Outlook::Irregular));
-    // The same sawtooth, with a leak.
+    // A sawtooth whose lowest values rise, as with a leak.
     let leak = series(100, |x| 100.0 + x * 5.0 + x % 7.0 * 10.0);
     assert!(matches!(outlook(&leak), Some(Outlook::Reaches(_))));
 }
@@ -120,8 +120,9 @@ struct Leak {
     end: f64,
 }
 
-/// Returns the used heap after each full GC until the limit is reached. The rate varies randomly (`varies`), and is
-/// multiplied by `rate` of the time. `noise` is the standard deviation of single figures.
+/// Returns the used heap after each full GC until the limit is reached. The growth per unit of time varies randomly
+/// (`varies`). It is multiplied by the result of `rate` for the current time. `noise` is the standard deviation of
+/// single figures.
 fn leak(random: &mut Random, rate: impl Fn(f64) -> f64, [varies, noise]: [f64; 2]) -> Leak {
     let mean = 2.0 + 6.0 * random.uniform();
     let mut level = 50.0 + 200.0 * random.uniform();

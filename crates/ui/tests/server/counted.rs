@@ -47,7 +47,7 @@ fn lines_that_are_counted_have_their_rates() {
             .iter()
             .all(|row| row["sampled_per_second"].is_null())
     );
-    // If the size of an object is unknown, its bytes are unknown.
+    // The size of these objects is unknown, so their bytes are null.
     let more = asked.json("api/counted?top=9");
     assert!(more["rows"][3]["bytes"].is_null() && more["rows"][3]["objects"] == 120);
     // Request a window of one run, and then two runs together.

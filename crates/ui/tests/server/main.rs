@@ -74,7 +74,7 @@ impl Asked {
         serde_json::from_str(body(&answer)).unwrap()
     }
 
-    /// Repeats a request until `fits` accepts the answer.
+    /// Repeats a request until the function `fits` accepts the answer.
     fn until(&self, below: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {

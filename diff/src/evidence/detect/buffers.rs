@@ -37,8 +37,8 @@ pub(super) fn direct(context: &SuspectContext<'_>) -> Option<Finding> {
 
 /// Detects views (slices) that keep a large buffer alive although they use only a small part of it.
 pub(super) fn slice(context: &SuspectContext<'_>) -> Option<Finding> {
-    // Check the trie nodes on the path from the suspect's content down to the named trie node. Use the first one at
-    // which at least half of the objects read are small views, but not fewer than eight.
+    // Check the trie nodes on the path from the suspect's content down to the named trie node. Use the first trie node
+    // at which at least half of the objects read, and at least eight objects, are small views.
     let content = context.candidate.content.first().copied()?;
     let from = context.steps.iter().position(|&s| s == content)?;
     let views = context.steps[from..].iter().copied();
@@ -84,7 +84,7 @@ pub(crate) struct Slices {
     pub(crate) small: u64,
     /// Number of objects that were read.
     pub(crate) checked: u64,
-    /// Bytes or elements that the views use, and those that they keep alive.
+    /// Bytes or elements that the views use, and bytes or elements that the views keep alive.
     pub(crate) used: u64,
     pub(crate) pinned: u64,
 }
@@ -140,8 +140,8 @@ fn sub_lists(context: &SuspectContext<'_>, some: &[ObjectIndex]) -> Option<Slice
     })
 }
 
-/// If an object is a small view of an array, returns two numbers of bytes: those of the array that the view uses, and
-/// those of the whole array.
+/// If an object is a small view of an array, returns two numbers of bytes: the bytes of the array that the view uses,
+/// and the bytes of the whole array.
 fn view(context: &SuspectContext<'_>, fields: &[FieldValue<'_>]) -> Option<(u64, u64)> {
     let arrays = fields.iter().filter_map(|f| {
         let array: ObjectIndex = f.value.and_then(Value::object)?;

@@ -67,7 +67,7 @@ pub(crate) struct EqualKeys {
 }
 
 /// Returns the number of keys with equal fields in the nodes of a hash table. Returns `None` if fewer than half of the
-/// keys are equal to others, or if fewer than 16 keys were compared.
+/// keys have the same fields as another key, or if fewer than 16 keys were compared.
 pub(crate) fn equal_keys(context: &SuspectContext<'_>, node: StepId) -> Option<EqualKeys> {
     let snapshot = context.dump()?;
     let nodes = context.members(node, LOOKED_AT);
@@ -89,8 +89,8 @@ pub(crate) fn equal_keys(context: &SuspectContext<'_>, node: StepId) -> Option<E
     })
 }
 
-/// Finds the most frequent class of keys. Returns the keys of this class, and the class. Returns `None` if it is not an
-/// application class, or has no fields.
+/// Finds the most frequent class of keys. Returns the keys of this class, and the class. Returns `None` if the class is
+/// not an application class, or has no fields.
 fn keys(
     context: &SuspectContext<'_>,
     snapshot: &Snapshot,

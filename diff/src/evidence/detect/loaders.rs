@@ -30,8 +30,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
             last > first
         }
     };
-    // Use the trie node of the loaders themselves. If no such trie node grows, use one whose class has more loaders in
-    // the last dump than in the first, by at least [`SEVERAL`].
+    // Use the trie node of the loaders themselves. If no trie node of loaders grows, use a trie node whose class has
+    // more loaders in the last dump than in the first, by at least [`SEVERAL`].
     let loader = steps().find(|&s| grows(s) && context.is_kind(s, "java.lang.ClassLoader"));
     let instance = || steps().find(|&s| grows(s) && more(context.class(s)) >= SEVERAL);
     let step = loader.or_else(instance)?;

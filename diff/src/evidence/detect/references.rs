@@ -20,7 +20,7 @@ pub(super) fn delete_on_exit(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("delete-on-exit", sentence).mark_certain())
 }
 
-/// Detects objects with a finalizer, both those that wait for it to run and those that are still in use.
+/// Detects objects with a finalizer: objects that wait for their finalizer to run, and objects that are still in use.
 pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
     let step = context
         .of_class(|c| c == "java.lang.ref.Finalizer")

@@ -27,7 +27,7 @@ pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
 
 /// The threads that hold the growing objects.
 struct Whose {
-    /// The threads, the one that holds the most growing objects first.
+    /// The threads, sorted by the bytes that they hold on the path to the growing objects, descending.
     threads: Vec<ObjectIndex>,
     /// True if no other threads hold growing objects.
     are_all: bool,
@@ -52,8 +52,8 @@ fn threads_on_path(context: &SuspectContext<'_>) -> Option<Whose> {
     let thread = context.of_kind("java.lang.Thread")?;
     let at = |step| context.steps.iter().position(|&s| s == step);
     let first = at(thread)?;
-    // Count objects at the trie node of the holder, which can be a few levels above the named objects: there can be too
-    // many named objects to visit.
+    // Count objects at the trie node of the holder, which can be a few levels above the objects that the report names.
+    // There can be too many of the named objects to visit.
     let counted = at(context.candidate.at).unwrap_or(first).max(first);
     let holders = context.steps[counted];
     let known = trie[thread].objects == trie[thread].samples.len() as u64;

@@ -30,8 +30,8 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
     };
     let class = context.class(context.candidate.named);
     let holds = has_listener_name(name.rsplit('.').next().unwrap_or(name)) && !is_value(class);
-    // If the field is not named after listeners, a class on the path below the field may be, such as the class of an
-    // array's elements.
+    // If the field is not named after listeners, look for such a name below the field on the path, for example the
+    // class of an array's elements.
     let below = context.steps.iter().skip_while(|&&s| s != field).skip(1);
     let mut kept_as = below.map(|&s| context.via(s));
     let mut is_kept = || kept_as.any(|via| is_listener(declaring(via)));
@@ -46,8 +46,8 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("listener", sentence))
 }
 
-/// True if the name of a field contains a word for listeners. The last word of the name, apart from words such as
-/// `list` and `map`, has to be one of [`LISTENERS`]: this is true for `listenerList`, and false for `callbackStats`.
+/// True if the name of a field ends with a word for listeners ([`LISTENERS`]). Words for collections at the end, such
+/// as `list` and `map`, are ignored. The result is true for `listenerList`, and false for `callbackStats`.
 fn has_listener_name(field: &str) -> bool {
     const COLLECTIONS: [&str; 8] = [
         "list",
@@ -137,14 +137,16 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("queue", sentence))
 }
 
-/// True if the objects of a trie node are queues. Either their class is, or extends, a queue class of the JDK, or both
-/// a name (of the class or of the field that holds the queue) and the fields of the class show a queue. A name alone is
-/// no evidence, and lists also have fields for both ends.
+/// True if the objects of a trie node are queues. One of these conditions must be true:
+///
+/// - The class is, or extends, a queue class of the JDK.
+/// - The name of the class, or of the field that holds the queue, is that of a queue, and the class has a field for
+///   each end. The name alone is no evidence, and lists also have fields for both ends.
 fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
     if is_jdk(class) {
-        // The concurrent classes always serve as queues. The others also serve as stacks and lists, so for them the
-        // name of the holding field decides.
+        // The concurrent classes always serve as queues. The other classes also serve as stacks and lists, so the name
+        // of the holding field decides.
         let is_shared = class.starts_with("java.util.concurrent.")
             && (class.ends_with("Queue") || class.ends_with("Deque"));
         let is_list = [

@@ -246,8 +246,8 @@ fn immutable(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Cont
         Some(name) => name,
         None => return few(fields, name, range),
     };
-    // In JDK 9, each of the sizes 0, 1 and 2 has its own class. Later JDKs store a sentinel object in place of a
-    // missing element.
+    // JDK 9 has its own classes for collections with 0, 1 and 2 elements. Later JDKs use one class for 1 and 2
+    // elements, and store a sentinel object in place of a missing element.
     let nothing = fields
         .snapshot
         .sentinel("java.util.ImmutableCollections", "EMPTY");
@@ -373,7 +373,7 @@ fn concurrent(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Con
             let first = index.and_then(|i| snapshot.field_values(&[i], ["node"]).pop().flatten());
             let value = |node: ObjectIndex| snapshot.field_values(&[node], ["val"]).pop().flatten();
             let first = first.and_then(|[node]| node);
-            // The field is called `value` up to JDK 8.
+            // Up to JDK 8, a node's field for the value is called `value`.
             let newer = first
                 .and_then(Value::object)
                 .and_then(value)

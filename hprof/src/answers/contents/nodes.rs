@@ -17,7 +17,7 @@ const NODES: u64 = 10_000;
 /// The entries found in a chain, a hash table or a tree.
 #[derive(Debug, Default)]
 pub(super) struct FollowedNodes {
-    /// The entries in the range.
+    /// The entries in the requested range.
     pub(super) entries: Vec<Entry>,
     /// Number of entries visited, including the entries before the range.
     pub(super) total: u64,
@@ -248,8 +248,8 @@ impl Snapshot {
         let mut found = FollowedNodes::new();
         let mut nodes = NodeReader::new(self);
         let mut visited = HashSet::new();
-        // Nodes whose entry is not taken yet, because their left subtree comes first. For each node: its entry, and its
-        // right subtree.
+        // Nodes whose entry is not in the result yet, because their left subtree comes first. Each element has the
+        // entry and the right subtree of a node.
         let mut above: Vec<(Entry, Value)> = Vec::new();
         let mut at = root;
         for _ in 0..NODES {

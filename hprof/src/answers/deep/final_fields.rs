@@ -144,8 +144,8 @@ fn static_name(field: &Static) -> Option<&str> {
     (field.kind == Kind::Object && !field.name.starts_with('<')).then_some(&*field.name)
 }
 
-/// Returns for each name true if the field has one of the skipped modifiers. Returns `None` if a name is not among the
-/// `found` fields. If a name is `None`, the field is not looked up, and the result for it is false.
+/// Returns a flag for each name: true if the field has one of the skipped modifiers. The flag is false for the name
+/// `None`. Returns `None` if a name is not among the `found` fields.
 fn flags<'a>(
     found: &[DeclaredField],
     is_static: bool,
@@ -158,8 +158,8 @@ fn flags<'a>(
         let named = found[first..]
             .iter()
             .take_while(|f| f.is_static == is_static && f.name == name);
-        // Obfuscators give one name to several fields of different types. The dump does not show which of them has the
-        // modifier.
+        // Obfuscators give one name to several fields of different types. The dump does not show which of these fields
+        // is meant, so all of them must have the modifier.
         let mut named = named.filter(|f| f.kind == Kind::Object).peekable();
         named.peek()?;
         let is_skipped = |f: &DeclaredField| {

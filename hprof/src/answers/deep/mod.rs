@@ -44,8 +44,8 @@ const LOOKS_OF_LEVEL: usize = 3;
 /// Maximum number of objects that a walk on one thread visits. In a heap with less than twice this number of objects,
 /// the maximum is half of the heap's objects. A walk that would exceed the maximum is repeated on all threads.
 const NARROW: u64 = 1 << 16;
-/// Number of pieces of the file (about a megabyte each) that are read together. Until the next pieces are read, their
-/// references are in memory twice: in the list of one piece and in the list of all pieces.
+/// Number of pieces of the file (about a megabyte each) that are read together. While the references of these pieces
+/// are merged, they are in memory twice: in the list of each piece, and in the list of the whole file.
 const BATCH: usize = 128;
 
 /// Options for deep sizes: the objects that count, and the references that are followed.
@@ -53,16 +53,17 @@ const BATCH: usize = 128;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct DeepOptions {
-    /// Leave out values that the whole program shares, and objects that only they reach. See [`Flyweights`].
+    /// Leave out values that the whole program shares, and objects that only these values reach. See [`Flyweights`].
     pub skip_flyweights: bool,
     /// Do not follow static fields from class objects at which the walk starts.
     pub skip_static: bool,
     /// Do not follow fields, static or not, that are known to have one of the modifiers for which [`FinalFields`] was
     /// created. Elements of arrays are always followed.
     pub skip_final: Option<FinalFields>,
-    /// Leave out objects whose class name matches one of these, and objects that only they reach.
+    /// Leave out objects whose class name matches one of these expressions, and objects that only such objects reach.
     pub exclude: Vec<Regex>,
-    /// Count objects whose class name matches one of these, but do not follow their references.
+    /// Count objects whose class name matches one of these expressions, but do not follow the references of these
+    /// objects.
     pub stop_at: Vec<Regex>,
     /// Objects to ignore, as if they were not in the dump.
     pub except: Vec<ObjectIndex>,
@@ -164,9 +165,8 @@ impl Rules {
         }
     }
 
-    /// Calls `f` for each reference in a record that the rules allow to follow. The calls include references to class
-    /// objects, because recognizing them takes a look-up of each target's class. Callers must filter out these
-    /// references.
+    /// Calls `f` for each reference in a record that may be followed according to the rules. Callers must filter out
+    /// references to class objects: finding these references takes a look-up of each target's class.
     #[inline(always)]
     fn each(
         &self,
@@ -508,8 +508,8 @@ impl Deep<'_> {
         }
     }
 
-    /// Marks the target of a reference as seen. Returns true if it was not seen before and has to be counted. Class
-    /// objects are not counted.
+    /// Marks the target of a reference as seen. Returns true if the target was not seen before and has to be counted.
+    /// Class objects are neither marked nor counted.
     #[inline(always)]
     pub(crate) fn mark_target(&mut self, target: u32) -> bool {
         let new = !self.seen.has(target) && !self.snapshot.is_class_mirror(target);

@@ -8,9 +8,9 @@ use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// Returns the values of the fields with these names, for many instances. If several classes declare a field with a
-    /// name, the one nearest to the object's own class is read. The value is `None` if the field does not exist, or if
-    /// the object is not an instance.
+    /// Returns the values of the fields with these names, for many instances. If an object has several fields with the
+    /// same name, the result is the field of the class nearest to the object's own class. The value is `None` if the
+    /// field does not exist, or if the object is not an instance.
     ///
     /// Cost: as [`Snapshot::ids`]. Unlike [`Snapshot::read_all`], this allocates nothing for each object.
     #[must_use]
@@ -19,7 +19,7 @@ impl Snapshot {
         objects: &[ObjectIndex],
         names: [&str; N],
     ) -> Vec<Option<[Option<Value>; N]>> {
-        // The offsets of the fields, for each class seen.
+        // For each class found so far, the offset and type of each field.
         let mut places: HashMap<u64, [Option<(usize, Kind)>; N]> = HashMap::new();
         let raws = self.records_of(objects).into_iter();
         let values = raws.map(|raw| {
@@ -39,10 +39,10 @@ impl Snapshot {
     }
 
     /// Returns the values of one field for many objects. The class `declaring` declares the field, and the objects are
-    /// instances of it or of its subclasses.
+    /// instances of this class or of its subclasses.
     ///
-    /// Objects without the field are left out. If a subclass declares another field with the same name, that field is
-    /// not read.
+    /// The result leaves out objects without the field. If a subclass declares another field with the same name, that
+    /// field is not read.
     pub(crate) fn values_of_field(
         &self,
         objects: &[ObjectIndex],
@@ -71,8 +71,8 @@ impl Snapshot {
         self.place_declared_by(class, name, |_| true)
     }
 
-    /// Like [`Snapshot::place_of`], but considers only fields that are declared by a class for which `declares` returns
-    /// true.
+    /// Returns the offset and type of a field, as [`Snapshot::place_of`]. Considers only fields of classes for which
+    /// `declares` returns true.
     fn place_declared_by(
         &self,
         class: ObjectId,

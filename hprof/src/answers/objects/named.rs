@@ -17,8 +17,8 @@ const ELEMENTS: &str = "[*]";
 const CHUNK: usize = 1 << 16;
 
 impl Snapshot {
-    /// Resolves a name. Looks for classes first, then fields, elements, local variables, threads, and names as reports
-    /// print them.
+    /// Resolves a name. Looks for classes first, then fields, elements, local variables, threads, and finally names in
+    /// the form that reports print.
     pub(super) fn named(
         &self,
         name: &str,
@@ -116,8 +116,8 @@ impl Snapshot {
             .ok_or_else(|| self.no_class(name, std::iter::empty()))
     }
 
-    /// Returns the classes with this name in the dump. If no class has it, returns the classes that reports print with
-    /// this name.
+    /// Returns the classes with this name in the dump. If no class has the name, returns the classes for which reports
+    /// print this name.
     pub(super) fn classes_named(
         &self,
         name: &str,
@@ -151,7 +151,7 @@ impl Snapshot {
         field: &str,
     ) -> Result<Selected, SelectError> {
         let mut selected = self.field_in_dump(classes, class, field);
-        // The name may be the original one, while the dump has the name that ProGuard or R8 gave the field.
+        // `field` may be the original name in the source, but the dump has the name that ProGuard or R8 gave the field.
         if let (Err(SelectError::NoField { .. }), Some(mapping)) = (&selected, self.mapping())
             && let Some(original) = mapping.field(class, field, "Object")
         {

@@ -20,8 +20,8 @@ use crate::snapshot::Snapshot;
 /// The value of a field, a static field or an element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Value {
-    /// A reference: the id in the dump, and its object. The object is `None` if the id is null or the dump has no
-    /// object with the id.
+    /// A reference: the id of the target, and the target object. The object is `None` if the id is null or the dump has
+    /// no object with the id.
     Object(ObjectId, Option<ObjectIndex>),
     /// `boolean`
     Boolean(bool),
@@ -42,7 +42,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Returns the object that a reference leads to.
+    /// Returns the object that a reference leads to. `None` for all other values.
     #[must_use]
     pub const fn object(self) -> Option<ObjectIndex> {
         match self {
@@ -51,7 +51,7 @@ impl Value {
         }
     }
 
-    /// Returns the type.
+    /// Returns the type of the value.
     #[must_use]
     pub const fn kind(self) -> Kind {
         match self {
@@ -82,14 +82,14 @@ impl Value {
     }
 }
 
-/// A field, or a static field, with its value.
+/// An instance field or a static field, with its value.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldValue<'a> {
-    /// The class that declares it.
+    /// The class that declares the field.
     pub class: ClassIndex,
-    /// Its index among the fields (or the static fields) that the class declares.
+    /// The field's index among the instance fields (or the static fields) that the class declares.
     pub place: u16,
-    /// Its name.
+    /// The name of the field.
     pub name: &'a str,
     /// The value of the field. `None` if the object's record is too short to contain it.
     pub value: Option<Value>,
@@ -125,9 +125,9 @@ pub enum Content<'a> {
 /// The content of a class object.
 #[derive(Debug)]
 pub struct ClassObject<'a> {
-    /// The class that it represents.
+    /// The class that the class object represents.
     pub class: ClassIndex,
-    /// Its static fields.
+    /// The static fields of the class.
     pub statics: Vec<FieldValue<'a>>,
     /// The class object of the superclass.
     pub superclass: Option<ObjectIndex>,
@@ -208,7 +208,7 @@ pub(crate) enum Body<'a> {
 /// A visitor with one method for objects of all kinds.
 pub(crate) trait Bodies {
     fn object(&mut self, object: Object, body: Body<'_>);
-    /// See [`Visitor::stop`].
+    /// True to end the walk before the next record. See [`Visitor::stop`].
     #[inline]
     fn is_done(&self) -> bool {
         false
@@ -237,7 +237,7 @@ impl<V: Bodies> Visitor for V {
 /// Assigns object numbers to the records of a piece of the file while the piece is walked in order.
 pub(crate) struct Numbering<'a> {
     snapshot: &'a Snapshot,
-    /// The numbers of the next object with references and of the next leaf.
+    /// The numbers of the next object with references and of the next leaf (object without references).
     next: [u32; 2],
     sorted: bool,
 }
@@ -255,9 +255,9 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// Returns the number of the object whose record is next in the piece, from the address map. If ids are not
-    /// addresses, several objects may have the same id, and the map has only the first of them. Then the numbers are
-    /// found by counting records.
+    /// Returns the number of the object whose record is next in the piece. The number comes from the address map if ids
+    /// are addresses. Otherwise several objects may have the same id, but the map has only the first of these objects.
+    /// In that case, numbers are found by counting records.
     #[inline(always)]
     pub(crate) fn of(&mut self, id: u64, body: Body<'_>) -> u32 {
         let number = self.snapshot.map.by_id(id, self.snapshot.split);
@@ -273,8 +273,8 @@ impl<'a> Numbering<'a> {
         self.snapshot.object_count()
     }
 
-    /// If the records of the file must be counted to find the numbers of objects, returns the number of this object.
-    /// Then this function must be called for each record. Otherwise returns `None`, and [`Self::of`] returns the number.
+    /// Returns the number of this object if numbers are found by counting records. In that case, this function must be
+    /// called for each record. Otherwise returns `None`; use [`Self::of`] to get the number.
     #[inline(always)]
     pub(crate) fn counted(&mut self, id: u64, body: Body<'_>) -> Option<u32> {
         self.sorted.then(|| self.of(id, body))
@@ -296,7 +296,7 @@ impl<'a> Numbering<'a> {
 struct RecordFinder<'a, 'w> {
     snapshot: &'a Snapshot,
     numbering: Numbering<'a>,
-    /// The numbers to find, sorted.
+    /// The numbers of the objects to find, sorted.
     wanted: &'w [u32],
     found: Vec<(u32, Raw<'a>)>,
 }
@@ -390,8 +390,8 @@ impl Snapshot {
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
-        // For each object: its piece, the offset in the piece at which the search begins, and its number. Sorting
-        // brings objects with the same offset together, whether they have references or not.
+        // For each object: its piece, the offset in the piece at which the search begins, and its number. After
+        // sorting, objects that one search finds are next to each other, whether they have references or not.
         let mut placed: Vec<(u32, u32, u32)> = wanted
             .iter()
             .filter_map(|&o| {
@@ -461,7 +461,7 @@ impl Snapshot {
         };
         match &self.positions {
             Some(positions) => positions.before(piece as usize, leaf, nth - first),
-            // Objects with the same id are distinguished by counting from the start of the piece.
+            // Begin at the start of the piece, because objects with the same id are distinguished by counting records.
             None if matches!(self.map, AddressMap::Sorted { .. }) => 0,
             None => {
                 let at = self.waypoints.before(leaf, nth);
@@ -512,7 +512,7 @@ impl Snapshot {
             .then(|| self.piece_of(object.0))?
     }
 
-    /// Returns the objects with references in a piece, each with its number.
+    /// Returns the number and record of each object with references in a piece.
     pub(crate) fn linked_objects_in(&self, piece: u32) -> Vec<(u32, Raw<'_>)> {
         let at = piece as usize;
         let all = self.split.inner - self.split.classes;
@@ -555,8 +555,8 @@ impl Snapshot {
                 (class, refers)
             }
         };
-        // An object that keeps its class alive is not a leaf. Then the object with the number `next` is a different
-        // object, of another class.
+        // An object that keeps its class alive is not a leaf. In that case, the object with the number `next` is a
+        // different object and has another class.
         !refers
             && u64::from(next.0) < self.object_count()
             && self.class_of(next) == self.classes().by_id(ObjectId(id))

@@ -105,7 +105,8 @@ fn in_heap(name: &str) -> Option<String> {
     Some(field.to_owned())
 }
 
-/// Returns the address in a name: `CLASS @ 0x7f00 "text"` -> 0x7f00, `CLASS, such as 0x7f00` -> 0x7f00.
+/// Returns the address that a printed name contains: `CLASS @ 0x7f00 "text"` -> 0x7f00, `CLASS, such as 0x7f00` ->
+/// 0x7f00.
 fn address(name: &str) -> Option<ObjectId> {
     let at = name.split_once(" @ 0x");
     let (_, after) = at.or_else(|| name.split_once(", such as 0x"))?;
@@ -113,8 +114,8 @@ fn address(name: &str) -> Option<ObjectId> {
     u64::from_str_radix(digits, 16).ok().map(ObjectId)
 }
 
-/// Returns the class and the length of arrays: `java.lang.Object[6246]` -> `java.lang.Object[]` and 6246, `byte[3][]`
-/// -> `byte[][]` and 3.
+/// Returns the class and the length that a printed name of arrays contains: `java.lang.Object[6246]` ->
+/// `java.lang.Object[]` and 6246, `byte[3][]` -> `byte[][]` and 3.
 fn arrays<'a>(name: &str) -> Option<Printed<'a>> {
     let (element, rest) = name.split_once('[')?;
     let (length, more) = rest.split_once(']')?;
@@ -127,21 +128,21 @@ fn shorter(name: &str) -> Option<&str> {
     if let Some(class) = HELD.iter().find_map(|suffix| name.strip_suffix(suffix)) {
         return Some(class);
     }
-    // `CLASS x 10,000`
+    // A class and a number of instances: `CLASS x 10,000`.
     if let Some((class, count)) = name.rsplit_once(" x ")
         && count.bytes().all(|b| b.is_ascii_digit() || b == b',')
     {
         return Some(class);
     }
-    // `CLASS <classes of the loader>`
+    // A class and its loader: `CLASS <classes of the loader>`.
     if let Some((class, _)) = name.split_once(" <").filter(|_| name.ends_with('>')) {
         return Some(class);
     }
-    // `.field = CLASS`
+    // A field and the class of its value: `.field = CLASS`.
     if let Some((_, class)) = name.split_once(" = ") {
         return Some(class);
     }
-    // `(JNI global) CLASS`
+    // The kind of a GC root and the class of the object: `(JNI global) CLASS`.
     if let Some((_, class)) = name.strip_prefix('(').and_then(|n| n.split_once(") ")) {
         return Some(class);
     }

@@ -48,8 +48,8 @@ impl Via {
 /// A reference within a record. It is cheap to create, and [`Snapshot::via`] converts it to a [`Via`] when needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RawVia {
-    /// The n-th reference field of the object. Referents are not counted. The fields of the object's own class come
-    /// first, then those of its superclasses.
+    /// The n-th reference field of the object. The field with the referent of a `java.lang.ref` object is not counted.
+    /// The fields of the object's own class come first, then those of its superclasses.
     Field(u32),
     Referent,
     Element(u32),

@@ -11,9 +11,9 @@ pub enum SelectError {
     NoObject {
         /// The address.
         id: ObjectId,
-        /// The nearest object before it.
+        /// The nearest object before the address.
         before: Option<ObjectId>,
-        /// The nearest object after it.
+        /// The nearest object after the address.
         after: Option<ObjectId>,
     },
     /// No class has the name.
@@ -32,7 +32,7 @@ pub enum SelectError {
         /// Classes that match when case is ignored, or whose names are similar.
         similar: Vec<String>,
     },
-    /// The class is there but has no instances.
+    /// The class exists but has no instances.
     #[error("{class} has no instances in this dump{}", list_lines(.subclasses))]
     NoInstances {
         /// The class.
@@ -109,7 +109,7 @@ pub enum SelectError {
         class: String,
         /// The field.
         field: String,
-        /// Its type.
+        /// The primitive type of the field.
         kind: &'static str,
     },
     /// The field is null.
@@ -127,7 +127,7 @@ pub enum SelectError {
         class: String,
         /// The field.
         field: String,
-        /// Its value.
+        /// The address in the field.
         id: ObjectId,
     },
 }

@@ -35,7 +35,8 @@ pub enum Selector {
     Address(ObjectId),
     /// `com.acme.Foo`: all instances of the class. `com.acme.Foo.field`: the value of a static field, or the values of
     /// the field in all instances. `com.acme.Foo[*]`: the elements of all arrays. `com.acme.Foo.run(Foo.java:42)` or
-    /// `local variable of com.acme.Foo.run`: the local variables of these frames. Otherwise the name of a thread.
+    /// `local variable of com.acme.Foo.run`: the objects in local variables of these frames. Otherwise the name of a
+    /// thread.
     Name(String),
     /// `class com.acme.Foo` or `static com.acme.Foo`: the class object.
     ClassObject(String),
@@ -43,7 +44,7 @@ pub enum Selector {
     Pattern(Regex),
 }
 
-/// An error in a selector that is found without a dump.
+/// An error in the text of a selector, found without reading a dump.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseSelectorError {
     /// The selector is empty.
@@ -161,9 +162,9 @@ impl Snapshot {
 
     /// Resolves a selector without listing the instances of classes.
     ///
-    /// Cost: if no object is at an address, a pass over the file finds the nearest objects. A field of instances takes
-    /// one look-up of the class of every object, and a walk over the pieces of the file (about a megabyte each) that
-    /// contain the instances.
+    /// Cost: if the selector is an address without an object, a pass over the file finds the nearest objects. For a
+    /// field of instances, the class of every object is looked up, and the pieces of the file (about a megabyte each)
+    /// that contain the instances are read.
     ///
     /// # Errors
     /// If the selector names no object and no class.

@@ -137,7 +137,7 @@ impl ArrayView<'_> {
         let used = self.bytes().iter().rposition(|&byte| byte != 0)? + 1;
         let text = match self.kind {
             Kind::Byte => {
-                // A character takes at most four bytes.
+                // A character takes at most four bytes in UTF-8.
                 let end = used.min(limit.saturating_add(1).saturating_mul(4));
                 let bytes = &self.bytes()[..end];
                 let text = match std::str::from_utf8(bytes) {

@@ -3,10 +3,12 @@
 //! One search goes forwards from the objects at which paths begin, level by level. The other goes backwards from the
 //! target. In each step, the search whose next level costs less continues, until the two meet.
 //!
-//! If there are several shortest paths, the result is the one that a breadth-first search of the whole graph finds. To
-//! get it, the forward search visits objects in the same order as that search. When the two searches meet, several
-//! objects of the forward search's last level may be reached by both. The path goes through the first of them. From
-//! there, it follows in each adjacency list the first reference that leads nearer to the target.
+//! If there are several shortest paths, the result is the path that a breadth-first search of the whole graph finds:
+//!
+//! - The forward search visits objects in the order of a breadth-first search.
+//! - When the two searches meet, both may have reached several objects of the forward search's last level. The path
+//!   goes through the first of these objects.
+//! - From that object on, the path follows in each adjacency list the first reference that leads nearer to the target.
 
 use rustc_hash::FxHashMap;
 
@@ -23,10 +25,12 @@ use crate::snapshot::Snapshot;
 const TARGETS: usize = 64;
 /// Maximum cost of a search, in units of about ten nanoseconds: a third of a second.
 const BUDGET: u64 = 30_000_000;
-/// Cost of reading an object's record to find its references. Each element of an array adds [`ELEMENT`].
+/// Cost of reading an object's record to find its references, in units of about ten nanoseconds. Each element of an
+/// array adds [`ELEMENT`].
 const RECORD: u64 = 100;
 const ELEMENT: u64 = 5;
-/// Cost of reading an object's list of referrers. Each entry of the list adds [`SOURCE`].
+/// Cost of reading an object's list of referrers, in units of about ten nanoseconds. Each entry of the list adds
+/// [`SOURCE`].
 const LIST: u64 = 30;
 const SOURCE: u64 = 5;
 /// Number of objects whose references are read together.
@@ -45,19 +49,21 @@ pub(crate) struct Bidirectional<'a> {
 pub(crate) enum PathSearch {
     /// A path.
     Found(Vec<u32>),
-    /// No path exists. The backward search reached these objects, including the target. No path begins at any of them.
+    /// No path exists. The backward search reached these objects, including the target. No path begins at any of these
+    /// objects.
     Nowhere(Vec<u32>),
 }
 
-/// The objects that the forward search has reached, in breadth-first order. Each of its levels is complete.
+/// The objects that the forward search has reached, in breadth-first order. The search always reaches whole levels.
 pub(crate) struct Forward {
     queue: Vec<u32>,
-    /// For each object, the queue index of the previous object on the path. [`NONE`] if paths begin at the object.
+    /// For each object of `queue`, the queue index of the previous object on the path. [`NONE`] if paths begin at the
+    /// object.
     parents: Vec<u32>,
     places: FxHashMap<u32, u32>,
     /// The queue index where each level begins.
     levels: Vec<usize>,
-    /// The cost of the next level.
+    /// The cost of reaching the next level.
     cost: u64,
 }
 
@@ -103,8 +109,11 @@ impl<'a> Bidirectional<'a> {
     }
 
     /// Finds paths of strong references to the targets. Also returns the targets that no path of any kind reaches.
-    /// Returns `None` if there are more than [`TARGETS`] targets, if the search would cost more than is left of
-    /// [`BUDGET`], or if strong references do not reach one of the other targets.
+    /// Returns `None` in these cases:
+    ///
+    /// - There are more than [`TARGETS`] targets.
+    /// - The search would cost more than is left of [`BUDGET`].
+    /// - No path of strong references leads to one of the targets, but a weaker path may exist.
     pub(crate) fn search(
         &mut self,
         targets: &[ObjectIndex],
@@ -230,7 +239,7 @@ impl<'a> Bidirectional<'a> {
                 let new = forward.last_level();
                 if new.is_empty() {
                     // The forward search has reached everything that it can reach, so there is no path. The backward
-                    // search continues alone, because the result contains the objects that it reaches.
+                    // search continues alone, because the result contains all objects that the backward search reaches.
                     forward.cost = u64::MAX;
                     continue;
                 }

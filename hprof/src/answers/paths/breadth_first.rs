@@ -118,8 +118,8 @@ impl WholeGraph<'_> {
         for seed in self.snapshot.seeds(statics) {
             search.visit(seed, SEED);
         }
-        // Weaker references are followed only in the search that starts at the GC roots. So strong paths always come
-        // first.
+        // A search that starts at static fields follows only strong references. Weaker references are left to the
+        // search that starts at the GC roots, so that strong paths always come first.
         let levels = if statics.is_some() { 0 } else { self.weakest() };
         let mut head = 0;
         for level in 0..=levels {
@@ -170,8 +170,8 @@ impl WholeGraph<'_> {
         mut visit: impl FnMut(u32),
     ) {
         let referent = self.referents.of(object);
-        // The targets of ignored fields. Each ignored field skips its target once, so another reference to the same
-        // target is followed.
+        // The targets of ignored fields. For each ignored field, one reference to its target is skipped. Any other
+        // reference to this target is followed.
         let mut cut: Vec<u32> = self
             .cut
             .references(object)

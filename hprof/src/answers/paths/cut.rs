@@ -52,7 +52,7 @@ impl Cut {
     }
 }
 
-/// Returns the references of an instance field, from all objects that have it.
+/// Returns the references of an instance field, from all objects that have the field.
 fn of_instances(snapshot: &Snapshot, class: ClassIndex, field: Via) -> Vec<(u32, u32)> {
     /// Number of records that are read at a time.
     const CHUNK: usize = 1 << 18;

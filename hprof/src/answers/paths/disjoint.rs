@@ -15,14 +15,14 @@ use crate::snapshot::Snapshot;
 /// Maximum number of references in [`DisjointPaths::cut`].
 pub const MAX_CUT: usize = 3;
 
-/// One reference of a cut.
+/// One reference of a cut, which is a set of references whose removal leaves no path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CutReference {
     /// The object that has the reference.
     pub source: ObjectIndex,
     /// The field, the array element or another kind of reference.
     pub via: Via,
-    /// The object that it refers to.
+    /// The target of the reference.
     pub target: ObjectIndex,
 }
 
@@ -30,7 +30,7 @@ pub struct CutReference {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DisjointPaths {
-    /// The paths, shortest first. Each leads to one of the targets.
+    /// The paths, shortest first. Each path leads to one of the targets.
     pub paths: Vec<Path>,
     /// A smallest set of references whose removal frees all targets that have a path. `None` if each such set has more
     /// than [`MAX_CUT`] references. Empty if no target has a path.
@@ -40,9 +40,9 @@ pub struct DisjointPaths {
 }
 
 impl Snapshot {
-    /// Finds up to `limit` paths from static fields or GC roots to the targets, of which no two have a common
-    /// reference. Also finds a smallest set of references whose removal frees the targets. Among several smallest sets,
-    /// one with fields of application classes is preferred, then one near the targets.
+    /// Finds at most `limit` paths from static fields or GC roots to the targets. No two of these paths have a common
+    /// reference. Also finds a smallest set of references whose removal frees the targets. Of several smallest sets, a
+    /// set with fields of application classes is preferred, then a set near the targets.
     ///
     /// Class objects are held by their loaders. The search assumes that class objects stay reachable, unless a target
     /// is a class or a class loader.
@@ -173,7 +173,8 @@ impl DisjointPaths {
     }
 }
 
-/// Builds a forest in which no two paths share an entry. Its targets are the ends of the paths, in the same order.
+/// Builds a forest in which no two paths share an entry. The targets of the forest are the ends of the paths, in the
+/// order of `paths`.
 fn forest(paths: &[Vec<u32>]) -> PathForest {
     let mut forest = PathForest::default();
     for path in paths {

@@ -1,8 +1,8 @@
 //! A flow in the heap graph, from GC roots to objects.
 //!
 //! By the theorem of Menger, the largest number of paths without a common reference equals the smallest number of
-//! references whose removal leaves no path. Both come from a maximum flow. Each step adds a shortest path in the
-//! residual graph. This is the algorithm of Edmonds and Karp (J. ACM 19, 1972).
+//! references whose removal leaves no path. Both numbers come from a maximum flow. Each step adds a shortest path in
+//! the residual graph. This is the algorithm of Edmonds and Karp (J. ACM 19, 1972).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,8 @@ const UNSEEN: u32 = 0;
 const SEED: u32 = 1;
 /// The entry in `parent` for an object that the search leaves out.
 const EXCEPT: u32 = 2;
-/// Added to the number of the object from which an object was reached.
+/// If an object was reached from another object, its entry in `parent` is the number of that other object plus this
+/// offset.
 const OFFSET: u32 = 3;
 
 /// A flow from GC roots and static fields to targets.
@@ -30,18 +31,18 @@ pub(super) struct Flow<'a> {
     targets: Bits,
     /// The units that flow from one object to another. No entry is zero.
     units: BTreeMap<(u32, u32), u32>,
-    /// The arcs of `units`, reversed.
+    /// The pairs in `units`, with source and target exchanged.
     reversed: BTreeSet<(u32, u32)>,
-    /// The objects of `units`.
+    /// The objects that occur, or have occurred, in the pairs of `units`.
     touched: Bits,
-    /// True if references of application classes have a smaller capacity than others.
+    /// True if references of application classes have a smaller capacity than other references.
     prefers_application: bool,
     parent: Array<u32>,
     queue: Vec<u32>,
 }
 
 impl<'a> Flow<'a> {
-    /// Creates an empty flow. A target must not be a seed.
+    /// Creates an empty flow. A target must not be a seed, that is, an object at which paths begin.
     pub(super) fn new(
         graph: &'a WholeGraph<'a>,
         statics: Statics<'a>,
@@ -105,9 +106,10 @@ impl<'a> Flow<'a> {
         self.units.values_mut().for_each(|units| *units *= 4);
     }
 
-    /// Returns the references of a smallest cut, once for each reference. The flow must be a maximum, and `augment`
-    /// must have returned 0. Among several smallest cuts, the result is as near to the targets as possible, so that it
-    /// frees few other objects.
+    /// Returns the references of a smallest cut as pairs of source and target. If several references have the same
+    /// source and target, the pair occurs once for each reference. The flow must be a maximum, and `augment` must have
+    /// returned 0. Among several smallest cuts, the result is as near to the targets as possible, so that it frees few
+    /// other objects.
     pub(super) fn cut(&mut self) -> Vec<(u32, u32)> {
         let mut fixed = BTreeSet::new();
         loop {
@@ -125,7 +127,7 @@ impl<'a> Flow<'a> {
                 });
                 return each.collect();
             };
-            // Move the cut past `to`, unless another path leads from there to a target.
+            // Move the cut past `to`, unless another path leads from `to` to a target.
             let start = self.queue.len();
             self.parent[to as usize] = from + OFFSET;
             self.queue.push(to);
@@ -138,7 +140,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Splits the flow into paths, each from a seed to a target. Each unit of flow is one path.
+    /// Splits the flow into paths, each from a seed (an object at which paths begin) to a target. Each unit of flow is
+    /// one path.
     pub(super) fn paths(&self) -> Vec<Vec<u32>> {
         let mut left = self.units.clone();
         let mut paths = Vec::new();
@@ -157,7 +160,7 @@ impl<'a> Flow<'a> {
                         left.remove(&arc);
                     }
                     at = arc.1;
-                    // The flow may have a cycle. A path does not need it.
+                    // The flow may have a cycle. Remove the cycle from the path.
                     if let Some(&first) = places.get(&at) {
                         for dropped in path.drain(first..) {
                             places.remove(&dropped);
@@ -175,9 +178,10 @@ impl<'a> Flow<'a> {
         paths
     }
 
-    /// Continues a breadth-first search of the residual graph from an index in the queue on. Returns the first target.
+    /// Continues a breadth-first search of the residual graph from the queue index `head` on. Returns the first target
+    /// that the search reaches.
     fn search(&mut self, mut head: usize) -> Option<u32> {
-        // A weaker reference holds its referent for a while, too.
+        // Follow weaker references, too, because such a reference holds its referent for a while.
         let level = self.graph.weakest();
         let mut out: Vec<u32> = Vec::new();
         while let Some(&object) = self.queue.get(head) {
@@ -201,7 +205,8 @@ impl<'a> Flow<'a> {
         None
     }
 
-    /// Reduces the targets of all references of an object to those that the residual graph has, each once.
+    /// Replaces `out`, the targets of all references of an object, by the targets of the object's arcs in the residual
+    /// graph.
     fn keep_residual(&self, object: u32, out: &mut Vec<u32>) {
         let each = self.capacity(object);
         out.sort_unstable();
@@ -240,7 +245,7 @@ impl<'a> Flow<'a> {
         capacity.saturating_sub(self.flow(from, to)) + self.flow(to, from)
     }
 
-    /// Returns the capacity of one reference.
+    /// Returns the capacity of one reference from the object `from`.
     fn capacity(&self, from: u32) -> u32 {
         match (self.prefers_application, self.is_of_application(from)) {
             (false, _) => 1,

@@ -1,4 +1,4 @@
-//! Paths to many objects, stored as a forest. All searches for paths return this.
+//! Paths to many objects, stored as a forest. All searches for paths return such a forest.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ impl PathForest {
         fields
     }
 
-    /// Returns the path to the object at index `place`, the first step first.
+    /// Returns the path to the object at index `place`, from the first object of the path on.
     pub(super) fn steps(&self, place: usize) -> Vec<Step> {
         let up = |&at: &usize| Some(self.parents[at] as usize).filter(|&p| p != NONE as usize);
         let mut steps: Vec<Step> = std::iter::successors(Some(place), up)
@@ -84,9 +84,9 @@ impl PathForest {
     }
 }
 
-/// `None` if a search does not start at static fields. Otherwise it starts at the static fields of application classes,
-/// except the classes in this set.
+/// The static fields at which a search starts. `None` if the search starts at no static field. Otherwise it starts at
+/// the static fields of all application classes except the classes in this set.
 pub(crate) type Statics<'a> = Option<&'a BTreeSet<u32>>;
 
-/// The paths of the targets that have one, and the targets without a path.
+/// The result of a search: the paths to the targets, and the targets without a path.
 pub(crate) type Searched = (PathForest, Vec<ObjectIndex>);

@@ -45,7 +45,7 @@ pub struct PathNode {
     pub targets: u64,
     /// Number of targets on the line.
     pub own_targets: u64,
-    /// Shallow bytes of the targets that this line leads to.
+    /// Shallow bytes of the targets that this line leads to, including targets on the line.
     pub target_bytes: u64,
     /// The child lines that the limit left out, with all their descendants: the number of these lines, and the number
     /// of targets that they lead to.
@@ -64,7 +64,7 @@ pub struct PathTree {
     pub hidden: (u64, u64),
 }
 
-/// A line, before the limit is applied.
+/// A line of the tree, before the limit on the number of lines is applied.
 #[derive(Clone, Copy)]
 struct Group {
     parent: u32,
@@ -208,10 +208,13 @@ fn class_number(snapshot: &Snapshot, object: u32) -> u32 {
     class.map_or(NONE, |c| c.0)
 }
 
-/// Returns the parent line if the new object belongs to it. The conditions: the object has the class of the line, an
-/// instance field leads to the object, and no other field links the objects of the line so far. The fields `left` and
-/// `right` count as one field. So the nodes of a list or of a tree form one line. But a map in an element of another
-/// map has its own line.
+/// Returns the parent line if the new object belongs to this line. The conditions are:
+///
+/// - The object has the class of the line.
+/// - An instance field leads to the object.
+/// - No other field links the objects of the line so far. The fields `left` and `right` count as one field.
+///
+/// So the nodes of a list or of a tree form one line. But a map in an element of another map has its own line.
 fn merge_into_line(
     snapshot: &Snapshot,
     groups: &[Group],

@@ -67,8 +67,8 @@ pub struct Path {
     pub root: Option<RootKind>,
     /// The objects, from the GC root to the target.
     pub steps: Vec<Step>,
-    /// Index of the first step to show. If the path goes through a static field, the steps before it show what keeps
-    /// the class of this field alive.
+    /// Index in `steps` of the first object to show. If the path goes through a static field, the objects before this
+    /// index show what keeps the class of the field alive.
     pub begin: usize,
 }
 
@@ -299,8 +299,8 @@ impl Snapshot {
         }))
     }
 
-    /// True for class objects and class loaders. A path to them does not begin at a static field, because that would
-    /// not show what keeps them alive.
+    /// True for class objects and class loaders. A path to such an object does not begin at a static field, because it
+    /// would not show what keeps the object alive.
     fn is_class_like(&self, object: ObjectIndex) -> bool {
         let classes = self.classes();
         let mut chain = self

@@ -2,7 +2,7 @@
 //!
 //! One pass over the file hashes the content of every array of primitives and reads the fields of every string, box and
 //! collection. Sorting the hashes finds equal content. Every byte is counted once: an array that belongs to a string or
-//! a collection is not counted as an array. Unreachable objects are left out.
+//! a collection is not counted again as an array. Unreachable objects are left out.
 //!
 //! Two arrays count as equal if their 64-bit hashes of type, length and content are equal. The content is not compared
 //! again. Among a hundred million different arrays the probability that any two have the same hash is 1 in 3,700.
@@ -44,9 +44,9 @@ pub enum WasteKind {
     DuplicateArrays,
     /// Boxed values equal to another box of the same class. Savings: all but one box of each value.
     DuplicateBoxes,
-    /// Other boxed values that only an array or a collection holds, so that an array of primitives could replace them.
-    /// Boxes that `valueOf` caches are not counted. Savings: the size of the box, minus the bytes by which the
-    /// primitive value is larger than a reference.
+    /// Boxed values that are not counted as duplicates and that only an array or a collection holds. An array of
+    /// primitives could replace such values. Boxes that `valueOf` caches are not counted. Savings: the size of the box,
+    /// minus the bytes by which the primitive value is larger than a reference.
     BoxedValues,
     /// Collections, maps and string builders without elements. Savings: the object with its array.
     EmptyCollections,
@@ -105,7 +105,7 @@ pub struct WasteOptions<'a> {
     /// Objects to ignore, as if they were not in the dump.
     pub except: &'a [ObjectIndex],
     /// Returns true for classes whose instances are only parts of another object, such as nodes of a collection. From
-    /// such an instance, the search for a holder goes on to the object that holds it.
+    /// such an instance, the search for a holder goes on to the object that holds the instance.
     pub passes: &'a (dyn Fn(ClassIndex) -> bool + Sync),
 }
 
@@ -161,12 +161,12 @@ pub struct WasteHolder {
     pub bytes_to_win: u64,
 }
 
-/// Waste of one kind.
+/// The wasted memory of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WasteOf {
     /// The totals.
     pub total: WasteTotal,
-    /// Number of groups: different contents, or classes.
+    /// Number of groups: for duplicates, the number of different contents; for other kinds, the number of classes.
     pub groups: u64,
     /// The groups with the largest savings, largest first.
     pub largest: Vec<WasteGroup>,
@@ -182,13 +182,13 @@ pub struct Waste {
 }
 
 impl Waste {
-    /// Returns the findings of one kind.
+    /// Returns the wasted memory of one kind.
     #[must_use]
     pub const fn of(&self, kind: WasteKind) -> &WasteOf {
         &self.of[kind as usize]
     }
 
-    /// Returns the findings of all kinds.
+    /// Returns all kinds, each with its wasted memory.
     pub fn iter(&self) -> impl Iterator<Item = (WasteKind, &WasteOf)> {
         WasteKind::ALL.into_iter().zip(&self.of)
     }
@@ -197,9 +197,9 @@ impl Waste {
 impl Snapshot {
     /// Finds wasted memory.
     ///
-    /// Cost: two passes over the file, one for the waste and one for its holders. Memory: eight bytes for each object
-    /// without references, and up to 44 bytes for each string, box, collection and array of primitives. The entries for
-    /// strings, boxes, collections and arrays are sorted.
+    /// Cost: two passes over the file, one for the waste and one for its holders. Then the entries for strings, boxes
+    /// and arrays are sorted. Memory: eight bytes for each object without references, and up to 44 bytes for each
+    /// string, box, collection and array of primitives.
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -226,7 +226,7 @@ struct Cost {
     win: u64,
 }
 
-/// Collects findings, kind by kind.
+/// Counts the wasted objects of each kind.
 struct WasteFinder<'a> {
     snapshot: &'a Snapshot,
     options: &'a WasteOptions<'a>,
@@ -234,8 +234,8 @@ struct WasteFinder<'a> {
     /// For each kind, the objects that could be removed or made smaller. Each pair is the object and its savings in
     /// bytes.
     spare: [Array<[u64; 2]>; WasteKind::ALL.len()],
-    /// Arrays that must not be counted as arrays, because they belong to a string or a collection, or because they were
-    /// already counted.
+    /// Arrays to skip when arrays are counted: an array that belongs to a string or a collection, or was already
+    /// counted.
     owned: Bits,
 }
 
@@ -275,7 +275,7 @@ impl<'a> WasteFinder<'a> {
         free
     }
 
-    /// Returns the shallow bytes of an array of the same class with another length.
+    /// Returns the shallow size in bytes that `array` would have with the length `len`.
     fn size_with(&self, array: u32, len: u64) -> u64 {
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         match self.snapshot.class_of(ObjectIndex(array)) {
@@ -369,7 +369,8 @@ impl<'a> WasteFinder<'a> {
         keys.par_sort_unstable();
         let mut costs = Vec::new();
         let mut largest = Largest::new(self.options.groups);
-        // Strings that share an array are neighbours within a group. The first array of the group is kept.
+        // Each group has the strings with one text. Strings that share an array are neighbours in the group. The
+        // group's first string and its array are not waste.
         for group in keys.chunk_by(|a, b| a[0] == b[0]) {
             // The text of a string is unknown if its array is not in the dump.
             if group.len() < 2 || group[0][0] == 0 {
@@ -452,8 +453,8 @@ impl<'a> WasteFinder<'a> {
         }
     }
 
-    /// Counts a group of objects with the same content, if it has at least two. Each key consists of two words. The
-    /// lower half of the second word is the object's number, and the other parts are not used here.
+    /// Counts a group of objects with the same content, if the group has at least two objects. Each key consists of two
+    /// words. The lower half of the second word is the object's number, and the other parts are not used here.
     fn count_equal_group(
         &mut self,
         kind: WasteKind,
@@ -581,8 +582,8 @@ impl<'a> WasteFinder<'a> {
     }
 }
 
-/// The groups of one kind of waste, one for each class. Each group is stored with the largest savings of a single
-/// object, which is the example of the group.
+/// The groups of one kind of waste, one for each class. The number beside each group is the largest savings of a single
+/// object. That object is the example of the group.
 #[derive(Default)]
 struct ByClass {
     groups: FxHashMap<u32, (u64, WasteGroup)>,
@@ -641,13 +642,13 @@ impl Largest {
 struct HolderLookup<'a> {
     snapshot: &'a Snapshot,
     holders: &'a Holders,
-    /// For each class, true if its instances are only parts of other objects, so that the search goes on to their
-    /// holder.
+    /// For each class, true if its instances are only parts of other objects, such as nodes of a list. From such an
+    /// instance, the search goes on to the instance's holder.
     passes: Vec<bool>,
 }
 
-/// The holder's class (for a class object, the class that it represents), true if the holder is a class object, and the
-/// code from [`Holders::key`].
+/// The key of a holder and its field: the holder's class (for a class object, the class that it represents), a flag
+/// that is true for class objects, and the code from [`Holders::key`].
 type HolderKey = (u32, bool, u16);
 
 impl HolderLookup<'_> {

@@ -18,8 +18,8 @@ use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor, read_id};
 use crate::snapshot::Snapshot;
 
-/// Number of pieces of the file (about a megabyte each) that are read together. Until the next pieces are read, their
-/// findings are in memory twice: in the lists of one piece and in the lists of all pieces.
+/// Number of pieces of the file (about a megabyte each) that are read together. While the results of these pieces are
+/// merged, they are in memory twice: in the lists of each piece, and in the lists of the whole file.
 const BATCH: usize = 128;
 
 /// A collection whose number of elements is known.
@@ -34,7 +34,7 @@ pub(super) struct Collection {
     pub(super) need: u64,
 }
 
-/// The findings of the pass. Each list is in the order of the file.
+/// The results of the pass over all objects. Each list is in the order of the file.
 pub(super) struct WasteScan {
     /// For each object without references: if it is an array of primitives, the hash of its type, length and content;
     /// otherwise 0.
@@ -106,7 +106,7 @@ pub(super) fn scan(
     Ok(all)
 }
 
-/// The findings in one piece of the file.
+/// The results of the pass for one piece of the file.
 struct PieceContents<'a> {
     snapshot: &'a Snapshot,
     forms: &'a [Option<Form>],
@@ -245,7 +245,7 @@ impl<'a> PieceContents<'a> {
     }
 }
 
-/// Returns the number of elements without the zeros at the end. An element has `size` bytes.
+/// Returns the number of elements before the zeros at the end. An element has `size` bytes.
 fn trimmed_len(bytes: &[u8], size: usize) -> usize {
     let (head, words) = bytes.split_at(bytes.len() % 8);
     let zeros = words.rchunks_exact(8).take_while(|w| **w == [0; 8]).count();
@@ -260,9 +260,9 @@ fn trimmed_len(bytes: &[u8], size: usize) -> usize {
     end.div_ceil(size)
 }
 
-/// Returns the number of elements in use. Returns `None` if more than half of the elements are in use, or if the unused
-/// elements at the end have too few bytes to be reported. An element has `size` bytes in the file and `width` bytes in
-/// the heap.
+/// Returns the number of elements in use, that is, before the zeros at the end. Returns `None` if more than half of the
+/// elements are in use, or if the unused elements have too few bytes to be reported. An element has `size` bytes in the
+/// file and `width` bytes in the heap.
 fn room(bytes: &[u8], size: usize, width: usize) -> Option<u32> {
     let len = bytes.len() / size;
     let half = bytes.get(len.div_ceil(2) * size..)?;
@@ -320,7 +320,7 @@ impl Visitor for PieceContents<'_> {
             .numbering
             .of(object.id, Body::Primitives(kind, len, elements));
         let leaf = number.wrapping_sub(self.snapshot.split.inner);
-        // Stripped dumps of Android have lengths without elements.
+        // In stripped dumps of Android, arrays have a length but no elements.
         let told = len == 0 || !elements.is_empty();
         if !told || (leaf as usize) >= self.snapshot.leaf_shapes.len() || !self.counts(number) {
             return;

@@ -39,14 +39,14 @@ mod unix {
 
     /// Maximum number of steps for which the signal handler waits until the process ends.
     const STEPS: usize = 1000;
-    /// Length of a step in nanoseconds.
+    /// Length of one waiting step in nanoseconds.
     const STEP: i64 = 10_000_000;
 
     /// The end of the pipe to which the signal handler writes a byte. This byte wakes the thread that calls `end`.
     static WAKE: AtomicI32 = AtomicI32::new(-1);
     /// True if the handler must not wait any longer.
     static ENDED: AtomicBool = AtomicBool::new(false);
-    /// The previous action for the signal.
+    /// The action for SIGBUS that was installed before this handler.
     static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
     pub(super) fn install(end: Box<dyn FnOnce(Error) + Send>) -> io::Result<()> {
@@ -124,11 +124,11 @@ mod unix {
                 libc::nanosleep(&raw const step, std::ptr::null_mut());
             }
         }
-        // The process was not ended. The read is repeated now, and its fault ends the process.
+        // The process was not ended in time. After this handler, the read is repeated, and its fault ends the process.
         default_action(signal);
     }
 
-    /// Calls the previous handler.
+    /// Calls the handler for SIGBUS that was installed before.
     fn call_previous_handler(
         signal: c_int,
         info: *mut libc::siginfo_t,
@@ -138,7 +138,7 @@ mod unix {
             return default_action(signal);
         };
         match before.sa_sigaction {
-            // If the signal were ignored, the read would be repeated and raise it again, forever.
+            // If the signal were ignored, the read would be repeated and raise the signal again, forever.
             libc::SIG_DFL | libc::SIG_IGN => default_action(signal),
             function if before.sa_flags & libc::SA_SIGINFO != 0 => {
                 // SAFETY: the system had this function registered as a handler of this type, and would have called it

@@ -7,7 +7,7 @@ use crate::records::walk::read_id;
 use crate::sizes::shape::OF_VALUES;
 
 impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
-    /// Counts a flattened value, and returns its shape.
+    /// Counts a flattened value (a value that is stored inside another object), and returns its shape.
     #[cold]
     pub(super) fn flattened(&mut self, id: u64, class: u32) -> u32 {
         let stats = &mut self.worker.stats;
@@ -25,7 +25,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             ids.into_iter().any(|id| id != 0 && id < below);
     }
 
-    /// Measures an array of objects, and returns its shape.
+    /// Measures an array whose elements may be flattened values, and returns its shape (encoded class and length).
     #[cold]
     pub(super) fn array_with_values(&mut self, class: u32, array: u32, elements: &[u8]) -> u32 {
         let (mut are_flattened, mut are_references) = (false, false);

@@ -9,7 +9,7 @@ use crate::document::{Document, yellow};
 use crate::text::sites::more_classes;
 use crate::view::{TraceTopView, Viewed};
 
-/// Returns the allocations of a candidate's class.
+/// Returns the objects and bytes that were allocated of a candidate's class. A candidate is a possible leak.
 pub(super) fn class_allocations(candidate: &CandidateRow) -> String {
     match candidate.counted {
         Some(count) => format!(

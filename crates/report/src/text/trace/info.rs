@@ -8,7 +8,7 @@ use super::run;
 use crate::document::Document;
 use crate::times::{span, utc};
 
-/// Maximum number of notes shown of a run.
+/// Maximum number of notes that are shown for a run.
 const NOTES: usize = 5;
 
 pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
@@ -235,7 +235,7 @@ mod tests {
         }
         let text = of(ended("recording", 0), 0, dump, false);
         assert_eq!(told(&text), [no, no, no, yes, no, no, no, no, no], "{text}");
-        // After the table of samples was full, the agent drew fewer samples, so the initial rate no longer applies.
+        // After the table of samples was full, the agent took fewer samples, so the initial rate no longer applies.
         let text = of(ended("bytes", 0), 0, dump, true);
         assert_eq!(
             told(&text),

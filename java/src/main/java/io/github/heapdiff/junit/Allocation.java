@@ -9,7 +9,7 @@ final class Allocation {
     private final boolean exact;
 
     /**
-     * @param frames the frames, leaf first
+     * @param frames the frames, innermost first
      * @param samples number of recorded objects of the class with this stack
      * @param exact true if the object itself was recorded
      */

@@ -34,7 +34,10 @@ final class CollectedCheck {
         }
     }
 
-    /** Throws an {@link AssertionError} if the object stays reachable. This method must not store it in a variable. */
+    /**
+     * Throws an {@link AssertionError} if the object stays reachable. This method must not store the object in a
+     * variable.
+     */
     static void run(GrowthOptions options, WeakReference<?> reference) {
         int collections = collect(reference);
         if (reference.get() == null) {

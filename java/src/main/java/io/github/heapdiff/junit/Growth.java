@@ -38,7 +38,9 @@ final class Growth {
         return excuse(options).isEmpty();
     }
 
-    /** Returns the reason why the test passes in spite of this growth. Empty if the test fails because of it. */
+    /**
+     * Returns the reason why the test passes in spite of this growth. Empty if the test fails because of this growth.
+     */
     Optional<String> excuse(GrowthOptions options) {
         Optional<String> ofSteps = suspect.excuse();
         if (ofSteps.isPresent()) {

@@ -12,9 +12,9 @@ import org.junit.jupiter.api.function.Executable;
  * One check whether the heap grows. It runs the work in two steps with the same number of rounds and compares
  * snapshots.
  *
- * <p>If the first step shows that the test passes, the second step is skipped. Otherwise the second step takes a
- * snapshot after each round. If it has more than {@link #MOST_MEASURED} rounds, it takes a snapshot only after each of
- * the last {@link #MOST_MEASURED}.
+ * <p>If the first step shows that the test passes, the second step is skipped. Otherwise a snapshot is taken after each
+ * round of the second step. If the second step has more than {@link #MOST_MEASURED} rounds, a snapshot is taken only
+ * after each of the last {@link #MOST_MEASURED}.
  */
 final class GrowthCheck {
     /** Maximum number of rounds that are each followed by a snapshot. With more snapshots, a check of many rounds would take too long. */
@@ -126,7 +126,7 @@ final class GrowthCheck {
     }
 
     /**
-     * Fails the test if there is growth without a reason to accept it. Otherwise prints the growth of at most
+     * Fails the test if some growth has no reason to be accepted. Otherwise prints the growth of at most
      * {@link GrowthMessage#MOST_SUSPECTS} holders.
      */
     private void decide(List<Growth> found) {
@@ -143,8 +143,8 @@ final class GrowthCheck {
 
     /**
      * Runs {@code extra} more rounds, or fewer if they take longer than {@link #EXTRA_NANOS}. {@code extra} is
-     * {@link #roundsOfGrowthLeft}: if the work counts its keys up, all later rounds use keys that the earlier check did
-     * not use.
+     * {@link #roundsOfGrowthLeft}. If the work uses ascending keys, all rounds after these additional rounds use keys
+     * that the earlier check did not use.
      */
     private void repeatPastGrowthLeft(int extra) throws Throwable {
         long end = System.nanoTime() + EXTRA_NANOS;

@@ -38,7 +38,7 @@ public final class Heap {
     }
 
     /**
-     * Runs a check while no other check runs. If the check cannot decide and the options have
+     * Runs a check while no other check runs. If the check cannot decide whether the test passes and the options have
      * {@link WhenUndecided#ABORT}, aborts the test.
      */
     static <X extends Throwable> void exclusively(GrowthOptions options, String name, Check<X> check) throws X {

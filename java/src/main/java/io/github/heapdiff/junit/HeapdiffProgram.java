@@ -39,8 +39,8 @@ final class HeapdiffProgram {
     }
 
     /**
-     * Returns the heapdiff program: the one in the options, or else the one in the environment variable HEAPDIFF, or else the one on the
-     * PATH.
+     * Returns the heapdiff program: the path in the options, or else the path in the environment variable HEAPDIFF, or
+     * else the program on the PATH.
      */
     static HeapdiffProgram find(GrowthOptions options) {
         return find(options, System.getenv());
@@ -204,7 +204,9 @@ final class HeapdiffProgram {
         }
     }
 
-    /** Stops a process. It has {@link #END_MILLIS} to delete its temporary files and end; then it is killed. */
+    /**
+     * Stops a process. The process has {@link #END_MILLIS} to delete its temporary files and end. Then it is killed.
+     */
     private static void end(Process process) {
         process.destroy();
         try {

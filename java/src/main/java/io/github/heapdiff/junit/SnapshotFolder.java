@@ -120,8 +120,8 @@ final class SnapshotFolder implements AutoCloseable {
     }
 
     /**
-     * Thrown if forked children wrote the earlier dumps, but no child can write the next one, so that the JVM must
-     * write it.
+     * Thrown if forked children wrote the earlier dumps, but no child can write the next dump. Then only the JVM itself
+     * can write it.
      */
     static final class KindChangedException extends RuntimeException {
         private static final long serialVersionUID = 1L;

@@ -9,7 +9,8 @@ import java.util.Optional;
 /** One suspect of a heapdiff report. */
 final class Suspect {
     /**
-     * A divisor. Growth is not a leak if the last step adds less than the largest step divided by this number.
+     * Divisor for the largest step. Growth is not a leak if the last step adds less than the largest step divided by
+     * this number.
      */
     private static final long LEAST_PART_OF_STEP = 4;
 
@@ -70,8 +71,9 @@ final class Suspect {
         if (Collections.min(added) <= 0) {
             return Optional.of("in at least one step of the work, its " + figure().replace("_", " ") + " did not grow");
         }
-        // Accept growth if the last step adds much less than another step, as in a cache that fills with random keys. If the last step adds
-        // more than the others, this is no reason to accept the growth, because the rounds of the last step are measured one by one.
+        // Accept growth if the last step adds much less than another step, as in a cache that fills with random keys. A
+        // last step that adds more than the others is no reason to accept growth, because its rounds are measured one
+        // by one.
         if (added.get(added.size() - 1) < Collections.max(added) / LEAST_PART_OF_STEP) {
             return Optional.of("the second step added less than a quarter of what the first step added");
         }
@@ -175,7 +177,8 @@ final class Suspect {
     }
 
     /**
-     * Returns the frames of the stack that allocated most of the content, leaf first. Empty if the report has no stack.
+     * Returns the frames of the stack that allocated most of the content, innermost first. Empty if the report has no
+     * stack.
      */
     List<?> frames() {
         List<?> stacks = list(json.get("stacks"));

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
-/** For each rule, tests work that fails and work that passes. */
+/** For each rule of a growth check, tests work that must fail and work that must pass. */
 @Timeout(120)
 class HeapTest {
     private static final GrowthOptions TEN_ROUNDS = GrowthOptions.defaults().withRounds(10).withWarmUp(0);
@@ -42,7 +42,7 @@ class HeapTest {
 
     @Test
     void aSmallLeakFailsAfterTheSecondStep() {
-        // The work leaks 10 kB in one step, and 20 kB in both steps.
+        // The work leaks 10 kB in one step, and 20 kB in both steps together.
         assertContains(failure(() -> Programs.SESSIONS.add(new byte[2000])), "+10 objects");
     }
 
@@ -98,7 +98,10 @@ class HeapTest {
         Heap.assertNoGrowth(Programs.loadClassesAt(12));
     }
 
-    /** The second check starts with the same keys as the first one, so the first rounds of the second check do not make the map grow. */
+    /**
+     * The second check starts with the same keys as the first check. So the first rounds of the second check do not
+     * make the map grow.
+     */
     @Test
     void aLeakThatAnEarlierCheckWarmedUpFails() throws Throwable {
         assertContains(failure(TEN_ROUNDS, Programs.newKeys()), "Programs.PRICES grew by");
@@ -209,7 +212,7 @@ class HeapTest {
     void workRunsInRounds() throws Throwable {
         int[] rounds = {0};
         Heap.assertNoGrowth(GrowthOptions.defaults().withWarmUp(2).withRounds(3), () -> rounds[0]++);
-        // The second step is skipped if almost nothing grew in the first one.
+        // The second step is skipped if almost nothing grew in the first step.
         assertTrue(rounds[0] == 5 || rounds[0] == 8, () -> rounds[0] + " rounds");
         assertThrows(IllegalArgumentException.class, () -> GrowthOptions.defaults().withRounds(0));
     }

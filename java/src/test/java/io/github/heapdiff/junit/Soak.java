@@ -17,7 +17,10 @@ final class Soak {
     /** Number of runs between two lines of output. */
     private static final int PROGRESS = 100;
 
-    /** Number of pairs of checks: one with few rounds, and one with many. The difference between their times gives the time of a round. */
+    /**
+     * Number of pairs of checks: one with few rounds, and one with many. The time of a round follows from the
+     * difference between the two times.
+     */
     private static final int ROUND_RUNS = 3;
 
     private static final int FEW_ROUNDS = 5;

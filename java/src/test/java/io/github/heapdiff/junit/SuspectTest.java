@@ -34,8 +34,8 @@ class SuspectTest {
     void theLastStepMustAddAQuarterOfTheFirst() throws Exception {
         assertEquals(1, growing("leak", "[0,40,50]", "[0,500,1000]", OPTIONS).size());
         assertEquals(0, growing("leak", "[0,50,60]", "[0,500,1000]", OPTIONS).size());
-        // If the last step adds more objects than the first one, the suspect still counts as growth, because the rounds of the last step
-        // are measured one by one.
+        // Even if the last step adds more objects than the first step, the suspect counts as growth. The reason is that
+        // the rounds of the last step are measured one by one.
         assertEquals(1, growing("leak", "[0,10,60]", "[0,500,1000]", OPTIONS).size());
     }
 
@@ -44,12 +44,12 @@ class SuspectTest {
         assertEquals(5, growingRounds("[0,3,4,5,6,7,8]", 5));
         assertEquals(4, growingRounds("[0,3,4,5,5,7,8]", 5));
         assertEquals(1, growingRounds("[0,3,3,3,3,3,8]", 5));
-        // Here the content grows and shrinks.
+        // In this report, the content grows and shrinks.
         assertEquals(2, growingRounds("[0,3,9,3,8,3,10]", 5));
         assertEquals(3, growingRounds("[0,3,5,4,6,5,7]", 5));
         // Only the last two rounds are followed by a snapshot each, so only these rounds count.
         assertEquals(2, growingRounds("[0,3,50,51,52]", 2));
-        // Here the number of objects does not change, but their bytes grow.
+        // In this report, the number of objects does not change, but their bytes grow.
         assertEquals(3, Suspect.all(report("leak", "[1,1,1]", "[0,500,1000]", "[]")).get(0).growingRounds(
                 report("leak", "[1,1,1,1,1]", "[0,500,600,900,1000]", "[]"), 3));
         // The report of the measured rounds is empty, so it does not contain the holder. In this case, the result is the number of objects

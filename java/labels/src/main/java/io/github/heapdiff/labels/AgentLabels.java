@@ -10,7 +10,7 @@ final class AgentLabels {
     private static final long INTERVAL = TimeUnit.SECONDS.toNanos(1);
 
     private static volatile AgentLabels loaded = load();
-    /** The earliest time at which the class is looked up again. */
+    /** The earliest time at which the library looks for the agent's class again. */
     private static volatile long next = System.nanoTime() + INTERVAL;
 
     private final MethodHandle get;
@@ -61,7 +61,7 @@ final class AgentLabels {
         try {
             set.invokeExact(current, labels);
         } catch (Throwable failed) {
-            // The samples lack these labels.
+            // Ignore the error. The samples then lack these labels.
         }
     }
 

@@ -36,7 +36,10 @@ final class CurrentSpan {
         return span == null ? null : (String) Library.call(NAME, span);
     }
 
-    /** Returns the attribute of the span. Without this attribute, returns the entry of the current baggage, or null. */
+    /**
+     * Returns the attribute of the span. If the span has no such attribute, returns the entry of the current baggage,
+     * or null.
+     */
     String value(String key) {
         Object value = span == null ? null : Library.call(ATTRIBUTE, span, Library.call(STRING_KEY, key));
         if (value == null) {
