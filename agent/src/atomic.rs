@@ -17,7 +17,7 @@ impl Changed {
         Self(AtomicBool::new(false))
     }
 
-    /// Sets the flag. The caller has changed the data before.
+    /// Sets the flag. Call this after changing the data.
     pub(crate) fn mark(&self) {
         // Two threads may set the flag, one after the other. With a plain store, the thread that reads the flag might
         // not see the change of the first thread. With `swap`, it sees both changes.

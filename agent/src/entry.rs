@@ -523,7 +523,7 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
 pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}
 
 /// Panics that a test requests through an environment variable. The code is part of every build, because tests run the
-/// library that users run. If the variable is not set, this code costs one comparison in each GC.
+/// library that users run. The code costs one comparison in each GC callback.
 mod provoked {
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 

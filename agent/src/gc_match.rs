@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::pauses::Pause;
 
-/// Maximum difference between the times of a GC, which its bean reports, and the times of its pause, which the agent
-/// measures. The times differ, because a bean reports whole milliseconds. This limit applies if the offset between the
-/// GC's clock and the agent's clock is exact ([`Clock`]).
+/// Maximum difference between the times of a GC, which its bean reports, and the times of the GC's pause, which the
+/// agent measures. The times differ, because a bean reports whole milliseconds. This limit applies if the offset
+/// between the GC's clock and the agent's clock is exact ([`Clock`]).
 const NEAR: Duration = Duration::from_millis(5);
 /// Maximum difference between the times of a GC and of its pause if the offset between the GC's clock and the agent's
 /// clock is only an estimate.
@@ -36,7 +36,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Creates a clock. At the time `now`, the time `since_start` has passed since the JVM's start time.
+    /// Creates a clock. `since_start` is the time from the JVM's start time until `now`.
     pub(crate) fn new(since_start: Duration, now: Instant) -> Self {
         Self {
             zero: now.checked_sub(since_start),
@@ -110,8 +110,8 @@ impl Clock {
         vec![pause]
     }
 
-    /// Computes the exact offset between the GC's clock and the agent's clock. `pause` belongs to a GC that ended at
-    /// `end_ms` on the GC's clock.
+    /// Computes and stores the exact offset between the GC's clock and the agent's clock. `pause` belongs to a GC that
+    /// ended at `end_ms` on the GC's clock.
     fn set_offset(&mut self, end_ms: u64, pause: &Pause) {
         if let Some(zero) = pause.end.checked_sub(Duration::from_millis(end_ms)) {
             self.zero = Some(zero);

@@ -70,7 +70,7 @@ pub(crate) struct JvmStats {
     young: bool,
     /// True once the management beans and performance counters were looked up.
     asked: bool,
-    /// True if this lookup was postponed because the heap was full.
+    /// True if the lookup of the beans and counters was postponed, because the heap was nearly full.
     put_off: bool,
     beans: Option<Beans>,
     counters: Option<PerfCounters>,

@@ -239,7 +239,7 @@ impl Ledger {
     }
 
     /// Returns the latest allocation time among the samples that were found to be collected since the last call.
-    /// Returns `None` if no sample was found to be collected.
+    /// Returns `None` if there is no such sample, or if sample times have reached their maximum.
     pub(crate) fn newest_collected_ms(&self) -> Option<u64> {
         let ms = self.newest_collected_ms.swap(0, Relaxed);
         // Sample times are 32-bit numbers of milliseconds, so they stop increasing after seven weeks.

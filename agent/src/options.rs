@@ -422,7 +422,7 @@ impl Options {
         }
         options.guard = guarding.checked()?;
         if let Some(guard) = &options.guard {
-            // The trace contains the allocation stacks, even if the guard cannot write a dump.
+            // Write a trace by default, because it contains the stacks even if the guard cannot write a dump.
             let default = guard.folder.join("heapdiff-guard-%p.db");
             file = file.or_else(|| Some(default.to_string_lossy().into_owned()));
         }

@@ -204,7 +204,7 @@ mod tests {
     }
 }
 
-/// Tests with the library loom. It runs all interleavings of the threads, and returns all values that a processor with
+/// Tests with the library loom. Loom runs all interleavings of the threads, and tries each value that a processor with
 /// a weak memory order may read.
 #[cfg(all(test, loom))]
 mod weak_memory {

@@ -43,7 +43,7 @@ const FEW: usize = 8;
 struct Method {
     id: u32,
     lines: Lines,
-    /// The version of the class whose line table is in `lines`.
+    /// The version of the method's class to which the line table in `lines` belongs.
     version: Arc<Version>,
     /// The result of the filter for the class of this method.
     named: Named,

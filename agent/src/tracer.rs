@@ -91,7 +91,7 @@ struct Waiting {
 #[derive(Clone, Default)]
 struct Unsaid {
     notes: Vec<String>,
-    /// Number of GCs of which the agent has no details.
+    /// Number of GCs of which the agent knows at most the pause.
     unseen: u64,
     /// Number of GCs that were dropped because too many were waiting to be written.
     left_out: u64,

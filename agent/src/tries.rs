@@ -114,7 +114,7 @@ mod tests {
         start + Duration::from_secs(seconds)
     }
 
-    /// While another database connection keeps the file locked, the trace ends after some time. The clock is simulated.
+    /// If another database connection keeps the file locked for [`PATIENCE`], the trace ends. The clock is simulated.
     #[test]
     fn a_file_that_stays_locked_is_given_up() {
         let folder = tempfile::tempdir().unwrap();

@@ -90,8 +90,8 @@ impl Looks {
     }
 }
 
-/// True if the number of tracked samples is limited in this JVM. This is so if the JVM uses generational ZGC and the
-/// user has not requested a sample of every allocation.
+/// True if the number of tracked samples is limited in this JVM. This requires generational ZGC. If the user requests a
+/// sample of every allocation, the number is limited only if the option `follow` is set.
 pub(crate) fn is_to_follow_few(options: &Options) -> bool {
     let takes_all = options.sampling.probability(8) == Some(1.0);
     (options.follow.is_some() || !takes_all) && is_generational_z()

@@ -48,7 +48,7 @@ impl<'a> DumpFile<'a> {
         Ok(())
     }
 
-    /// Writes a dump. If `write` returns an error, no file with the final name appears.
+    /// Writes a dump. If `write` returns an error, no incomplete file appears under the final name.
     pub(crate) fn write(
         &self,
         kind: Kind,

@@ -157,7 +157,7 @@ fn rest(warnings: usize) -> Option<String> {
     ))
 }
 
-/// Prints which gates (conditions under which the run fails) failed.
+/// Prints which gates tripped. A gate is a condition under which the run fails.
 pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
     let stderr = io::stderr();
     let style = setup.output.color.style(&stderr);
@@ -167,7 +167,7 @@ pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
     }
 }
 
-/// Prints why the gates (conditions under which the run fails) could not be checked.
+/// Prints why the gates could not be checked.
 pub(crate) fn print_undecided_gates(why: &str, hint: &'static str) {
     error(
         &Failure::bad_input(format!(

@@ -134,7 +134,7 @@ fn rule() -> &'static Rule {
 
 impl Rule {
     /// Returns the reason why `output` must not be written; `None` if it may be written. Links in `output` are already
-    /// resolved. `whole` is the file to which `output` belongs: if `output` is a segment, `whole` is its dump.
+    /// resolved. `whole` is the file to which `output` belongs. For example, a segment belongs to its dump.
     fn refusal(&self, output: &Path, whole: Option<&Path>) -> Option<Refusal> {
         if is_special(output) {
             return None;

@@ -54,7 +54,7 @@ pub(crate) struct Meter {
 
 /// The remaining time is shown only when 1/20 of all classes is done, because earlier estimates would be too uncertain.
 const FORESEEN: u64 = 20;
-/// Minimum time between two printed progress lines. Lines are printed only if there is no bar.
+/// Minimum time between two lines that [`Meter::classes`] prints if there is no bar.
 const LINES: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]

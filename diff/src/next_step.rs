@@ -97,7 +97,7 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
     if suspect.path.contains(&suspect.holder) {
         next.push(of("show", &suspect.holder));
     }
-    // Objects of a JDK class occur everywhere, so the command shows only paths to the objects that the holder holds.
+    // Objects of a JDK class occur everywhere, so the command shows the paths to the object in the holder (a field).
     let objects = if names::is_general_purpose_class(&suspect.class) && !next.is_empty() {
         &suspect.holder
     } else {

@@ -15,8 +15,8 @@ const FEW: usize = 3;
 #[derive(Default)]
 struct Passing<'a> {
     bytes: u128,
-    /// The sum over the stacks of this product: number of informative frames (mostly of the application) inside of the
-    /// method's frame, times bytes of the stack.
+    /// The sum over the stacks of this product: number of frames between the allocation and the method's frame, times
+    /// bytes of the stack. Only informative frames count (see [`informative_frames`]).
     depth: u128,
     stacks: u64,
     /// The frame of the method, with the line. If the stacks have different lines in the method, without the line.

@@ -25,6 +25,6 @@ pub trait NameMapping: std::fmt::Debug + Send + Sync {
     /// True if any name that was looked up is in the mapping.
     fn fits(&self) -> bool;
 
-    /// Records that a name that was looked up is in the mapping. [`NameMapping::fits`] returns this.
+    /// Records that a name that was looked up is in the mapping. From then on, [`NameMapping::fits`] returns true.
     fn set_used(&self);
 }

@@ -151,7 +151,7 @@ pub(crate) struct Derived {
     /// True if objects that refer only to their class may be treated as leaves, that is, as objects without references
     /// (see [`bare`]).
     pub(crate) bare_leaves: bool,
-    /// The warnings that were found while the graph was built.
+    /// The warnings that only an analysis with a graph finds. A histogram from the index leaves them out.
     pub(crate) of_graph: Vec<Warning>,
     /// GC roots that the dump lacks although it is complete.
     pub(crate) missing: Option<MissingRoots>,

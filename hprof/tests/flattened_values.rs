@@ -156,7 +156,8 @@ fn fillers_do_not_disturb_the_layout() {
     heap.array_class(element);
     let (usual, _) = open(heap.try_build().unwrap().bytes);
     // HotSpot lays out filler arrays, which fill unused heap space, like `int[]`: 4 bytes for each element, even if
-    // references have 8 bytes. Here a filler array is smaller than an array of references.
+    // references have 8 bytes. So a filler array can be smaller than an array of references. Here, the next object
+    // begins 32 bytes after the filler array, which is too near for 9 references.
     let filler = heap.add_object_array(element, [None::<Obj>; 9]);
     let next = heap.add_object_array(boot.object, [None::<Obj>; 1]);
     heap.add_root(Root::JniGlobal { global_ref: 0 }, next);

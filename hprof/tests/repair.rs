@@ -330,8 +330,9 @@ fn a_base_and_its_segments_become_the_merged_dump() {
     assert_eq!(totals(&joined), totals(&histogram(&whole.bytes)));
 }
 
-/// Returns the bytes that the guard of heapdiff's agent sends through a pipe: the bytes of `dump`, but with zeros in
-/// place of the `length` bytes at offset `at`. These bytes come at the end, followed by their offset and length.
+/// Returns the bytes that the guard of heapdiff's agent sends through a pipe: a mark, and then the bytes of `dump`, but
+/// with zeros in place of the `length` bytes at offset `at`. These bytes come later, followed by their offset and
+/// length.
 fn transfer(dump: &[u8], at: usize, length: usize) -> Vec<u8> {
     let mut sent = [MARK_OF_PIPE, dump].concat();
     sent[MARK_OF_PIPE.len() + at..][..length].fill(0);

@@ -1,5 +1,5 @@
-//! Compares the retained sizes of unreachable objects, and the entries (the objects to which no other unreachable
-//! object refers), with the results of simple searches.
+//! Compares the retained sizes and the entries of unreachable objects with the results of simple searches. An entry is
+//! an object to which no other unreachable object refers, or one object of a cycle to which no object outside refers.
 
 #![allow(clippy::unwrap_used)]
 

@@ -78,8 +78,8 @@ pub const JOINED: [&str; 4] = [
 ];
 
 /// Writes two dumps of `java/agent/Orders.java`, Flight Recorder's recording of this run, and async-profiler's
-/// recording of the same run. The dumps contain only the objects of the leak, but have the size of the original dumps.
-/// `profiler` is the path of async-profiler's library.
+/// recording of the same run. The dumps contain only the objects of the leak and the system properties, but have the
+/// size of the original dumps. `profiler` is the path of async-profiler's library.
 ///
 /// # Errors
 /// Returns an error if the JVM fails or a file cannot be written.

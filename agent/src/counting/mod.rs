@@ -73,8 +73,8 @@ const TOLD: Duration = Duration::from_secs(2);
 /// the count.
 const GRACE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
-/// Passed to [`watch`] in place of a count's number. The count has ended, but its hooks are still in the classes
-/// because a debugger is attached. So the thread only waits until it can remove these hooks.
+/// Passed to [`watch`] in place of a count's number if the count has ended, but a debugger prevents the removal of its
+/// hooks. Then the thread only waits until it can remove these hooks from the classes.
 const OVER: usize = 0;
 /// Number of passes over the loaded classes when the hooks are removed. Later passes restore classes that were just
 /// being loaded during the first pass.

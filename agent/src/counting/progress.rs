@@ -1,5 +1,5 @@
-//! Reports the progress of starting or ending an allocation count, through a file in memory. Meanwhile, the JVM answers
-//! no other attach command.
+//! Reports the progress of starting or ending an allocation count. The report is a file in memory, because the JVM
+//! answers no other attach command meanwhile.
 
 use std::cell::Cell;
 use std::fs::File;

@@ -19,7 +19,7 @@ const TIMES: u32 = 3;
 const MOST: Duration = Duration::from_secs(5);
 /// Interval between checks of the compiler threads.
 const LOOK: Duration = Duration::from_millis(50);
-/// Limit in percent of one processor. The JIT compilers have no work left if they use less than this share.
+/// Limit in percent of one processor. The JIT compilers count as idle if they use less than this share.
 const CALM: u128 = 20;
 /// Applies to the pause after the first batch, which has one class. The pause ends once this number of consecutive
 /// checks has found that the JIT compilers use less than [`CALM`] percent, or after [`MOST`].

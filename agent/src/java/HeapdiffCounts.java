@@ -3,8 +3,9 @@ package java.lang;
 import jdk.internal.misc.Unsafe;
 
 /**
- * Counts allocations. Rewritten classes call the methods of this class before each allocation. The class is in
- * java.lang, because every module reads that package, and classes in that package may use Unsafe.
+ * Counts allocations. Rewritten classes call the methods of this class before each allocation, and after calls that
+ * return new objects. The class is in java.lang, because every module reads that package, and classes in that package
+ * may use Unsafe.
  *
  * The methods allocate nothing, and call no method that is rewritten or that an application may override (such as
  * Thread.getId). An array with a negative length cannot be allocated and is not counted.

@@ -22,7 +22,7 @@ const COUNTS: &[u8] = include_bytes!("HeapdiffCounts.class");
 const USAGE: &[u8] = include_bytes!("HeapdiffUsage.class");
 /// Class file of `heapdiff.SampleRef` for JDK 16 and later, which have `Reference.refersTo`.
 const SCAN: &[u8] = include_bytes!("scan/SampleRef.class");
-/// Class file of `heapdiff.SampleRef` for earlier JDKs. It uses a reference queue.
+/// Class file of `heapdiff.SampleRef` with a reference queue, for earlier JDKs and for the option `reaper=queue`.
 const QUEUE: &[u8] = include_bytes!("queue/SampleRef.class");
 /// Class file of `heapdiff.Labels`, which has native methods for the labels of threads.
 pub(crate) const LABELS: &[u8] = include_bytes!("labels/Labels.class");

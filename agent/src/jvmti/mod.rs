@@ -423,7 +423,7 @@ impl Jvmti {
         }
     }
 
-    /// Enables the event for an `OutOfMemoryError` of a thread.
+    /// Enables the event that a thread is about to throw `OutOfMemoryError`.
     pub(crate) fn enable_exhaustion(&self) -> Result<()> {
         let set = capabilities(&[capability::RESOURCE_EXHAUSTION_HEAP_EVENTS]);
         // SAFETY: the pointer is to a complete capability set.

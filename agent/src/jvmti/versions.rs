@@ -3,7 +3,7 @@
 //!
 //! The JVM counts how often the bytecode of each class was redefined. After a redefinition, a method's id refers to the
 //! new bytecode, and frames that still run the old bytecode get another id. So the line numbers that were read for a
-//! method's id are valid as long as the count of its class stays the same.
+//! method's id are valid as long as the count of the method's class stays the same.
 //!
 //! Allocation counters, `usage=on` and other agents redefine classes. JVMTI has no event that reports when a
 //! redefinition takes effect.

@@ -241,12 +241,10 @@ fn snapshot(
     Ok(tally)
 }
 
-/// Runs a child until one has ended without hanging:
+/// Runs a child. If the child hangs because it waits for a lock, runs another child, but at most [`TRIES`] children in
+/// total. After a child that has already sent part of the dump, runs no other child.
 ///
-/// - If the child hangs because it waits for a lock, runs another child, but at most [`TRIES`] children.
-/// - If the child has already sent part of the dump, runs no other child.
-///
-/// `child` runs one child and returns how it ended. `begin_anew` discards what the child wrote.
+/// `child` runs one child and returns how the child ended. `begin_anew` discards the data that the child wrote.
 fn first_unlocked<T>(
     mut target: T,
     mut child: impl FnMut(T) -> Result<(T, watch::Ended, Progress), (i32, String)>,

@@ -2,7 +2,7 @@
 //! was prepared.
 //!
 //! When the heap walk comes to a virtual thread, it reports the objects on the thread's stack frame by frame. It
-//! reports only frames that hold objects. But the complete stack of the thread was read before the fork.
+//! reports only frames that hold objects. Therefore complete stacks are read before the fork, but only of some threads.
 //!
 //! - If the complete stack agrees with the frames of the heap walk, the dump gets the complete stack.
 //! - If the thread has continued to run after its stack was read, the dump gets only the frames of the heap walk. The

@@ -21,9 +21,9 @@
 //! sends a signal to the child. The signal handler writes the end of the dump.
 //!
 //! Some dumps outlive the JVM ([`Completion`]). A child that writes such a dump gets a signal when the JVM ends. From
-//! then on, a timer interrupts the child, and the child checks these conditions itself. It cannot see whether the
-//! kernel lets it sleep. Instead, it uses the number of times that it has gone to sleep: an idle child sleeps again
-//! after each interruption.
+//! then on, a timer interrupts the child, and the child checks these conditions itself. The child does not sleep during
+//! a check. So instead of its state in the kernel, it uses the number of times that it has gone to sleep: an idle child
+//! sleeps again after each interruption.
 
 mod signals;
 

@@ -1,5 +1,5 @@
-//! The parent watches the child. It detects when the child's heap walk is over. It ends a child that hangs, and a child
-//! that uses memory which other processes need.
+//! Watches the child from the parent. Detects when the child's heap walk is over. Ends a child that hangs, or that uses
+//! memory which other processes need.
 
 use std::fs;
 use std::path::Path;

@@ -131,8 +131,8 @@ pub(crate) struct Writer<O> {
     image: Image,
     output: O,
     next: u64,
-    /// Has one element for each element of [`Image::slots`]. `seen` is true if the heap walk has seen the object.
-    /// `visited` is true if the object is a class that the heap walk has visited.
+    /// `seen` and `visited` have one element for each element of [`Image::slots`]. `seen` is true if the heap walk has
+    /// seen the object. `visited` is true if the object is a class that the heap walk has visited.
     seen: Vec<bool>,
     visited: Vec<bool>,
     /// Lengths of arrays of references that the heap walk has seen but not visited, by the array's id.
@@ -715,8 +715,8 @@ impl<O: Output> Writer<O> {
         self.buffer.extend_from_slice(&length.to_be_bytes());
     }
 
-    /// Returns `length`, but at most the number of elements that fit into one record. If `length` is larger, adds one
-    /// to the number of truncated arrays.
+    /// Returns `length`, but at most the number of elements that fit into one record. If `length` is larger than this
+    /// number, adds one to the number of truncated arrays.
     fn longest(&mut self, length: usize, width: usize) -> u32 {
         let most = (u32::MAX as usize - 64) / width;
         self.tally.cut += u64::from(length > most);

@@ -329,8 +329,8 @@ const VECTOR: Watched = Watched {
 };
 
 const TABLE: &str = "java/util/Hashtable";
-/// Each method of `Hashtable` changes the number of elements itself. So hooks are called at the instructions that set
-/// the field with this number. All methods are synchronized.
+/// Each method of `Hashtable` that puts or removes elements changes the number of elements itself. So hooks are called
+/// at the instructions that set the field with this number. All methods are synchronized.
 const HASHTABLE: Watched = Watched {
     gate: Gate::Changes("modCount"),
     size: Size::Field("count"),

@@ -1,5 +1,5 @@
-//! Concurrent collections whose use is counted, other than `ConcurrentHashMap`. The module `collections` describes the
-//! others.
+//! Concurrent collections whose use is counted, other than `ConcurrentHashMap`. The module `collections` describes
+//! `ConcurrentHashMap` and all other collections.
 
 use heapdiff_sites::usage::Kind;
 

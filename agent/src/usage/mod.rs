@@ -47,7 +47,7 @@ struct Engine {
 }
 
 static ENGINE: OnceLock<Engine> = OnceLock::new();
-/// True while hooks are inserted into class files.
+/// True while the use of collections is counted. The agent then inserts hooks into class files.
 static ON: AtomicBool = AtomicBool::new(false);
 /// Number of class files that got hooks since the last call of `begin`.
 static CHANGED: AtomicU64 = AtomicU64::new(0);

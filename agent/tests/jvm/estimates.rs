@@ -242,7 +242,7 @@ fn estimates_are_right_while_gcs_run() {
     }
 }
 
-/// Checks that the estimate of live bytes is within 10 % if the program keeps all, one tenth or none of its objects.
+/// Checks that the estimate of live objects is within 10 % if the program keeps all, one tenth or none of its objects.
 #[test]
 fn liveness() {
     for jdk in jdks() {

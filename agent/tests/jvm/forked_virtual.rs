@@ -132,8 +132,8 @@ fn virtual_threads_equal_those_in_a_dump_of_the_jvm() {
 #[test]
 fn parked_threads_have_frames_from_jdk_21_on() {
     for jdk in jdks().into_iter().filter(|jdk| jdk.major() >= 21) {
-        // If the flag is `false`, the virtual threads of this test are in no thread container of the JDK, so the agent
-        // does not find them there. Then the dump contains only the frames that hold objects.
+        // If the flag is `false`, the virtual threads of this test are in no thread container of the JDK. So the agent
+        // does not find these threads there, and the dump contains only the frames that hold objects.
         for flag in ["-Djdk.trackAllThreads=true", "-Djdk.trackAllThreads=false"] {
             let target = started(&launch(&jdk, 20).flag(flag).flags(CHECKED));
             let snapshot = forked(&target);

@@ -125,8 +125,8 @@ fn counters_are_inserted_and_removed_repeatedly() {
             load(&mut target, &format!("{}{TOKEN}", attach::COUNT_END));
             assert_exact(&counts(&target), &which);
             if round == 2 || round % (rounds / 20).max(10) == 0 {
-                // Request a GC, which frees the memory of earlier versions of classes. Without the request, a JVM may
-                // wait long for the next GC, while its metaspace grows.
+                // Request a GC that frees the memory of earlier versions of classes. Without the request, a JVM may
+                // wait long until it runs such a GC, while its metaspace grows.
                 asked(&mut target, "collect");
                 let now = figures(&mut target);
                 println!("{which}: {now:?}");

@@ -63,8 +63,8 @@ fn every_join_is_right(dumped: &Dumped, context: &str) {
 /// for the JVM and the agent.
 const MOST_RESIDENT: u64 = 1300 << 20;
 /// Maximum growth of the resident memory between the middle and the end of a run. The JVM's own caches may grow by less
-/// than this number. In this time, even the shortest run that is checked takes about 150,000 samples. So the test finds
-/// a leak of 200 bytes per sample. A longer run finds a smaller leak.
+/// than this number. Between the middle and the end, even the shortest run that is checked takes about 150,000 samples.
+/// So the test finds a leak of 200 bytes per sample. A longer run finds a smaller leak.
 const MOST_GROWTH: u64 = 24 << 20;
 /// Minimum length in seconds of a run whose memory growth is checked. In a shorter run, a leak cannot be distinguished
 /// from the growth at the start.

@@ -149,8 +149,8 @@ fn exact_when_every_allocation_is_sampled() {
                 assert!((32..=48).contains(&size), "{what}: {size}");
                 let bytes = traced.number(&live("live_bytes", class));
                 assert_eq!(bytes, left * size, "{what}");
-                // The trace lists single samples and also contains totals. The number and the bytes of both must be
-                // equal.
+                // The trace lists single samples and also contains totals. The number and the bytes of the listed
+                // samples must equal the totals.
                 let one_by_one = |figure| traced.number(&listed(figure, class));
                 let (count, sum) = (one_by_one("count(*)"), one_by_one("sum(bytes)"));
                 assert_eq!((count, sum), (left, bytes), "{what}: {class}");
@@ -250,7 +250,7 @@ fn totals_equal_those_of_the_mx_beans() {
             );
             // Each phase keeps 40 MB and drops 80 MB. The tolerance is four standard errors plus 3 %. The standard
             // error is an upper bound, computed for one sample per 64 KiB. The 3 % are for allocations that the JVM
-            // does not sample: at a GC, a thread forgets how much it has allocated in its TLAB since its last sample.
+            // does not sample. At a GC, a thread forgets how much it has allocated in its TLAB since its last sample.
             let bytes = traced.number(&of_class("allocated_bytes", "byte[]"));
             let phases = i64::from(phase);
             let truth = phases * (40 * ((1 << 20) + 16) + 80_000 * 1016);

@@ -304,8 +304,8 @@ impl<'a> Recorded<'a> {
         assert_eq!(self.number(holes), 0);
     }
 
-    /// Returns two numbers: the ticks that last at least 9.5 seconds, and the notes about a disk that was full for 10
-    /// to 19 seconds.
+    /// Returns the number of ticks that last at least 9.5 seconds, and the number of notes about a disk that was full
+    /// for 10 to 19 seconds.
     fn gaps(&self) -> (i64, i64) {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),

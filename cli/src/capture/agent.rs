@@ -50,8 +50,8 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
 const OTHER_SAMPLER: &str = "another agent already samples allocations in this JVM, and only one agent can (JVMTI error 98)";
 pub(super) const SAYS: &str = "the JVM's standard error shows why";
 
-/// Maximum time for which a request is repeated while a JVM is still starting. The second constant is the pause between
-/// two attempts.
+/// Maximum time for which a request is repeated while a JVM is still starting. [`AGAIN`] is the pause between two
+/// attempts.
 const STARTING: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(50);
 

@@ -87,8 +87,8 @@ pub(crate) fn count(
     Ok((name, counts))
 }
 
-/// Returns how many classes get counters in a count with the given options; `None` if the loaded agent has an earlier
-/// version, which does not report this number.
+/// Returns how many classes get counters in a count with the given options. Returns `None` if the loaded agent has an
+/// earlier version, which does not report this number.
 fn classes(jvm: &Jvm<'_>, library: &Library, options: &str) -> Result<Option<u64>> {
     let options = options.strip_prefix(attach::COUNT).unwrap_or(options);
     let code = request(

@@ -279,8 +279,8 @@ impl Written {
     pub(super) fn finish_at(self, place: &DumpPlace, meter: &Meter) -> io::Result<u64> {
         let target = place.target();
         let is_ours = match make_private(&self.file) {
-            // The file system belongs to a user namespace that has no id for our user, so we cannot own this file. So
-            // it is copied below.
+            // The file system belongs to a user namespace that has no id for our user, so we cannot own this file. The
+            // code below copies the file.
             Err(e) if Errno::from_io_error(&e) == Some(Errno::OVERFLOW) => false,
             owned => owned.map(|()| true)?,
         };

@@ -25,8 +25,8 @@ use crate::write::failed as failed_to_write;
 /// Prefix of the names of recordings that a hunt starts. In the name, the prefix is followed by the latest time at
 /// which the hunt ends, in seconds since 1970.
 const OURS: &str = "heapdiff-";
-/// Time that the dumps of a hunt are expected to take at most, in seconds. A killed hunt leaves its recording behind. A
-/// later hunt stops that recording when two times have passed: the killed hunt's wait between its dumps, and this time.
+/// Maximum time that the dumps of a hunt are expected to take, in seconds. A killed hunt leaves its recording behind. A
+/// later hunt stops this recording after the killed hunt's wait between its dumps plus this time.
 const DUMPING_S: u64 = 3600;
 /// Maximum size of a recording. When it is reached, Flight Recorder drops the oldest events.
 const MAX_SIZE: &str = "maxsize=250M";
@@ -42,7 +42,7 @@ const STOPPING: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Recorder<'a> {
     jvm: &'a Jvm<'a>,
-    /// The name of the recording, or its number if it has no name.
+    /// The name of a recording that the hunt started, or the number of a recording that the user started.
     name: String,
     /// Stops the recording; `None` if the user started it.
     stop: Option<Undo>,

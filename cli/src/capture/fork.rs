@@ -122,7 +122,7 @@ fn reason(code: i32) -> Option<Refused> {
             "there is no disk space for the dump",
             "the incomplete dump was deleted; free some space, or write the dump to another folder",
         ),
-        // An agent of an earlier version takes the request for an option.
+        // An agent of an earlier version interprets the request as an option.
         attach::BAD_OPTIONS | attach::ALREADY_LOADED => (
             "the version of the loaded agent cannot fork the JVM",
             ORDINARY,

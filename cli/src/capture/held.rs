@@ -137,8 +137,8 @@ pub(super) fn token() -> String {
     format!("{random:016x}")
 }
 
-/// Opens the pipe whose file descriptor the agent wrote to a memory file (memfd). Returns `None` if the agent has
-/// finished (`over`) and there is still no pipe.
+/// Opens the read end of the pipe whose file descriptor the agent wrote to a memory file (memfd). Returns `None` if the
+/// agent has finished (`over`) and there is still no pipe.
 fn find_pipe(
     pid: u32,
     token: &str,
@@ -147,8 +147,8 @@ fn find_pipe(
     let sign = format!("/memfd:{}", piped::memory_file_name(token));
     let files = PathBuf::from(format!("/proc/{pid}/fd"));
     loop {
-        // Errors are ignored. They occur because the JVM opens and closes files during this search, or because the JVM
-        // ends.
+        // Most errors of listing the files are ignored, because the JVM opens and closes files during this search, and
+        // may end. A missing permission is reported.
         let is_last = over.load(Relaxed);
         let entries = match fs::read_dir(&files) {
             Err(e) if e.kind() == ErrorKind::PermissionDenied => return Err(e.into()),
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!((&came, sign.metadata().unwrap().len()), (b"dump", 0));
         assert!(find("another").is_none());
 
-        // An ordinary file takes the place of the memory file. heapdiff must refuse the file and leave it unchanged,
+        // An ordinary file takes the place of the memory file. The search must refuse the file and leave it unchanged,
         // even if its name has the expected prefix.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("precious");

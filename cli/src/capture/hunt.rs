@@ -225,8 +225,8 @@ fn start_agent(
     })
 }
 
-/// Checks the agent's options. If they name a trace file, the caller must also check that the JVM can write it. In that
-/// case, returns the parsed options.
+/// Checks the agent's options. Returns the parsed options if the caller must also call [`checked::trace`], which checks
+/// that the JVM can write the trace file. Otherwise returns `None`.
 fn check_options(agent: &Agent, has_guard: bool) -> Result<Option<Options>> {
     if !has_guard {
         return checked::options(agent);
@@ -394,8 +394,8 @@ fn with_default_hint(failure: Failure, hint: &str) -> Failure {
     }
 }
 
-/// Waits until one of three events: an allocation site has grown by the wanted number of bytes, the time is over, or
-/// the user ends the wait. Returns a description of the event. Returns an error if the JVM ends.
+/// Waits until an allocation site has grown by the wanted number of bytes, the time is over, or the user ends the wait.
+/// Returns a description of the event that ended the wait. Returns an error if the JVM ends.
 pub(super) fn wait(
     jvm: &Jvm<'_>,
     span: Span,

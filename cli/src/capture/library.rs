@@ -1,8 +1,8 @@
 //! Finds the agent library: at the path that the user gives, beside this program, or embedded in it.
 //!
 //! An installed or packaged program embeds the library, so program and library always have the same version, wherever
-//! the program is copied. A released program embeds two libraries, one for glibc and one for musl, because a JVM can
-//! load only the library for its own C library.
+//! the program is copied. A released program embeds two libraries, one for glibc and one for musl: a JVM can load only
+//! the library for its own C library.
 //!
 //! A JVM can load a library only from a file. So the library is written to the user's cache folder, or to a private
 //! temporary folder. Such a file is used only if it has exactly the embedded bytes and no other user can change it.
@@ -30,7 +30,8 @@ const LIBRARY: &str = "libheapdiff_agent.so";
 /// Part of the file name of the library and of its copies.
 pub(super) const MARK: &str = "heapdiff_agent";
 
-/// The libraries that are embedded in this program, compressed: one for glibc and one for musl.
+/// The libraries for glibc and musl that are embedded in this program, compressed. A library that this build does not
+/// embed is `None`.
 #[cfg(carries_glibc_agent)]
 const GLIBC: Option<&[u8]> = Some(include_bytes!(env!("HEAPDIFF_CARRIED_AGENT_GLIBC")));
 #[cfg(not(carries_glibc_agent))]

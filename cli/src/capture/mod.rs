@@ -9,7 +9,7 @@
 //!
 //! SIGQUIT would end a process that does not handle it. So only a JVM that certainly handles SIGQUIT gets this signal.
 //!
-//! The user of the JVM could replace parts of a path. So no file is written or read by its path alone: folders are held
+//! The user of the JVM could replace parts of a path. So no file is written or read by its path alone. Folders are held
 //! open, files in them are never overwritten, and links are not followed.
 
 #[cfg(target_os = "linux")]

@@ -45,8 +45,8 @@ impl Totals {
     /// first dump. `seen` contains the sites that have grown in the trace. Returns `None` if no class has grown by this
     /// number of bytes, or if it is too early for the next check.
     ///
-    /// If the current bytes of the classes cannot be read, returns the first site without a check, because a hunt must
-    /// not miss the leak.
+    /// If the first dump or the current bytes of the classes cannot be read, returns the first site without a check,
+    /// because a hunt must not miss the leak.
     pub(super) fn first_confirmed<'s>(
         &mut self,
         jvm: &Jvm<'_>,

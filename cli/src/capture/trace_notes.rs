@@ -16,16 +16,14 @@ use super::dump::{DumpResult, now_ms};
 use super::process::inside;
 use super::protocol::Jvm;
 
-/// Pause before another attempt to add a note.
+/// Pause after a failed attempt to add a note.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Time that an agent may take to create its trace. The second constant is the pause between two searches for the
-/// trace.
+/// Maximum time that an agent takes to create its trace. [`LOOK`] is the pause between two searches for the trace.
 const MAKING: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(100);
 /// Suffix of the file that SQLite maps into memory while a database is being written.
 const INDEX: &str = "-shm";
-/// Maximum number of SQLite databases in which heapdiff tries to add a note. The databases are those that the JVM has
-/// open, and one of them is the trace.
+/// Maximum number of SQLite databases of a JVM that heapdiff tries, in order to find the trace and add notes to it.
 const MOST: usize = 16;
 
 /// Notes for the trace of a JVM.

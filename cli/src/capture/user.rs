@@ -56,8 +56,8 @@ impl User {
     /// Runs `work`, which creates a file or folder, with the rights of this user. If root may not switch to this user,
     /// `work` runs as root.
     ///
-    /// A file system that belongs to a user namespace rejects users that have no id in that namespace. This applies to
-    /// root, too.
+    /// The reason for using the rights of this user: a file system that belongs to a user namespace rejects users that
+    /// have no id in that namespace. It rejects even root.
     pub(super) fn create_as<T: Send>(
         &self,
         work: impl Fn() -> io::Result<T> + Sync,

@@ -15,7 +15,7 @@ use super::trace::read::{frames, growth, series, slope};
 use crate::failure::{Failure, Result};
 
 /// Returns the heap limit of the JVM in the trace: its maximum heap, or the limit of its container if that is smaller.
-/// `None` if the trace has no run of the dumped JVM, or no limit for it.
+/// Returns `None` if the trace has no run of the dumped JVM, or no limit for it.
 pub(super) fn heap_limit(trace: &Trace, report: &Report) -> Result<Option<u64>> {
     let failure = |e| Failure::trace(&e);
     let runs = trace.runs().map_err(failure)?;

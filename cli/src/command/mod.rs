@@ -194,8 +194,8 @@ fn report(job: &Job) -> Result<Exit> {
     Ok(check_gates(job, report))
 }
 
-/// Prints which gates (conditions under which the run fails) failed. If gates cannot be checked, prints the reason.
-/// Returns the exit code of the run.
+/// Prints which gates make the run fail. A gate is a condition such as `--fail-on-growth`. If gates cannot be checked,
+/// prints the reason. Returns the exit code of the run.
 fn check_gates(job: &Job, report: &Report) -> Exit {
     let (undecided, outcomes) = match report {
         Report::Diff(diff) => {

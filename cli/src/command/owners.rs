@@ -141,7 +141,7 @@ impl FromStr for Field {
     }
 }
 
-/// A condition under which the run fails: the maximum growth of an owner.
+/// A condition under which the run fails: the owner grew by at least `limit`.
 #[derive(Clone, Debug)]
 struct OwnerGate {
     owner: String,

@@ -321,7 +321,7 @@ pub(super) fn command(dumps: &str, sql: &Path) -> String {
 }
 
 /// Separates the dumps from the statement. The statement is the last argument, with two exceptions. If `--file` is
-/// given, the statement comes from that file. If the last argument is an existing file, the statement comes from
+/// given, the statement comes from that file. If the last argument is `-` or an existing file, the statement comes from
 /// standard input.
 fn split(
     inputs: Vec<OsString>,

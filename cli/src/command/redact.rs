@@ -105,7 +105,7 @@ fn redact(job: &Redact, to: &DumpFile<'_>) -> Result<()> {
     let written = to.write(Kind::Report, |out| {
         done = redaction.write(out, &meter)?;
         refused = job.strict && done.warnings.iter().any(|w| w.partial);
-        // If this closure returns an error, no output file appears.
+        // If this closure returns an error, no incomplete file appears under the final name.
         if refused {
             Err(io::Error::other("the dump is damaged"))
         } else {

@@ -58,7 +58,7 @@ impl RepairArgs {
         let source = Source::open(&self.dump).map_err(input)?;
         let repair = Repair::new(&source, &meter).map_err(input)?;
         let mut bytes = 0;
-        // A reader of standard output expects a dump, even if nothing is missing in the input.
+        // A reader of standard output expects a dump, even if the input needs no repair.
         if repair.is_needed() || to == DumpFile::Stdout {
             let written = to.write(Kind::Dump, |out| {
                 bytes = repair.write(out, &meter)?;

@@ -30,6 +30,7 @@ const FREE: u64 = 2;
 ///
 /// - The earlier dump has no cached summary.
 /// - There are at least [`THREADS`] threads.
+/// - The sizes of both dumps are known: neither dump is compressed or has segments.
 /// - There are at least [`FREE`] times as many bytes of free memory as both dumps have together.
 /// - `--max-memory` does not limit the memory.
 pub(super) fn is_faster_side_by_side(setup: &Setup, dumps: [&Path; 2]) -> bool {

@@ -1,5 +1,5 @@
-//! Handles three kinds of command lines: command lines without a command (which mean `diff`), command lines with
-//! options before the command, and command lines with a dump whose name is that of a command.
+//! Handles command lines without a command, which mean `diff`. Also handles command lines with options before the
+//! command, and command lines with a dump that has the name of a command.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;

@@ -129,8 +129,8 @@ fn grouped(n: u64) -> String {
     heapdiff_units::grouped(n)
 }
 
-/// Compares the counts by line of code with samples. Counts and samples differ only for allocations that the compiler
-/// removes, because these allocations are counted but never sampled.
+/// Compares the counts by line of code with samples. Apart from random variation, counts and samples differ only for
+/// allocations that the compiler removes, because these allocations are counted but never sampled.
 #[test]
 fn a_trace_has_rates_of_lines() {
     const N: u64 = 300_000;

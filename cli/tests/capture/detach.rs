@@ -56,7 +56,7 @@ fn a_stopped_agent_restarts_with_other_options() {
         );
         let done = attach(&options).well();
         assert!(done.stdout.contains("uses these options now"), "{done:?}");
-        // The new interval of a thread applies only after its next sample.
+        // A thread uses the new interval only after its next sample.
         target.advance(5).expect("more");
         let sites = sites_of(home, &pid);
         let agent = &sites["snapshot"]["agent"];

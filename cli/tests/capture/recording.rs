@@ -61,7 +61,7 @@ fn check_joined(report: &Value) {
     assert_eq!(recording["matched"], "dump-event", "{recording}");
 }
 
-/// Checks that the first stack of the report comes from a recording, and begins with `frame`.
+/// Checks that the first stack of the first suspect comes from a recording, and begins with `frame`.
 fn check_stack(report: &Value, frame: &str) {
     let suspect = &report["suspects"][0];
     let stack = &suspect["stacks"][0];

@@ -18,8 +18,9 @@ use testdata::jvm::Target;
 use crate::support::{Done, chmod, files, folder, jdks, ready, run, shelf, signal, start, until};
 use crate::trace::library;
 
-/// The value of `--timeout`. [`LATEST`] is the time after which a command must have ended even on a busy machine.
+/// The value of `--timeout`.
 const TIMEOUT: &str = "2s";
+/// Time within which a command must end, even on a busy machine.
 const LATEST: Duration = Duration::from_secs(7);
 /// The code that the agent returns in a JVM whose version is too old for the agent.
 const TOO_OLD: i32 = heapdiff_sites::attach::TOO_OLD;

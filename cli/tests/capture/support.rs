@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testdata::jvm::{Jdk, Launch, Target};
 
-/// The class of the objects that the program `Shelf` creates. It creates 10,000 more of them before each `READY`.
+/// The class of which the program `Shelf` creates 10,000 more instances before each `READY`.
 pub(crate) const BOX: &str = "Shelf$Box";
 
 /// Returns the command for the program that most tests use.
@@ -43,8 +43,8 @@ pub(crate) fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("other permissions");
 }
 
-/// Returns the path of the program to test: the program that cargo built, or the program in the environment variable
-/// `HEAPDIFF_BIN`.
+/// Returns the path of the program to test: the value of the environment variable `HEAPDIFF_BIN`, or else the program
+/// that cargo built.
 pub(crate) fn program() -> PathBuf {
     let other = std::env::var_os("HEAPDIFF_BIN").map(PathBuf::from);
     other.unwrap_or_else(|| env!("CARGO_BIN_EXE_heapdiff").into())
@@ -114,7 +114,7 @@ pub(crate) fn ended(child: Child) -> Done {
         Err(_) => {
             let running = processes();
             signal("KILL", pid);
-            // If the output is not closed, another process that the program started may keep it open forever.
+            // Another process that the program started may keep the output open forever.
             let Ok(killed) = output.recv_timeout(Duration::from_secs(10)) else {
                 panic!("{pid} does not end, nor what it started:\n{running}");
             };

@@ -143,8 +143,8 @@ fn collapsed_stacks_equal_those_of_the_report() {
     let all: u64 = bytes.map(|bytes| bytes.expect("bytes")).sum();
     let both = figures(&["--columns", "both"]);
     let alive: u64 = both.iter().map(|l| l.1[1]).sum();
-    // For stacks with few samples, the suspects' report corrects the estimate separately for each holder. The report of
-    // `sites` corrects it for the whole heap. So the totals may differ a little.
+    // For stacks with few samples, the comparison corrects the estimate separately for each holder. The command `sites`
+    // corrects the estimate for the whole heap. So the totals may differ a little.
     assert!(alive.abs_diff(all) * 100 <= all, "{alive}, {all}");
     let drawn = text(run(folder.path(), &[DUMPS[0], DUMPS[1], "--format", "svg"]).stdout);
     let grouped = |n: u64| {

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use testdata::writer::{FieldType, HeapBuilder, Options, Root, Value};
 
-/// Programs that write dumps without GC roots.
+/// Programs that write dumps without some of the GC roots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Writer {
     Jhsdb,

@@ -94,8 +94,8 @@ pub(crate) fn prepare(folder: &Path) {
     fs::copy(testdata().join("before.hprof.gz"), folder.join("histo")).expect("a copied dump");
 }
 
-/// Returns the path of the program to test: the program that cargo built, or the program in the environment variable
-/// `HEAPDIFF_BIN`.
+/// Returns the path of the program to test: the value of the environment variable `HEAPDIFF_BIN`, or else the program
+/// that cargo built.
 pub(crate) fn program() -> PathBuf {
     let other = std::env::var_os("HEAPDIFF_BIN").map(PathBuf::from);
     other.unwrap_or_else(|| env!("CARGO_BIN_EXE_heapdiff").into())

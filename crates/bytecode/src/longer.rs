@@ -29,8 +29,8 @@ pub(crate) fn file(
     out.extend(added.bytes());
     for (method, code) in changes {
         copy(&mut out, method.place.start - 4, method.place.end);
-        // The length fits into 32 bits, because the code is shorter than 64 KB and its tables are at most as long as
-        // before.
+        // The length fits into 32 bits in practice, because the code is shorter than 64 KB and each entry of its tables
+        // grows by at most a few bytes.
         let length = u32::try_from(code.len()).unwrap_or(u32::MAX);
         out.extend(length.to_be_bytes());
         out.extend(code);
@@ -113,7 +113,7 @@ pub(crate) enum Branches {
 /// The code of a method, and the code to insert into it.
 pub(crate) struct Longer<'l, 'a> {
     pub(crate) parts: &'l Parts<'a>,
-    /// Describes each piece of inserted code, ordered by offset.
+    /// The positions of the pieces of inserted code, ordered by offset.
     pub(crate) inserted: &'l [Inserted],
     /// The bytes of all inserted code, as one block.
     pub(crate) code: &'l [u8],

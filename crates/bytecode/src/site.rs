@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A name in modified UTF-8, the encoding of class files. `Display` writes UTF-8, with replacement characters for bytes
-/// that are not valid.
+/// that are not valid UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name<'a>(pub(crate) &'a [u8]);
 

@@ -18,8 +18,8 @@
 //!   likely to enter the list and to stay in it, and no event contains the probability. So these samples cannot be
 //!   extrapolated to the whole heap. If a recording is dumped several times, each dump contains the same objects again.
 //! - `profiler.LiveObject`: samples of async-profiler (option `live`) that are alive when its recording ends, at most
-//!   1,024. The recording contains their weights, but not the number of samples that were dropped because the table was
-//!   full.
+//!   1,024. Their weights follow from the sizes of the objects. The recording does not contain the number of samples
+//!   that were dropped because the table was full.
 
 use std::path::Path;
 

@@ -5,7 +5,7 @@
 //! for samples of the allocations and of the live objects. The join finds the recorded stacks whose objects have the
 //! classes and array lengths that the suspect's objects have, and ranks these stacks by probability.
 //!
-//! The modules: [`evidence`] extracts the data that the join needs from a recording, [`matching`] checks that recording
+//! The modules: [`evidence`] extracts from a recording the data that the join needs, [`matching`] checks that recording
 //! and dumps are of one JVM, and [`rank`] computes the probabilities.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]

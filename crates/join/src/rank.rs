@@ -36,11 +36,11 @@ const LEAST: u64 = 20;
 /// Maximum number of stacks in [`Ranking::puts`] with which the stack of a site is compared.
 const PUTS: usize = 200;
 
-/// Weight of a sample whose class is that of objects that the suspect's objects dominate. A sample of the suspect's own
+/// Maximum weight of a sample of a class whose objects the suspect's objects dominate. A sample of the suspect's own
 /// class has the weight 1.
 const CONTENT: f64 = 0.7;
-/// Weight of a sample that was allocated in an interval between two dumps in which the suspect did not grow. If the
-/// suspect grew in the interval, the weight is 1.
+/// Factor for a sample that was allocated in an interval between two dumps in which the suspect did not grow. If the
+/// suspect grew in the interval, the factor is 1.
 const IDLE: f64 = 0.1;
 /// Factors for the two parts of a site's score: its surviving samples, and its share of all allocations of a class.
 const SURVIVOR: f64 = 6.0;
@@ -51,11 +51,10 @@ const HELD: (f64, f64) = (20.0, 0.2);
 /// Factors for a stack:
 ///
 /// - The first applies if a frame is in a class that has a field on the path to the suspect.
-/// - The second applies if a frame is only in a class that is nested in the same outermost class.
+/// - The second applies if no frame is in such a class, but a frame is in a class with the same outermost class.
 /// - The third applies if the stack has no application frame.
 const THROUGH: (f64, f64, f64) = (4.0, 3.0, 0.2);
-/// Assumed score of all stacks that were not sampled together. It is added to the sum of the scores of the sampled
-/// stacks.
+/// Assumed total score of the stacks that were not sampled. It is added to the sum of the scores of the sampled stacks.
 const UNSEEN: f64 = 1.0;
 /// Number of samples at which the factor for the number of samples is one half. A surviving sample counts twice.
 const HALF: f64 = 1.5;
@@ -339,8 +338,8 @@ struct Ranking<'a> {
     /// Stacks that let collections on the path to the suspect grow: the frames from the class that holds the collection
     /// to the root of the stack.
     puts: Vec<Vec<FrameId>>,
-    /// Number of samples that are evidence: their class is in `wanted`, and no array has a length that the suspect's
-    /// arrays lack. An entry without a number of samples counts as one.
+    /// Number of samples that are evidence. Their class is in `wanted`. Live arrays are left out if the suspect has no
+    /// array of their length. An entry without a number of samples counts as one.
     matching: u64,
     is_shared: bool,
 }
@@ -569,7 +568,7 @@ impl<'a> Ranking<'a> {
         self.puts.push(frames[own..].to_vec());
     }
 
-    /// True if the outermost class of a frame's class has a field on the path to the suspect.
+    /// True if a frame's class has the same outermost class as a class that declares the holder or a field on the path.
     fn is_outer(&self, frame: FrameId) -> bool {
         let stacks = &self.join.stacks;
         stacks.get(frame).is_some_and(|frame| {

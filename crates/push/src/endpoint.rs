@@ -34,8 +34,8 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Creates an endpoint from the URL of a server, such as `https://profiles.example.com`. The URL may have a path.
-    /// If the path is that of an interface, only this interface is used. `authorities` is a PEM file with trusted CA
-    /// certificates. They replace the CA certificates that this machine trusts.
+    /// If the URL ends with the path of an interface, only this interface is used. `authorities` is a PEM file with
+    /// trusted CA certificates. They replace the CA certificates that this machine trusts.
     ///
     /// # Errors
     /// Returns an error if the URL is invalid, or if there is no CA certificate. Also refuses a URL with credentials,

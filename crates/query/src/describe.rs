@@ -28,8 +28,8 @@ pub(crate) fn statement<'s>(sql: &'s str, names: &[String]) -> Result<Cow<'s, st
     }))
 }
 
-/// Returns all tables, each with the name that queries use for it. If several dumps are open, this name includes the
-/// dump's name.
+/// Returns all tables, each with the name that queries use for it. If the dumps have names (`names`), the name of a
+/// table includes the name of its dump.
 fn all(names: &[String]) -> Vec<(String, Table)> {
     let own = |table: Table| (table.name().to_owned(), table);
     if names.is_empty() {

@@ -60,7 +60,7 @@ pub enum Error {
         /// Maximum number of dumps in a query.
         most: usize,
     },
-    /// The text contains several statements or none. The value describes what it contains.
+    /// The query has several statements or none. The value is `several` or `none`.
     #[error("a query must be exactly one statement, but this query has {0}")]
     Count(&'static str),
     /// The query needs more memory than its limit.

@@ -1,5 +1,5 @@
-//! Finds the result columns of a query that contain object ids. These columns call the SQL function `field()` for a
-//! field that stores references.
+//! Finds the result columns of a query that contain object ids because they call the SQL function `field()` for a field
+//! that stores references.
 //!
 //! SQLite does not report the type of a function's result. So this module finds calls of `field()` in the text of the
 //! statement, and `field()` records for each field which kinds of values it returned.

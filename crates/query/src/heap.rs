@@ -80,7 +80,7 @@ impl Heap {
     }
 
     /// Returns the ids of the given objects. If `few` is true and the ids of all objects are not in memory yet, looks
-    /// up each id in the dump file.
+    /// up the ids one by one.
     pub(crate) fn ids_of(&self, objects: &[ObjectIndex], few: bool) -> Result<Vec<ObjectId>> {
         if few && self.ids.get().is_none() {
             let ids = self.snapshot.ids(objects).into_iter();

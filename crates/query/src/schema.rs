@@ -371,7 +371,7 @@ impl Table {
         all.find(|table| table.name() == name)
     }
 
-    /// Returns a sentence that describes the rows of the table.
+    /// Returns a phrase that describes the rows of the table.
     pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::Objects => "every object",

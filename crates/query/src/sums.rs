@@ -253,7 +253,7 @@ impl Faster {
     }
 
     /// Translates a clause of the SQL statement and adds it. Returns true if the clause has an aggregate function such
-    /// as `sum`, false if it has none, and `None` if the clause has an unknown word.
+    /// as `sum`, false if it has none, and `None` if the clause has an unknown word or sign.
     ///
     /// An alias with the name of a column is accepted only as a whole term of `order by`. Elsewhere SQLite would read
     /// the name as the column, so this function treats it as an unknown word.

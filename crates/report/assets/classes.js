@@ -9,7 +9,8 @@ const PRINTED = 100;
  * Shows the table of classes.
  *
  * - `all` is the number of classes, listed or not.
- * - `figures` are the columns after the names. Each has a title, the value of a class, and the text of a value.
+ * - `figures` are the columns after the names. Each has a title and two functions. The first returns the value of a
+ *   class, the second returns the text of a value.
  * - `by` is the number of the column by which the table is sorted at first.
  * - `changed` is a word that follows the number of all classes.
  */

@@ -62,7 +62,7 @@ const isRuntime = (text) => isJdk(text) || isFramework(text);
 /** Returns the text of a search field in lower case. */
 const searched = (id) => byId(id).value.trim().toLowerCase();
 
-/** Calls `act` with the lower-case text of a search field, 60 ms after a change. The key Escape clears it. */
+/** Calls `act` with the lower-case text of a search field, 60 ms after the last change. Escape clears the field. */
 const onSearch = (id, act) => {
   const field = byId(id);
   let timer = 0;

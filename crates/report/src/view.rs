@@ -194,7 +194,7 @@ pub struct OwnersView {
     pub rows: usize,
     /// Number of groups of owners that share memory.
     pub groups: u64,
-    /// The requested gates (conditions under which the run fails), each with the reason if the run fails.
+    /// The requested gates (conditions under which the run fails). A gate that makes the run fail has the reason.
     pub outcomes: Vec<Gate>,
     /// The reason why a gate could not be checked, and what to do.
     pub undecided: Option<(String, &'static str)>,
@@ -213,7 +213,7 @@ pub struct TraceTopView {
     /// True if the agent counted allocations by class, but the report does not show these counts. This happens if the
     /// report covers only a part of the run or of the stacks.
     pub counts_more: bool,
-    /// The requested gates (conditions under which the run fails), each with the reason if the run fails.
+    /// The requested gates (conditions under which the run fails). A gate that makes the run fail has the reason.
     pub outcomes: Vec<Gate>,
     /// The reason why a gate could not be checked, and what to do.
     pub undecided: Option<(String, &'static str)>,

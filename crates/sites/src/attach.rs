@@ -93,13 +93,13 @@ pub fn counting_file_name(token: &str) -> String {
     format!("heapdiff-counting-{token}")
 }
 
-/// The agent's progress while it inserts counters for a count, as stored in a file in memory. If the requester empties
-/// this file, the agent ends the count.
+/// The agent's progress while it inserts or removes the counters of a count, as stored in a file in memory. If the
+/// requester empties this file, the agent ends the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
-    /// Number of classes into which the agent has inserted counters.
+    /// Number of classes that the agent has changed.
     pub done: u64,
-    /// Number of classes into which the agent inserts counters.
+    /// Number of classes to change.
     pub all: u64,
     /// A heartbeat: a number that increases while the agent is alive, even if it is not changing classes.
     pub beats: u64,

@@ -63,7 +63,7 @@ impl Known {
     }
 }
 
-/// How the exact totals of a stratum (objects of one class and size) limit the estimates of stacks.
+/// How the exact totals of a stratum (objects of one class and size) are used to estimate the parts of stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Totals {
     /// All new objects were allocated while sampling was active. So the totals are divided in proportion to the

@@ -27,7 +27,7 @@ pub const STRIPE: usize = 8;
 pub const LAST: usize = 3;
 
 /// Index, in a stripe, of the mark. The mark is a time, followed by the number of elements put until that time.
-/// Whenever the time since the start has doubled, the mark is moved to the current time.
+/// When the time since the start has doubled since the mark, the mark is moved to the current time.
 pub const MARK: usize = 4;
 
 /// Index, in a stripe, of the previous mark: the values that the mark had before it was last moved. The time in the

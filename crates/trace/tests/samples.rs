@@ -225,7 +225,7 @@ fn sample_rows_are_limited_by_the_file_with_a_note() {
     tick(&mut writer, &heap, 4000);
     assert_eq!(number(&path, "SELECT count(*) FROM sample"), 4096);
     assert_eq!(uids(&path, Which::Recent).len(), 1024);
-    // After the collected samples are gone, their rows make room for new live samples.
+    // When samples are gone, their rows make room for other live samples.
     heap.gone(Vec::new());
     heap.live((1..=9000).map(|uid| if uid < 8000 { 0 } else { uid }));
     for n in 5..=6 {

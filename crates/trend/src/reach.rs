@@ -23,8 +23,8 @@ const KEPT_PART: f64 = 0.05;
 /// Part of the maximum heap by which a figure may be too high. After a concurrent GC, the figure still includes objects
 /// that died during the GC.
 const DEAD_PART: f64 = 0.03;
-/// At least this part of the variance between groups counts as variation of the rate: the variance divided by this
-/// number. The rest may be noise of single points.
+/// At least the variance between groups, divided by this number, counts as variation of the rate. The rest of the
+/// variance may be noise of single points.
 const NOISE_PART: f64 = 4.0;
 /// The last quarter of a rising series must be higher than each earlier quarter, by more than the growth divided by
 /// this number.
@@ -162,7 +162,7 @@ impl Rise {
         let at = left / rate;
         let varied = self.drift * self.quantile * (1.0 / self.span + 1.0 / at.max(1.0)).sqrt();
         let [low, high] = self.slope.ci95.unwrap_or([rate, rate]);
-        // If the rate changes evenly: the mean rate from now until the limit is reached, minus the measured rate.
+        // If the rate changes evenly: the mean rate from the last point to the limit, minus the measured rate.
         let bend = self.bend * (1.0 + (at / self.span).min(2.0));
         let slowest = rate - varied.max(rate - low) + bend.min(0.0);
         let fastest = rate + varied.max(high - rate) + bend.max(0.0);

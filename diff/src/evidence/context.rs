@@ -334,8 +334,8 @@ impl<'a> SuspectContext<'a> {
         self.of(class, nodes.flat_map(|n| self.children(n)))
     }
 
-    /// Returns at most [`MEMBERS_PER_LEVEL`] objects of a class, sorted. If there are more, returns the first ones in
-    /// `objects`.
+    /// Returns at most [`MEMBERS_PER_LEVEL`] objects of a class, sorted. They are the first ones in `objects`, of which
+    /// at most `8 * MEMBERS_PER_LEVEL` objects are checked.
     fn of(
         &self,
         class: Option<ClassIndex>,

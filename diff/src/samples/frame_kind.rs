@@ -60,9 +60,9 @@ pub fn is_application_frame(frame: &str) -> bool {
     frame_kind(frame) == FrameKind::Application
 }
 
-/// Returns the kind of the most informative frames in a stack. If the stack has application frames, it is the
-/// application. Otherwise it is the frameworks that the user added, or else the known frameworks. Returns `None` if all
-/// frames are of the JDK.
+/// Returns the kind of the most informative frames in a stack. Application frames are most informative. Frames of
+/// frameworks that the user added come next, then frames of known frameworks. Returns `None` if all frames are of the
+/// JDK.
 fn informative_kind(frames: &[String]) -> Option<FrameKind> {
     let kinds = [
         FrameKind::Application,

@@ -21,7 +21,7 @@ const CODE: [&str; 6] = [
     include_str!("waste.rs"),
 ];
 
-/// If a pattern identifies a sentence by a part of the sentence, it has this number of consecutive words.
+/// Number of consecutive words in a pattern that identifies a sentence by a part of the sentence.
 const QUOTED: usize = 4;
 
 /// Returns examples of each sentence in each of its wordings: the `Debug` text of the enum's value, and the sentence.

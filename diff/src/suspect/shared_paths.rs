@@ -100,8 +100,8 @@ impl Ways {
     ///
     /// First come the paths that lead to at least half as many bytes as the best path. Other paths to at least
     /// [`SEVERAL`] objects follow. In both groups, the best path of each first reference precedes the other paths.
-    /// First references are in the order in which the search found them. Paths with the same first reference are in
-    /// descending order of bytes.
+    /// Otherwise, paths are in the order in which the search found their first references. Paths with the same first
+    /// reference are in descending order of bytes.
     fn best(self) -> Vec<Way> {
         let mut beginnings: Vec<FxHashSet<ObjectIndex>> = Vec::new();
         let mut index: FxHashMap<Option<Label>, usize> = FxHashMap::default();

@@ -153,7 +153,7 @@ const LEAVES: usize = LOOKS * 64;
 impl Snapshot {
     /// Returns the number and bytes of the objects that `members` retain together, computed with the dominator tree.
     /// All members must be reachable. The objects that a member dominates are retained. If a retained object refers to
-    /// another object, and every path to this other object goes through a member, it is retained, too.
+    /// another object, and every path to this other object goes through a member, the other object is retained, too.
     ///
     /// Returns `None` in these cases:
     ///

@@ -197,8 +197,8 @@ mod pages {
                 let skip = at.as_ptr().align_offset(Self::LARGE);
                 pages = pages.split_off(skip);
                 drop(pages.split_off(len));
-                // A large page takes 2 MiB even if it has only a few elements. So the last large page, which would be
-                // incomplete, is replaced by small pages.
+                // A large page takes 2 MiB even if it has only a few elements. So large pages are requested only for
+                // the part that fills them. The rest consists of small pages.
                 let full = bytes / Self::LARGE * Self::LARGE;
                 // SAFETY: this value owns the range. The advice does not change the content.
                 unsafe {

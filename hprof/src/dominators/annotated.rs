@@ -17,8 +17,8 @@ use crate::records::walk::RootKind;
 /// cache miss loads both.
 #[derive(Debug)]
 pub(crate) struct AnnotatedGraph {
-    /// For each object with references, the start of its adjacency list, and the note, in which the computation stores
-    /// its results for the object. The last element has the end of the last list.
+    /// A pair of numbers for each object with references: the start of its adjacency list, and its note. One more pair
+    /// at the end has the end of the last list.
     cells: Array<u32>,
     pub(crate) targets: Array<u32>,
     pub(crate) split: Split,

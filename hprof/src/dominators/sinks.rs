@@ -61,6 +61,8 @@ impl Referrers {
 
     /// Adds all references from strongly reached objects to terminal merge nodes. Call this when all other nodes have
     /// positions. `placed` contains the objects that have a position, and the core members that were not reached.
+    ///
+    /// Cost: one pass over all references.
     pub(super) fn add_references(
         &mut self,
         graph: &AnnotatedGraph,

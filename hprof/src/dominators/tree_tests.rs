@@ -516,7 +516,7 @@ fn long_lists_are_split_among_tasks() {
     rows.push((1, 2));
     rows.extend(table(2, first..first + second));
     rows.extend((0..first + second).step_by(2).map(|n| (entry(n), below(n))));
-    // An entry that the first and the second table hold.
+    // An entry of the second table to which an entry of the first table also refers.
     rows.push((entry(1), entry(first + 7)));
     rows.sort_by_key(|row| row.0);
     let inner = below(first + second);

@@ -248,8 +248,8 @@ pub(crate) struct MarkWriter<'a> {
     bits: &'a [AtomicU64],
 }
 
-/// Bits of one bitmap word that are not written to the bitmaps yet. Neighbouring objects are collected here, so that
-/// most of them need no atomic operation.
+/// Bits of one pair of bitmap words that are not written to the bitmaps yet. Neighbouring objects are collected here,
+/// so that most of them need no atomic operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pending {
     word: u64,
@@ -459,7 +459,7 @@ impl Ranks {
                     if let Some(address) = self.space.address(slot) {
                         visit(address, ranks[leaf], leaf == 1);
                     }
-                    // Two bits of a slot are set if an object with references and a leaf have the same address.
+                    // Both bits of a slot are set if an object with references and a leaf have the same address.
                     ranks[0] += (pair[0] >> bit & 1) as u32;
                     ranks[1] += (pair[1] >> bit & 1) as u32;
                 }

@@ -45,8 +45,8 @@ fn ranks_of(range: Range, slots: impl IntoIterator<Item = u64>) -> Ranks {
     marks.into_ranks(&store).unwrap()
 }
 
-/// Checks that each marked slot has the expected rank (the number of marks before it), and that the rank leads back to
-/// the address from any slot at which counting starts.
+/// Checks that each marked slot has the expected rank, and that the rank leads back to the address from any slot at
+/// which counting starts. (The rank is the number of marks of the same kind before the slot.)
 fn check(ranks: &Ranks) {
     let mut next = [0, 0];
     for slot in slots() {

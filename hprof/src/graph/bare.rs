@@ -27,8 +27,8 @@ use crate::records::record::Kind;
 use crate::records::walk::RootKind;
 use crate::sizes::shape::{ShapeClasses, Shapes};
 
-/// The rule that selects which bare objects (objects whose only reference is that to their class) are treated as
-/// objects with references, not as leaves.
+/// The rule that selects which bare objects (objects that refer only to their class) are treated as objects with
+/// references, not as leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     /// Of the bare objects of each class in a piece of the file (about a megabyte), this number is treated as objects
@@ -71,8 +71,8 @@ impl Sifter {
         self.piece = self.piece.wrapping_add(1);
     }
 
-    /// Decides on the next bare object (whose only reference is that to its class) of this class in the file. Returns
-    /// true if the object is treated as a leaf.
+    /// Returns true if the next bare object of this class in the file is treated as a leaf. (A bare object refers only
+    /// to its class.)
     #[inline(always)]
     pub(crate) fn is_leaf(&mut self, class: u32) -> bool {
         let Some((piece, seen, leaves)) = self.seen.get_mut(class as usize) else {
@@ -114,8 +114,8 @@ pub(crate) fn shape_classes(
 /// The references from leaves (objects without other references) to their classes.
 #[derive(Debug)]
 pub(crate) struct LeafClasses {
-    /// A bitmap in which the bit of a leaf (object without other references) is set if the leaf refers to its class.
-    /// Each word is stored with the number of set bits in the words before it.
+    /// A bitmap in which the bit of a leaf is set if the leaf refers to its class. Each word is stored with the number
+    /// of set bits in the words before it.
     words: Vec<(u64, u32)>,
     /// For each set bit of the bitmap `words`, the class object to which the leaf refers.
     classes: Array<u32>,

@@ -199,7 +199,7 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     let mut roots = std::mem::take(&mut scanned.roots);
     let is_incomplete = context.outline.is_cut_off() || !scanned.warnings.is_empty();
     if context.outline.has_repaired_roots() {
-        // The warning about the repair already mentions these roots, so they need no warning here.
+        // The warning about the repair already mentions the GC roots, so no other warning about roots is needed.
         implicit_refs::name_added_roots(classes, &mut roots);
     } else {
         warnings.extend(implicit_refs::without_roots(&roots, is_incomplete));
@@ -398,8 +398,8 @@ fn first_pass(
     Ok((scanned, Some(marks)))
 }
 
-/// Replaces the slots (positions in the address map) that were recorded as references by object numbers. If slots do
-/// not fit in 32 bits, reads all objects again.
+/// Converts the recorded references from slots (positions in the address map) to object numbers. If no slots were
+/// recorded, reads all objects again. This is so if slots do not fit in 32 bits, or if ids are not addresses.
 fn link(
     context: &Context<'_>,
     plan: &Plan,

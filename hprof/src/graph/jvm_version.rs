@@ -136,7 +136,7 @@ impl<'a> Parts<'a> {
             && self
                 .field(string, "coder", Kind::Byte)
                 .is_none_or(|coder| coder == [0]);
-        // The name of the property and its value have ASCII letters only.
+        // The name of the property and its value have only ASCII characters.
         is_latin.then(|| bytes.iter().map(|&b| char::from(b)).collect())
     }
 }

@@ -162,7 +162,7 @@ fn parked_threads(parts: &Parts<'_>) -> Option<Parked> {
     (!are_all_rooted).then_some(Parked { threads, version })
 }
 
-/// Returns the instances of these classes that are no GC roots of the kind thread.
+/// Returns the instances of these classes that are not GC roots of the kind [`RootKind::Thread`].
 fn non_root_instances(parts: &Parts<'_>, classes: &[ClassIndex]) -> Vec<u32> {
     let Split { classes: first, .. } = parts.split;
     let mut rooted: Vec<u32> = parts

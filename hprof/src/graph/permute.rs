@@ -14,8 +14,8 @@ use crate::records::outline::Segment;
 use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor};
 
-/// Finds the object number for each rank (the number of objects at lower addresses), for a file that is not in address
-/// order. Cost: one more pass over the ids.
+/// Finds the object number for each rank, for a file that is not in address order. (The rank is the number of objects
+/// of the same kind at lower addresses.) Cost: one more pass over the ids.
 pub(crate) fn permute(
     context: &Context<'_>,
     scanned: &Scanned,
@@ -24,8 +24,8 @@ pub(crate) fn permute(
 ) -> Result<AddressMap> {
     struct RankVisitor<'a> {
         ranks: &'a Ranks,
-        /// Object numbers, indexed by rank (the number of objects of the same kind at lower addresses): first for
-        /// objects with references, then for leaves (objects without references).
+        /// Object numbers, indexed by rank: first for objects with references, then for leaves (objects without
+        /// references).
         numbers: [&'a [AtomicU32]; 2],
         next: [u32; 2],
     }

@@ -279,7 +279,7 @@ impl Plan {
     }
 }
 
-/// Reads the class records up to the first object. In nearly every dump, these are all class records.
+/// Reads the class records up to the first object. Nearly every dump has all of its class records there.
 pub(crate) fn leading_classes(
     source: &[u8],
     id_size: usize,

@@ -83,8 +83,8 @@ pub(crate) struct Scanned {
     pub(crate) runs: Runs,
     pub(crate) waypoints: Waypoints,
     pub(crate) warnings: Vec<Warning>,
-    /// Number of object ids for which the address map has no slot: they are outside of the guessed range, or not
-    /// multiples of 8.
+    /// Number of object ids for which the address map has no slot: they are outside of the guessed range, not multiples
+    /// of 8, or in a block without a number because the limit on blocks is reached.
     pub(crate) misplaced: u64,
     /// Classes to which bare leaves refer. (A bare leaf is an object that refers only to its class and is treated as a
     /// leaf.)

@@ -45,7 +45,7 @@ fn class(heap: &mut HeapBuilder, name: &str, references: usize) -> ClassId {
     heap.add_class(name, None, &fields, &[])
 }
 
-/// Adds an instance whose fields take `bytes` bytes. All fields are references to `to`.
+/// Adds an instance whose fields take `bytes` bytes. All fields are references to `to`, and the last may be cut off.
 fn add_instance(heap: &mut HeapBuilder, id: u64, class: u64, bytes: usize, to: u64) {
     let mut body = Body::new(IdSize::Eight);
     body.instance(id, 1, class, bytes as u32);

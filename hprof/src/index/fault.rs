@@ -21,7 +21,7 @@ pub enum IndexFault {
     /// The content of the index has changed since it was written.
     #[error("damaged: {0}")]
     Damaged(&'static str),
-    /// Dumps that are compressed or read from a pipe cannot have an index.
+    /// The dump cannot have an index: it is compressed, read from a pipe, or not the first dump in its file.
     #[error("compressed dumps have no index")]
     NoFile,
 }

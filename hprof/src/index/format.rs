@@ -327,7 +327,7 @@ impl Sections {
     }
 }
 
-/// A section of an index that consists of blocks. Each block is verified right before its first use.
+/// A section of an index whose blocks are verified separately, each right before its first use.
 #[derive(Debug)]
 pub(crate) struct Lazy {
     map: Arc<MappedFile>,

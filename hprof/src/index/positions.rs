@@ -8,7 +8,7 @@
 use crate::bytes::array::Column;
 use crate::graph::scan::Piece;
 
-/// Of this number of objects of one kind, an index stores the offset of one object's record.
+/// Number of objects of one kind for each record offset that an index stores.
 pub(crate) const EVERY: u32 = 16;
 
 /// Offsets of the records of objects with references, and of leaves (objects without references).

@@ -637,7 +637,7 @@ fn is_strong(name: &str) -> bool {
 }
 
 /// Returns true for hidden and anonymous classes. Their own loader data (a structure of the JVM) keeps them alive.
-/// Their class loader keeps only its other classes alive.
+/// Their class loader does not keep them alive, unless [`is_strong`] returns true for their name.
 fn is_hidden(name: &str) -> bool {
     name.contains("/0x")
         || name.contains("+0x")

@@ -14,8 +14,9 @@ use crate::records::modified_utf8;
 use crate::records::record::{self, FrameRecord, Header, LoadClass, tag};
 use crate::records::repaired::Repaired;
 
-/// If the real length of a record differs from the length in its header, the dump is damaged. There is one exception:
-/// in dumps of very old JVMs, the length of a heap dump record may have overflowed its 32 bits.
+/// The number of values of a 32-bit length. In dumps of very old JVMs, the length in the header of a heap dump record
+/// may have overflowed, so that it is too small by a multiple of this number. If any other length is wrong, the dump is
+/// damaged.
 const WRAP: u64 = 1 << 32;
 
 /// A range of the file that consists of sub-records (objects, classes, GC roots).
@@ -77,7 +78,7 @@ pub(crate) struct Outline {
     live: HashMap<u32, (u64, u64)>,
     /// The object layout that a forked child of the agent recorded in the dump.
     pub(crate) recorded: Option<Recorded>,
-    /// The mark that `heapdiff repair` wrote, and the id of the name that contains the mark.
+    /// The id of the name with which `heapdiff repair` marked the dump, and the content of the mark.
     pub(crate) repaired: Option<(u64, Repaired)>,
 }
 

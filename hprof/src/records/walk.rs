@@ -21,7 +21,7 @@ pub enum RootKind {
     JniGlobal,
     /// A reference from a native stack.
     NativeStack,
-    /// A root of the kind thread block.
+    /// A reference from a thread block (tag `ROOT_THREAD_BLOCK` of the dump format).
     ThreadBlock,
     /// An object whose monitor is held.
     Monitor,

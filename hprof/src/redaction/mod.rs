@@ -285,7 +285,7 @@ impl Redacted {
 /// Returns the bytes of a header. In its version, all characters except digits and dots are replaced by dots.
 fn head(dump: &[u8], header: &Header) -> Vec<u8> {
     let mut head = dump[..header.end].to_vec();
-    // A version consists of digits. After the version come a zero byte, the size of ids, and the time.
+    // A version consists of digits and dots. After the version come a zero byte, the size of ids, and the time.
     let version = "JAVA PROFILE ".len()..header.end.saturating_sub(1 + 4 + 8);
     for byte in head.get_mut(version).unwrap_or_default() {
         if !byte.is_ascii_digit() && *byte != b'.' {

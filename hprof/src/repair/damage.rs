@@ -162,7 +162,7 @@ impl DumpReader<'_> {
         }
     }
 
-    /// Leaves out a record outside of the heap from the output.
+    /// Leaves a record outside of the heap out of the output.
     fn leave_out(&mut self, range: std::ops::Range<usize>) {
         self.repaired.records += 1;
         self.repaired.left_out += range.len() as u64;
@@ -264,7 +264,7 @@ impl DumpReader<'_> {
                 }
                 0
             }
-            // These kinds of records are optional.
+            // These kinds of records are optional. They stay unchanged.
             tag::UNLOAD_CLASS..=tag::CONTROL_SETTINGS => return,
             _ => return self.leave_out(whole),
         };
@@ -353,7 +353,7 @@ impl DumpReader<'_> {
         self.finish_heap(self.next_dump.unwrap_or(self.bytes.len()));
         if self.is_damaged {
             if let Some(earlier) = self.earlier {
-                // The roots of the input include those that the earlier repair added. Subtract these.
+                // The counted roots include the roots that the earlier repair added. Subtract the added roots.
                 let added = earlier.class_roots.saturating_add(earlier.thread_roots);
                 self.repaired.roots = self.repaired.roots.saturating_sub(added);
                 let earlier = Repaired {

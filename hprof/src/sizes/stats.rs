@@ -304,8 +304,8 @@ impl Stats {
     }
 }
 
-/// The previous object of the file, by its kind. The size of the previous object is at most the distance from it to the
-/// current object.
+/// The kind of the previous object, in the order of the file or of addresses. The size of the previous object is at
+/// most the distance from it to the current object.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Last {
     #[default]

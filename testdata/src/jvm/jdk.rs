@@ -54,7 +54,7 @@ impl Jdk {
             .collect()
     }
 
-    /// Returns a JDK with this major version, the first one that is found.
+    /// Returns a JDK with this major version. If there are several, returns the JDK whose path sorts first.
     pub fn with_major(major: u32) -> Result<Jdk, JvmError> {
         Jdk::all()
             .into_iter()

@@ -87,7 +87,7 @@ impl Connection {
             let missing = match self.eval(expression) {
                 Ok(value) if value == true => return Ok(start.elapsed()),
                 Ok(value) => anyhow::anyhow!("the value is {value}"),
-                // Another page replaced this page before it answered.
+                // Another page replaced this page before this page answered.
                 Err(error) if error.is::<Refused>() => error,
                 Err(error) => return Err(error),
             };

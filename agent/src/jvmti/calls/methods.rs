@@ -74,7 +74,7 @@ fn signature_error((name, signature): Named<'_>) -> JniError {
 }
 
 impl<'local> Env<'local> {
-    /// Returns a class by its name with slashes. The JVM uses the class loader of the calling method.
+    /// Returns a class by its name with slashes. The JVM looks up the class through the caller's class loader.
     pub(crate) fn class(&self, name: &CStr) -> Result<Local<'local, Class>> {
         // SAFETY: the environment belongs to the current thread, the string is NUL-terminated.
         unsafe {

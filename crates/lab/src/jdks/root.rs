@@ -117,7 +117,8 @@ exec chroot "$root" env --default-signal "$@"
         fs::create_dir_all(&place).with_context(|| place.display().to_string())?;
         command.arg(folder);
     }
-    // Replace settings that refer to locales, folders or libraries of this machine, because the root may lack them.
+    // Replace or remove settings that refer to locales, folders or libraries of this machine, because the root may lack
+    // them.
     command.env("LC_ALL", "C.UTF-8");
     for name in ["TMPDIR", "JAVA_HOME", "LD_PRELOAD", "LD_LIBRARY_PATH"] {
         command.env_remove(name);

@@ -29,8 +29,8 @@ const DOMINATOR: usize = place(OBJECTS, "dominator_id");
 /// small, because a query with a limit may need only a few rows.
 const FIRST: usize = 1 << 12;
 const MOST: usize = 1 << 18;
-/// Maximum number of objects whose ids are looked up one by one in the dump file. For more objects, the ids of all
-/// objects in the dump are read.
+/// Maximum number of objects whose ids are looked up one by one. For more objects, the ids of all objects in the dump
+/// are read.
 const FEW: usize = 1 << 9;
 
 pub(super) fn accepts(column: usize, op: Op) -> bool {

@@ -26,8 +26,8 @@ const FRAME: usize = place(SAMPLES, "frame");
 const STACK: usize = place(SAMPLES, "stack");
 const LABELS: usize = place(SAMPLES, "labels");
 
-/// Maximum number of samples whose object ids are looked up one by one in the dump file. For more samples, the ids of
-/// all objects in the dump are read.
+/// Maximum number of live samples whose object ids are looked up one by one. For more samples, the ids of all objects
+/// in the dump are read.
 const FEW: usize = 1 << 9;
 
 /// Returns the estimated cost and number of rows of the table `samples`. They are assumptions, because the number of

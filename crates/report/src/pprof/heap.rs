@@ -1,4 +1,5 @@
-//! A profile of the objects that were allocated in a period, and of the objects among them that are alive at its end.
+//! A profile of the objects that were allocated in a period, and of the objects among them that are alive at the end of
+//! the period.
 
 use std::io::{self, Write};
 

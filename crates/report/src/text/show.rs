@@ -287,7 +287,7 @@ fn buckets(capacity: u64) -> String {
     format!(" in {}", counted(capacity, "bucket"))
 }
 
-/// Returns a short text for a key: its value if it is a string or a boxed value.
+/// Returns a short text for a key. If the key is a string or a boxed value, the text is its value.
 fn short(key: &ShownValue) -> String {
     match &key.object {
         Some(ObjectRef {

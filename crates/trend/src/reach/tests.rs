@@ -120,9 +120,9 @@ struct Leak {
     end: f64,
 }
 
-/// Returns the used heap after each full GC until the limit is reached. The growth per unit of time varies randomly
-/// (`varies`). It is multiplied by the result of `rate` for the current time. `noise` is the standard deviation of
-/// single figures.
+/// Returns the used heap after each full GC until the limit is reached. The mean growth per unit of time is multiplied
+/// by the result of `rate` for the current time. `varies` is the random variation of the growth, as a part of the mean.
+/// `noise` is the standard deviation of single figures.
 fn leak(random: &mut Random, rate: impl Fn(f64) -> f64, [varies, noise]: [f64; 2]) -> Leak {
     let mean = 2.0 + 6.0 * random.uniform();
     let mut level = 50.0 + 200.0 * random.uniform();

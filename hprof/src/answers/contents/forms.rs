@@ -246,8 +246,8 @@ fn immutable(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Cont
         Some(name) => name,
         None => return few(fields, name, range),
     };
-    // JDK 9 has its own classes for collections with 0, 1 and 2 elements. Later JDKs use one class for 1 and 2
-    // elements, and store a sentinel object in place of a missing element.
+    // JDK 9 has a separate class for each of the sizes 0, 1 and 2. Later JDKs use one class for the sizes 1 and 2, and
+    // store a sentinel object in place of a missing element.
     let nothing = fields
         .snapshot
         .sentinel("java.util.ImmutableCollections", "EMPTY");

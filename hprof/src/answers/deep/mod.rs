@@ -166,7 +166,7 @@ impl Rules {
     }
 
     /// Calls `f` for each reference in a record that may be followed according to the rules. Callers must filter out
-    /// references to class objects: finding these references takes a look-up of each target's class.
+    /// references to class objects. The function does not, because filtering takes a look-up of each target's class.
     #[inline(always)]
     fn each(
         &self,

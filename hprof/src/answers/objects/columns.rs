@@ -9,8 +9,8 @@ use crate::snapshot::Snapshot;
 
 impl Snapshot {
     /// Returns the values of the fields with these names, for many instances. If an object has several fields with the
-    /// same name, the result is the field of the class nearest to the object's own class. The value is `None` if the
-    /// field does not exist, or if the object is not an instance.
+    /// same name, the field of the class nearest to the object's own class is read. The value is `None` if the field
+    /// does not exist, or if the object is not an instance.
     ///
     /// Cost: as [`Snapshot::ids`]. Unlike [`Snapshot::read_all`], this allocates nothing for each object.
     #[must_use]

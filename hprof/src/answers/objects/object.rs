@@ -208,7 +208,7 @@ pub(crate) enum Body<'a> {
 /// A visitor with one method for objects of all kinds.
 pub(crate) trait Bodies {
     fn object(&mut self, object: Object, body: Body<'_>);
-    /// True to end the walk before the next record. See [`Visitor::stop`].
+    /// True if the walk must end before the next record. See [`Visitor::stop`].
     #[inline]
     fn is_done(&self) -> bool {
         false

@@ -299,8 +299,8 @@ impl Snapshot {
         }))
     }
 
-    /// True for class objects and class loaders. A path to such an object does not begin at a static field, because it
-    /// would not show what keeps the object alive.
+    /// True for class objects and class loaders. A path to such an object does not begin at a static field, because the
+    /// path would not show what keeps the object alive.
     fn is_class_like(&self, object: ObjectIndex) -> bool {
         let classes = self.classes();
         let mut chain = self

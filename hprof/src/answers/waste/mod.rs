@@ -44,7 +44,7 @@ pub enum WasteKind {
     DuplicateArrays,
     /// Boxed values equal to another box of the same class. Savings: all but one box of each value.
     DuplicateBoxes,
-    /// Boxed values that are not counted as duplicates and that only an array or a collection holds. An array of
+    /// Boxed values that remain if duplicates are removed, and that only an array or a collection holds. An array of
     /// primitives could replace such values. Boxes that `valueOf` caches are not counted. Savings: the size of the box,
     /// minus the bytes by which the primitive value is larger than a reference.
     BoxedValues,

@@ -124,7 +124,7 @@ mod unix {
                 libc::nanosleep(&raw const step, std::ptr::null_mut());
             }
         }
-        // The process was not ended in time. After this handler, the read is repeated, and its fault ends the process.
+        // The process still runs. After this handler, the read is repeated, and its fault ends the process.
         default_action(signal);
     }
 

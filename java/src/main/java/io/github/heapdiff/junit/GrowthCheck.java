@@ -14,7 +14,7 @@ import org.junit.jupiter.api.function.Executable;
  *
  * <p>If the first step shows that the test passes, the second step is skipped. Otherwise a snapshot is taken after each
  * round of the second step. If the second step has more than {@link #MOST_MEASURED} rounds, a snapshot is taken only
- * after each of the last {@link #MOST_MEASURED}.
+ * before the last {@link #MOST_MEASURED} rounds and after each of them.
  */
 final class GrowthCheck {
     /** Maximum number of rounds that are each followed by a snapshot. With more snapshots, a check of many rounds would take too long. */

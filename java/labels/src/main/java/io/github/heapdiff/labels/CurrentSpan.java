@@ -37,8 +37,8 @@ final class CurrentSpan {
     }
 
     /**
-     * Returns the attribute of the span. If the span has no such attribute, returns the entry of the current baggage,
-     * or null.
+     * Returns the span's attribute with this key. If there is no such attribute, returns the current baggage's entry
+     * with this key. Returns null if there is no such entry either.
      */
     String value(String key) {
         Object value = span == null ? null : Library.call(ATTRIBUTE, span, Library.call(STRING_KEY, key));
