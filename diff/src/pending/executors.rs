@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
+use heapdiff_units::grouped;
 use hprof::answers::{Content, Value};
 use hprof::{ObjectIndex, Snapshot};
 
@@ -46,7 +47,8 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
             queues.entry(*queue).or_default().insert(name);
         }
     }
-    let mut queued: Vec<(ObjectIndex, Rc<str>)> = Vec::new();
+    // Each task, the queue or fork-join pool that it waits in, and the name of the executors.
+    let mut queued: Vec<(ObjectIndex, ObjectIndex, Rc<str>)> = Vec::new();
     let nodes = LinkedNodes::read(snapshot);
     for (queue, names) in queues {
         let tasks = nodes
@@ -54,27 +56,41 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
             .unwrap_or_else(|| in_array(snapshot, queue));
         let names: Vec<String> = names.into_iter().collect();
         let name: Rc<str> = names.join(" and ").into();
-        queued.extend(tasks.into_iter().map(|task| (task, Rc::clone(&name))));
+        queued.extend(
+            tasks
+                .into_iter()
+                .map(|task| (task, queue, Rc::clone(&name))),
+        );
     }
     let pools = instances(snapshot, "java.util.concurrent.ForkJoinPool");
     let prefixes = strings(snapshot, &pools, "workerNamePrefix");
     let names = prefixes
         .into_iter()
         .map(|prefix| Rc::from(prefix.as_deref().unwrap_or("common pool")));
-    for (queues, name) in objects(snapshot, &pools, "queues").into_iter().zip(names) {
+    let arrays = objects(snapshot, &pools, "queues").into_iter();
+    for ((queues, name), pool) in arrays.zip(names).zip(&pools) {
         let queues = queues.map_or_else(Vec::new, |queues| elements(snapshot, queues));
         for array in objects(snapshot, &queues, "array").into_iter().flatten() {
             let tasks = elements(snapshot, array).into_iter();
-            queued.extend(tasks.map(|task| (task, Rc::clone(&name))));
+            queued.extend(tasks.map(|task| (task, *pool, Rc::clone(&name))));
         }
     }
-    let tasks: Vec<ObjectIndex> = queued.iter().map(|(task, _)| *task).collect();
-    for ((task, pool), inner) in queued.iter().zip(unwrapped(snapshot, &tasks)) {
-        let shape = vec![
-            class_name(snapshot, inner),
-            format!("in the queue of {pool}"),
-        ];
-        groups.add(PendingKind::Tasks, shape, *task);
+    let tasks: Vec<ObjectIndex> = queued.iter().map(|(task, ..)| *task).collect();
+    let mut waiting: BTreeMap<(String, Rc<str>), Vec<(ObjectIndex, ObjectIndex)>> = BTreeMap::new();
+    for ((task, queue, pool), inner) in queued.into_iter().zip(unwrapped(snapshot, &tasks)) {
+        let key = (class_name(snapshot, inner), pool);
+        waiting.entry(key).or_default().push((task, queue));
+    }
+    for ((class, pool), tasks) in waiting {
+        // Several executors may have threads of the same name, such as `Thread-`.
+        let queues: BTreeSet<ObjectIndex> = tasks.iter().map(|(_, queue)| *queue).collect();
+        let place = match queues.len() {
+            1 => format!("in the queue of {pool}"),
+            count => format!("in {} queues of {pool}", grouped(count as u64)),
+        };
+        for (task, _) in tasks {
+            groups.add(PendingKind::Tasks, vec![class.clone(), place.clone()], task);
+        }
     }
 }
 

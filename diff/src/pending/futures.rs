@@ -7,6 +7,7 @@ use hprof::{ObjectIndex, Snapshot};
 
 use super::{Groups, LINES, PendingKind, class_name, instances};
 
+const ALL_OF: &str = "allOf";
 /// Pairs of a completion's class and the method that creates the completion.
 const METHODS: [(&str, &str); 18] = [
     ("UniApply", "thenApply"),
@@ -20,7 +21,7 @@ const METHODS: [(&str, &str); 18] = [
     ("BiApply", "thenCombine"),
     ("BiAccept", "thenAcceptBoth"),
     ("BiRun", "runAfterBoth"),
-    ("BiRelay", "allOf"),
+    ("BiRelay", ALL_OF),
     ("OrApply", "applyToEither"),
     ("OrAccept", "acceptEither"),
     ("OrRun", "runAfterEither"),
@@ -113,6 +114,8 @@ fn completions(snapshot: &Snapshot) -> HashMap<ObjectIndex, Completion> {
 /// Returns the class of a future, and the completions that depend on it, directly or through other futures. Branches
 /// are indented by their depth. If several completions wait for the same future, all but the first are marked with
 /// `also`.
+///
+/// The JDK represents one call of `allOf` as a tree of completions. Directly nested completions of `allOf` have one line.
 fn shape(
     snapshot: &Snapshot,
     waiting: &HashMap<ObjectIndex, ObjectIndex>,
@@ -121,32 +124,36 @@ fn shape(
 ) -> Vec<String> {
     let mut lines = vec![class_name(snapshot, source)];
     let mut seen = BTreeSet::from([source]);
-    let mut stack: Vec<(ObjectIndex, usize, bool)> = Vec::new();
-    stack.extend(waiting.get(&source).map(|first| (*first, 0, false)));
-    while let Some((at, depth, follows_sibling)) = stack.pop() {
+    let mut stack: Vec<(ObjectIndex, usize, bool, bool)> = Vec::new();
+    stack.extend(waiting.get(&source).map(|first| (*first, 0, false, false)));
+    while let Some((at, depth, follows_sibling, is_below_all)) = stack.pop() {
         let Some(completion) = completions.get(&at).filter(|_| lines.len() <= LINES) else {
             continue;
         };
         if !seen.insert(at) {
             continue;
         }
-        stack.extend(completion.next.map(|next| (next, depth, true)));
+        stack.extend(completion.next.map(|next| (next, depth, true, false)));
         let has_siblings = follows_sibling || completion.next.is_some();
+        let is_all = completion.name == ALL_OF;
+        let is_nested = is_all && is_below_all && !has_siblings;
         // Only a branch is indented, so that long chains stay readable.
-        let below = depth + usize::from(has_siblings || depth > 0);
-        lines.push(format!(
-            "{:width$}{}{}",
-            "",
-            if follows_sibling { "also " } else { "" },
-            completion.name,
-            width = 2 * depth.min(10)
-        ));
+        let below = depth + usize::from(!is_nested && (has_siblings || depth > 0));
+        if !is_nested {
+            lines.push(format!(
+                "{:width$}{}{}",
+                "",
+                if follows_sibling { "also " } else { "" },
+                completion.name,
+                width = 2 * depth.min(10)
+            ));
+        }
         let next = completion
             .dependent
             .filter(|dependent| seen.insert(*dependent));
         stack.extend(
             next.and_then(|next| waiting.get(&next))
-                .map(|first| (*first, below, false)),
+                .map(|first| (*first, below, false, is_all)),
         );
     }
     lines

@@ -207,6 +207,32 @@ fn functions_that_wait_for_the_same_future_are_no_chain() {
     );
 }
 
+/// The JDK represents `allOf` as a tree, whose leaves may have different depths.
+#[test]
+fn one_call_of_all_of_is_one_line() {
+    let mut heap = Heap::new();
+    let name = "java.util.concurrent.CompletableFuture";
+    let future = heap.class(name, None, &["result", "stack"]);
+    let completion = heap.class(&format!("{name}$Completion"), None, &["next"]);
+    let all = heap.class(&format!("{name}$BiRelay"), Some(completion), &["dep"]);
+    let apply = heap.class(&format!("{name}$UniApply"), Some(completion), &["dep"]);
+    for depth in [1, 3] {
+        let end = heap.object(future, &[None, None]);
+        let end = heap.object(apply, &[Some(end), None]);
+        let mut source = heap.object(future, &[None, Some(end)]);
+        for _ in 0..depth {
+            let relay = heap.object(all, &[Some(source), None]);
+            source = heap.object(future, &[None, Some(relay)]);
+        }
+        heap.hold(source);
+    }
+    let shape = lines(&[name, "allOf", "thenApply"]);
+    assert_eq!(
+        heap.groups(&mut |_, _| None),
+        [(PendingKind::Futures, shape, 2)]
+    );
+}
+
 #[test]
 fn queued_tasks_are_counted_without_their_wrappers() {
     let mut heap = Heap::new();
@@ -252,7 +278,7 @@ fn queued_tasks_are_counted_without_their_wrappers() {
         let pool = heap.object(pool, &[Some(queue), Some(factory)]);
         heap.hold(pool);
     }
-    let shape = lines(&["a.Task", "in the queue of a.Factory"]);
+    let shape = lines(&["a.Task", "in 2 queues of a.Factory"]);
     assert_eq!(
         heap.groups(&mut |_, _| None),
         [(PendingKind::Tasks, shape, 5)]
