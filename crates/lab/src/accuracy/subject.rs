@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
@@ -201,6 +202,9 @@ impl Tools<'_> {
     }
 
     /// Lets a program run through its phases, and takes a dump after each phase.
+    ///
+    /// Reports compare the times between dumps. On a busy machine, one phase may take much longer than the next one. So
+    /// each dump is delayed until the time since the last dump is at least as long as the times before.
     pub(super) fn dumps_of(
         &self,
         target: &mut Target,
@@ -208,11 +212,17 @@ impl Tools<'_> {
         folder: &Path,
     ) -> Result<Vec<PathBuf>> {
         let mut dumps = Vec::new();
+        let (mut last, mut longest): (Option<Instant>, _) = (None, Duration::ZERO);
         for phase in 1..=phases {
             match phase {
                 1 => target.wait_ready(phase)?,
                 _ => target.advance(phase)?,
             }
+            if let Some(last) = last {
+                thread::sleep(longest.saturating_sub(last.elapsed()));
+                longest = longest.max(last.elapsed());
+            }
+            last = Some(Instant::now());
             let dump = folder.join(format!("{phase}.hprof"));
             target.dump(&dump, DumpOptions::default())?;
             dumps.push(dump);
