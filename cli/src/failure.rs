@@ -134,8 +134,8 @@ impl Failure {
             Error::Oql { ref sql } => {
                 let hint = match sql {
                     Some(sql) => format!(
-                        "the same query in SQL: heapdiff query {} {}",
-                        dump.display(),
+                        "a similar query in SQL: heapdiff query {} {}",
+                        quoted(&printable(&dump.display().to_string())),
                         quoted(&printable(sql))
                     ),
                     None => "for example: select * from objects where class = 'com.acme.Foo'; docs/query.md shows \

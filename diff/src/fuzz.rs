@@ -98,7 +98,7 @@ fn owners(bytes: &[u8]) {
         OwnerKind::Bean,
         field,
     ] {
-        if let Ok(summary) = OwnerSummary::new(&snapshot, &own, &kind, &Silent) {
+        if let Ok(summary) = OwnerSummary::new(&snapshot, &own, &kind, false, &Silent) {
             let figures = OwnerSummary::compared(&[summary]);
             let owned: u64 = figures.owners.iter().map(|row| row.bytes[0]).sum();
             assert_eq!(owned + figures.shared_bytes[0], reachable, "{kind:?}");

@@ -145,7 +145,7 @@ pub use self::{
     frame_parts::FrameParts,
     ignore::pattern,
     joined::{ContentLine, Joined, StackSource},
-    next_step::quoted,
+    next_step::{STDIN, quoted},
     samples::attribution::{LiveBySite, LiveClass, by_class, by_site},
     samples::frame_kind::{
         Folded, Frames, Shown, add_frameworks, added_frameworks, allocating_frame,

@@ -1,6 +1,7 @@
 //! Next steps for the reader of a report on a suspect: the likely fix, and commands that show more details.
 
 use heapdiff_model::diff::{Suspect, Verdict};
+pub use hprof::bytes::STDIN;
 
 use crate::names;
 
@@ -94,11 +95,17 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
         format!("heapdiff {command} {} {}", quoted(dump), quoted(selector))
     };
     let mut next = Vec::new();
+    // Standard input cannot be read again.
+    if dump == STDIN {
+        return next;
+    }
     if suspect.path.contains(&suspect.holder) {
         next.push(of("show", &suspect.holder));
     }
-    // Objects of a JDK class occur everywhere, so the command shows the paths to the object in the holder (a field).
-    let objects = if names::is_general_purpose_class(&suspect.class) && !next.is_empty() {
+    // Objects of a JDK class and arrays of primitives occur everywhere, so the command shows the paths to the object in
+    // the holder (a field).
+    let is_own = names::is_application_class_name(&suspect.class);
+    let objects = if !is_own && !next.is_empty() {
         &suspect.holder
     } else {
         &suspect.class

@@ -10,7 +10,7 @@ use heapdiff_model::owners::OwnersReport;
 use heapdiff_model::snapshot::SnapshotInfo;
 use heapdiff_report::junit::Gate;
 use heapdiff_report::{Format, OwnersView, Report, View, Viewed};
-use heapdiff_units::{Size, grouped};
+use heapdiff_units::{Size, counted, grouped};
 use hprof::Snapshot;
 
 use super::dump_info;
@@ -201,14 +201,18 @@ impl Owners {
         let outcome = |gate: &OwnerGate| {
             let limit = gate.limit.bytes(first.unwrap_or(0));
             let name = format!("--fail-on-growth {}={}", gate.owner, Size(limit));
-            let grown = report.figures.owners.iter().find_map(|row| {
+            let mut grown = report.figures.owners.iter().filter_map(|row| {
                 let is_meant = gate.owner == row.owner || gate.owner == "*";
                 let growth = row.bytes.last()?.saturating_sub(*row.bytes.first()?);
                 (is_meant && growth >= limit).then_some((&row.owner, growth))
             });
-            let tripped = grown.map(|(owner, growth)| {
+            let tripped = grown.next().map(|(owner, growth)| {
+                let others = match grown.count() {
+                    0 => String::new(),
+                    count => format!("; {} grew too much", counted(count as u64, "other owner")),
+                };
                 format!(
-                    "--fail-on-growth: {owner} grew by {} ({} bytes; the limit is {})",
+                    "--fail-on-growth: {owner} grew by {} ({} bytes; the limit is {}){others}",
                     Size(growth),
                     grouped(growth),
                     grouped(limit)
@@ -294,7 +298,7 @@ pub(super) fn summaries(
         let own = AgentObjects::find(&snapshot);
         // The kind of owners in the summary of the first dump applies to all dumps.
         let kind = summaries.first().map_or(kind, |first| &first.kind).clone();
-        let summary = OwnerSummary::new(&snapshot, &own, &kind, &meter);
+        let summary = OwnerSummary::new(&snapshot, &own, &kind, dumps.len() > 1, &meter);
         summaries.push(summary.map_err(|e| failure(dump, e))?);
         snapshots.push(dump_info::of(&snapshot, &own));
         previous = Some(snapshot);

@@ -38,8 +38,8 @@ pub(crate) fn read(text: &str) -> Option<Oql> {
 
 /// Reads the part after FROM, which names the objects to select from. Returns `None` if the part may be SQL.
 ///
-/// These forms count as OQL: a name with two dots, an array class, `instanceof`, an address, or a regular expression in
-/// double quotes. A plain name in double quotes may be an SQL table.
+/// These forms count as OQL: a name with two dots or with `$`, an array class, `instanceof`, an address, or a regular
+/// expression in double quotes. A plain name in double quotes may be an SQL table.
 fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> {
     let (is_below, tokens) = match tokens {
         [first, rest @ ..] if first.is("instanceof") => (true, rest),
@@ -67,7 +67,8 @@ fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> 
             if is_below {
                 Some((Source::Subclasses(name), rest))
             } else {
-                (points > 1 || is_array).then_some((Source::Class(name), rest))
+                let is_class = points > 1 || is_array || name.contains('$');
+                is_class.then_some((Source::Class(name), rest))
             }
         }
         _ => None,
@@ -380,6 +381,10 @@ mod tests {
             (
                 "SELECT * FROM \"com\\.acme\\..*\"",
                 "select * from objects where class regexp '^(com\\.acme\\..*)$'",
+            ),
+            (
+                "SELECT * FROM Outer$Inner",
+                "select * from objects where class = 'Outer$Inner'",
             ),
             (
                 "SELECT * FROM 0x7f00",

@@ -33,7 +33,11 @@ pub enum OwnerError {
     Dump(#[from] hprof::Error),
 }
 
-pub(super) fn owners(snapshot: &Snapshot, kind: &OwnerKind) -> Result<Found, OwnerError> {
+pub(super) fn owners(
+    snapshot: &Snapshot,
+    kind: &OwnerKind,
+    is_compared: bool,
+) -> Result<Found, OwnerError> {
     let none = |what: &str| Err(OwnerError::None(what.to_owned()));
     let found = match kind {
         OwnerKind::Auto => {
@@ -50,7 +54,7 @@ pub(super) fn owners(snapshot: &Snapshot, kind: &OwnerKind) -> Result<Found, Own
         OwnerKind::Loader => by_loader(snapshot),
         OwnerKind::Thread => by_thread(snapshot),
         OwnerKind::Bean => by_bean(snapshot),
-        OwnerKind::Field(class, field) => by_field(snapshot, class, field)?,
+        OwnerKind::Field(class, field) => by_field(snapshot, class, field, is_compared)?,
     };
     match kind {
         OwnerKind::Bean if found.names.is_empty() => none("beans of Spring or CDI"),
@@ -299,7 +303,12 @@ fn by_bean(snapshot: &Snapshot) -> Found {
     builder.build()
 }
 
-fn by_field(snapshot: &Snapshot, class: &str, field: &str) -> Result<Found, OwnerError> {
+fn by_field(
+    snapshot: &Snapshot,
+    class: &str,
+    field: &str,
+    is_compared: bool,
+) -> Result<Found, OwnerError> {
     let kind = OwnerKind::Field(class.to_owned(), field.to_owned());
     let mut builder = Builder::new(snapshot, kind);
     let classes = snapshot.classes();
@@ -323,7 +332,7 @@ fn by_field(snapshot: &Snapshot, class: &str, field: &str) -> Result<Found, Owne
     let values = snapshot.field_values(&instances, [field]);
     let values: Vec<Option<Value>> = values.into_iter().map(|v| v?[0]).collect();
     let objects: Vec<ObjectIndex> = values.iter().filter_map(|v| (*v)?.object()).collect();
-    let names: HashMap<ObjectIndex, String> = value_names(snapshot, &objects);
+    let names: HashMap<ObjectIndex, String> = value_names(snapshot, &objects, is_compared);
     for (instance, value) in instances.iter().zip(values) {
         let name = match value {
             None => continue,
@@ -347,17 +356,29 @@ fn primitive_text(value: Value) -> String {
 }
 
 /// Returns a name for each object: the text of a string, the string in the field `name` (as in an enum constant), the
-/// value in a box, or else the class and the address of the object.
-fn value_names(snapshot: &Snapshot, objects: &[ObjectIndex]) -> HashMap<ObjectIndex, String> {
+/// value in a box, the text of a UUID, or else the class and the address of the object. With `is_compared`, the name has
+/// no address, because a GC can move the object.
+fn value_names(
+    snapshot: &Snapshot,
+    objects: &[ObjectIndex],
+    is_compared: bool,
+) -> HashMap<ObjectIndex, String> {
     let unique: BTreeSet<ObjectIndex> = objects.iter().copied().collect();
     let objects: Vec<ObjectIndex> = unique.into_iter().collect();
     let texts = snapshot.strings(&objects, LONGEST_VALUE);
     let enums = strings(snapshot, &objects, "name");
     let boxes = snapshot.field_values(&objects, ["value"]);
+    let uuids = snapshot.field_values(&objects, ["mostSigBits", "leastSigBits"]);
     let ids = snapshot.ids(&objects);
-    let found = objects.iter().zip(texts).zip(enums).zip(boxes).zip(ids);
+    let found = objects
+        .iter()
+        .zip(texts)
+        .zip(enums)
+        .zip(boxes)
+        .zip(uuids)
+        .zip(ids);
     found
-        .map(|((((object, text), constant), number), id)| {
+        .map(|(((((object, text), constant), number), uuid), id)| {
             let number = || {
                 let value = number?[0].filter(|value| !matches!(value, Value::Object(..)));
                 value.map(primitive_text)
@@ -367,14 +388,31 @@ fn value_names(snapshot: &Snapshot, objects: &[ObjectIndex]) -> HashMap<ObjectIn
                 "" | NULL => format!("\"{text}\""),
                 _ => text,
             });
-            let address = || {
-                let id = id.map_or(0, |id| id.0);
-                format!("{}@{id:#x}", snapshot.name(*object))
+            let uuid = || match uuid? {
+                [Some(Value::Long(high)), Some(Value::Long(low))] => {
+                    Some(uuid_text(high.cast_unsigned(), low.cast_unsigned()))
+                }
+                _ => None,
             };
-            let name = text.or(constant).or_else(number).unwrap_or_else(address);
+            let nameless = || {
+                let class = snapshot.name(*object);
+                match id.filter(|_| !is_compared) {
+                    Some(id) => format!("{class}@{:#x}", id.0),
+                    None => format!("{class} (values without a name)"),
+                }
+            };
+            let name = text.or(constant).or_else(number).or_else(uuid);
+            let name = name.unwrap_or_else(nameless);
             (*object, name)
         })
         .collect()
+}
+
+/// Returns the text of a `java.util.UUID`, as its method `toString` does.
+fn uuid_text(high: u64, low: u64) -> String {
+    let digits = format!("{high:016x}{low:016x}");
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| &digits[part]);
+    parts.join("-")
 }
 
 /// Returns the instances of a class and its subclasses, whatever loaders define the class.

@@ -67,7 +67,8 @@ struct Part {
 }
 
 impl OwnerSummary {
-    /// Computes the memory of each owner, without the agent's objects.
+    /// Computes the memory of each owner, without the agent's objects. With `is_compared`, the names of owners contain no
+    /// addresses, so the summaries of several dumps can be compared.
     ///
     /// Cost: that of [`Snapshot::owned`], and one look-up of the class and size of every object.
     ///
@@ -77,9 +78,10 @@ impl OwnerSummary {
         snapshot: &Snapshot,
         agent_objects: &AgentObjects,
         kind: &OwnerKind,
+        is_compared: bool,
         progress: &dyn Progress,
     ) -> Result<Self, OwnerError> {
-        let found = find::owners(snapshot, kind)?;
+        let found = find::owners(snapshot, kind, is_compared)?;
         let owned = snapshot.owned(&found.anchors, progress)?;
         let mut summary = Self {
             by: found.by,

@@ -65,7 +65,7 @@ impl Heap {
 
 fn summary(snapshot: &Snapshot, kind: &OwnerKind) -> OwnerSummary {
     let own = AgentObjects::find(snapshot);
-    OwnerSummary::new(snapshot, &own, kind, &Silent).unwrap()
+    OwnerSummary::new(snapshot, &own, kind, false, &Silent).unwrap()
 }
 
 /// Returns the bytes of the `long[]` objects that belong to an owner or a group of owners.
@@ -158,10 +158,10 @@ fn the_values_of_a_field_are_owners() {
     assert_eq!(bytes(JVM), (PLUGINS as u64 - 1) * one);
     let own = AgentObjects::find(&snapshot);
     for (class, name) in [("com.acme.None", "x"), ("com.acme.p00.Plugin", "none")] {
-        let error = OwnerSummary::new(&snapshot, &own, &field(class, name), &Silent);
+        let error = OwnerSummary::new(&snapshot, &own, &field(class, name), false, &Silent);
         assert!(matches!(error, Err(OwnerError::Unknown(_))), "{error:?}");
     }
-    let none = OwnerSummary::new(&snapshot, &own, &OwnerKind::Bean, &Silent);
+    let none = OwnerSummary::new(&snapshot, &own, &OwnerKind::Bean, false, &Silent);
     assert_eq!(
         none.unwrap_err().to_string(),
         "the dump has no beans of Spring or CDI"
@@ -182,6 +182,50 @@ fn values(kind: FieldType, values: &[Value]) -> Vec<String> {
     let kind = OwnerKind::Field("a.Session".to_owned(), "tenant".to_owned());
     let owners = summary(&snapshot, &kind).owners;
     owners.into_keys().filter(|name| name != JVM).collect()
+}
+
+/// A GC can move an object without a name, so its address must not be compared.
+#[test]
+fn values_without_a_name_have_no_address_in_a_comparison() {
+    let mut heap = HeapBuilder::new(Written::default());
+    let object = heap.boot().object;
+    let halves = [
+        ("mostSigBits", FieldType::Long),
+        ("leastSigBits", FieldType::Long),
+    ];
+    let uuid = heap.add_class("java.util.UUID", Some(object), &halves, &[]);
+    let plain = heap.add_class("a.Tenant", Some(object), &[], &[]);
+    let fields = [("tenant", FieldType::Object)];
+    let class = heap.add_class("a.Session", Some(object), &fields, &[]);
+    let id = [
+        Value::Long(0x1234_5678_9abc_4def),
+        Value::Long(-0x7edc_ba98_7654_3211),
+    ];
+    let tenants = [
+        heap.add_instance(uuid, &id),
+        heap.add_instance(plain, &[]),
+        heap.add_instance(plain, &[]),
+    ];
+    for tenant in tenants {
+        let session = heap.add_instance(class, &[tenant.into()]);
+        heap.add_root(Root::JniGlobal { global_ref: 9 }, session);
+    }
+    let source = Source::from_bytes(heap.build());
+    let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+    let kind = OwnerKind::Field("a.Session".to_owned(), "tenant".to_owned());
+    let own = AgentObjects::find(&snapshot);
+    let names = |is_compared| -> Vec<String> {
+        let owners = OwnerSummary::new(&snapshot, &own, &kind, is_compared, &Silent);
+        let names = owners.unwrap().owners.into_keys();
+        names.filter(|name| name != JVM).collect()
+    };
+    let uuid = "12345678-9abc-4def-8123-456789abcdef";
+    assert_eq!(names(true), [uuid, "a.Tenant (values without a name)"]);
+    let [first, one, two] = &names(false)[..] else {
+        unreachable!("three owners")
+    };
+    assert_eq!(first, uuid);
+    assert!(one.starts_with("a.Tenant@0x") && two.starts_with("a.Tenant@0x"));
 }
 
 #[test]
@@ -295,7 +339,7 @@ fn all_owners_and_shared_bytes_are_the_reachable_heap() {
         let own = AgentObjects::find(&snapshot);
         let reachable = snapshot.tree().retained_bytes(Node::ROOT) - own.reachable(&snapshot).bytes;
         for kind in &kinds {
-            let Ok(summary) = OwnerSummary::new(&snapshot, &own, kind, &Silent) else {
+            let Ok(summary) = OwnerSummary::new(&snapshot, &own, kind, false, &Silent) else {
                 continue;
             };
             let parts = summary.owners.values().chain(summary.shared.values());

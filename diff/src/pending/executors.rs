@@ -76,9 +76,20 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
         }
     }
     let tasks: Vec<ObjectIndex> = queued.iter().map(|(task, ..)| *task).collect();
+    let classes = snapshot.classes();
+    let futures = classes.by_name("java.util.concurrent.FutureTask");
+    // `FutureTask` releases its callable when it is cancelled.
+    let is_cancelled = |inner: ObjectIndex| {
+        let class = snapshot.class_of(inner);
+        class.is_some_and(|c| futures.iter().any(|of| classes.is_subclass(c, *of)))
+    };
     let mut waiting: BTreeMap<(String, Rc<str>), Vec<(ObjectIndex, ObjectIndex)>> = BTreeMap::new();
     for ((task, queue, pool), inner) in queued.into_iter().zip(unwrapped(snapshot, &tasks)) {
-        let key = (class_name(snapshot, inner), pool);
+        let mut class = class_name(snapshot, inner);
+        if is_cancelled(inner) {
+            class += " (cancelled)";
+        }
+        let key = (class, pool);
         waiting.entry(key).or_default().push((task, queue));
     }
     for ((class, pool), tasks) in waiting {

@@ -1,5 +1,6 @@
 //! Prints strings and arrays that contain a text or bytes.
 
+use heapdiff_diff::STDIN;
 use heapdiff_model::find::{FindReport, FoundHolder, FoundObject};
 use heapdiff_units::{Size, grouped};
 
@@ -67,7 +68,9 @@ pub(crate) fn build(report: &FindReport, doc: &mut Document) {
     doc.table(&columns, report.matches.iter().map(row));
     let more = report.objects - report.matches.len() as u64;
     doc.add_unlisted_count(more, "more object");
-    if let Some(first) = report.matches.first() {
+    if let Some(first) = report.matches.first()
+        && report.snapshot.path != STDIN
+    {
         let path = heapdiff_diff::quoted(&printable(&report.snapshot.path));
         doc.gap();
         doc.line(format!("next: heapdiff paths {path} {}", first.id));

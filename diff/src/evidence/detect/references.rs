@@ -22,10 +22,11 @@ pub(super) fn delete_on_exit(context: &SuspectContext<'_>) -> Option<Finding> {
 
 /// Detects objects with a finalizer: objects that wait for their finalizer to run, and objects that are still in use.
 pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
-    let step = context
+    context
         .of_class(|c| c == "java.lang.ref.Finalizer")
         .or_else(|| context.first_via(|v| v.starts_with("java.lang.ref.Finalizer.")))?;
-    let (first, last) = more(context, step)?;
+    // Count the objects that the report names: the list also contains objects of other classes.
+    let (first, last) = more(context, context.candidate.named)?;
     let sentence = Evidence::Finalizers(context.changed(first, last, "objects"));
     Some(
         Finding::new("finalizer", sentence)

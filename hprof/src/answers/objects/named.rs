@@ -76,7 +76,9 @@ impl Snapshot {
     }
 
     fn threads_named(&self, name: &str) -> Option<Selected> {
-        let exact = self.threads_where(|t| t.name.as_deref() == Some(name));
+        // Reports escape quotes and control characters in names.
+        let is_same = |own: &str| own == name || own.escape_debug().to_string() == name;
+        let exact = self.threads_where(|t| t.name.as_deref().is_some_and(is_same));
         let objects = match exact[..] {
             [] => self.threads_where(|t| t.name.as_deref().is_some_and(|n| is_cut(name, n))),
             _ => exact,

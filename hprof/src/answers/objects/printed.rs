@@ -12,7 +12,11 @@ use crate::records::walk::RootKind;
 use crate::snapshot::Snapshot;
 
 /// Suffixes that reports print after the name of a class to show how its instances are held.
-const HELD: [&str; 2] = [" (several paths)", " (a chain)"];
+const HELD: [&str; 3] = [
+    " (several paths)",
+    " (a chain)",
+    " (a chain of these objects)",
+];
 /// Reports print this suffix after the class of threads whose local variables hold objects.
 const BY_LOCALS: &str = " (local variable)";
 /// Maximum number of characters of a Clojure name that are read.
@@ -105,11 +109,11 @@ fn in_heap(name: &str) -> Option<String> {
     Some(field.to_owned())
 }
 
-/// Returns the address that a printed name contains: `CLASS @ 0x7f00 "text"` -> 0x7f00, `CLASS, such as 0x7f00` ->
-/// 0x7f00.
+/// Returns the address that a printed name contains: `CLASS @ 0x7f00 "text"` -> 0x7f00, `CLASS@0x7f00` -> 0x7f00,
+/// `CLASS, such as 0x7f00` -> 0x7f00.
 fn address(name: &str) -> Option<ObjectId> {
-    let at = name.split_once(" @ 0x");
-    let (_, after) = at.or_else(|| name.split_once(", such as 0x"))?;
+    let mut marks = [" @ 0x", "@0x", ", such as 0x"].into_iter();
+    let (_, after) = marks.find_map(|mark| name.split_once(mark))?;
     let digits = after.split(' ').next()?;
     u64::from_str_radix(digits, 16).ok().map(ObjectId)
 }
@@ -127,6 +131,13 @@ fn arrays<'a>(name: &str) -> Option<Printed<'a>> {
 fn shorter(name: &str) -> Option<&str> {
     if let Some(class) = HELD.iter().find_map(|suffix| name.strip_suffix(suffix)) {
         return Some(class);
+    }
+    // A name and the loader of the class: `CLASS x 3 (loader: app)`.
+    if let Some((name, _)) = name
+        .split_once(" (loader: ")
+        .filter(|_| name.ends_with(')'))
+    {
+        return Some(name);
     }
     // A class and a number of instances: `CLASS x 10,000`.
     if let Some((class, count)) = name.rsplit_once(" x ")
@@ -169,7 +180,13 @@ impl Snapshot {
                 let class = name.strip_prefix("class ");
                 return Some(match class.or_else(|| name.strip_prefix("static ")) {
                     Some(class) => self.class_objects(class, printed),
-                    None => self.named(name, printed),
+                    None => match self.named(name, printed) {
+                        // If a class has no instances, its static fields hold the objects.
+                        Ok(Selected::Classes(classes)) if self.instances(&classes).is_empty() => {
+                            self.class_objects(name, printed)
+                        }
+                        selected => selected,
+                    },
                 });
             }
             Printed::InHeap(name) => return Some(self.named(&name, printed)),
@@ -248,6 +265,7 @@ mod tests {
             other => unreachable!("{name}: {other:?}"),
         };
         assert_eq!(address("a.B @ 0x7f00"), 0x7f00);
+        assert_eq!(address("a.B@0x7f00"), 0x7f00);
         assert_eq!(address("java.lang.String @ 0x7f08 \"a text\""), 0x7f08);
         assert_eq!(address("java.util.ArrayList, such as 0x7f10"), 0x7f10);
         assert_eq!(address(".all = a.B[7] @ 0x7f18"), 0x7f18);
@@ -270,6 +288,8 @@ mod tests {
         };
         assert_eq!(shorter("a.B (several paths)"), "a.B");
         assert_eq!(shorter("a.B$Node x 1,234 (a chain)"), "a.B$Node x 1,234");
+        assert_eq!(shorter("a.B x 2 (a chain of these objects)"), "a.B x 2");
+        assert_eq!(shorter("a.B x 2 (loader: app)"), "a.B x 2");
         assert_eq!(shorter("a.B$Node x 1,234"), "a.B$Node");
         assert_eq!(shorter("a.Loader <classes of the loader>"), "a.Loader");
         assert_eq!(shorter(".next = a.B"), "a.B");
