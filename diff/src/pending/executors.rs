@@ -37,6 +37,13 @@ const WRAPPED: [(&str, &str); 8] = [
 /// Maximum number of passes that remove wrappers. Each pass removes at least one wrapper around each wrapped task.
 const DEPTH: usize = 4;
 
+/// Tasks of one class, and the queues or fork-join pools in which they wait.
+#[derive(Default)]
+struct Waiting {
+    tasks: Vec<ObjectIndex>,
+    queues: BTreeSet<ObjectIndex>,
+}
+
 pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
     let pools = instances(snapshot, "java.util.concurrent.ThreadPoolExecutor");
     let names = pool_names(snapshot, &pools);
@@ -83,23 +90,24 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
         let class = snapshot.class_of(inner);
         class.is_some_and(|c| futures.iter().any(|of| classes.is_subclass(c, *of)))
     };
-    let mut waiting: BTreeMap<(String, Rc<str>), Vec<(ObjectIndex, ObjectIndex)>> = BTreeMap::new();
+    let mut waiting: BTreeMap<(String, Rc<str>), Waiting> = BTreeMap::new();
     for ((task, queue, pool), inner) in queued.into_iter().zip(unwrapped(snapshot, &tasks)) {
         let mut class = class_name(snapshot, inner);
         if is_cancelled(inner) {
             class += " (cancelled)";
         }
         let key = (class, pool);
-        waiting.entry(key).or_default().push((task, queue));
+        let waiting = waiting.entry(key).or_default();
+        waiting.tasks.push(task);
+        waiting.queues.insert(queue);
     }
-    for ((class, pool), tasks) in waiting {
+    for ((class, pool), waiting) in waiting {
         // Several executors may have threads of the same name, such as `Thread-`.
-        let queues: BTreeSet<ObjectIndex> = tasks.iter().map(|(_, queue)| *queue).collect();
-        let place = match queues.len() {
+        let place = match waiting.queues.len() {
             1 => format!("in the queue of {pool}"),
             count => format!("in {} queues of {pool}", grouped(count as u64)),
         };
-        for (task, _) in tasks {
+        for task in waiting.tasks {
             groups.add(PendingKind::Tasks, vec![class.clone(), place.clone()], task);
         }
     }

@@ -12,6 +12,8 @@ use crate::view::Viewed;
 const NUMBER: usize = 12;
 /// Number of columns between the number of selected objects and the path.
 const GAP: usize = 2;
+/// The reference from a class loader to a class that it defined.
+const LOADED: &str = "<loaded class>";
 
 pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
     snapshot::heading(&report.snapshot, doc);
@@ -116,6 +118,11 @@ fn alternatives(found: &Alternatives, selected: u64, doc: &mut Document) {
         let source = format!("  {} @ {} {field}", line.class, line.id);
         doc.line(format!("{source} = {} @ {}", line.to_class, line.to_id));
     }
+    if cut.iter().any(|line| line.via == LOADED) {
+        doc.line(format!(
+            "the JVM removes {LOADED} only when it unloads the class loader"
+        ));
+    }
 }
 
 /// A line of the tree that was written, but whose descendants are not all written yet.
@@ -188,6 +195,8 @@ fn more(hidden: Hidden, level: usize, doc: &mut Document) {
 #[cfg(test)]
 mod tests {
     use super::super::tests;
+    use heapdiff_model::paths::CutLine;
+
     use super::*;
     use crate::report::Report;
     use heapdiff_model::show::SelectedTotals;
@@ -261,6 +270,16 @@ mod tests {
             ..Alternatives::default()
         });
         assert!(rooted.ends_with("GC roots hold 9 objects directly\n"));
+        let class = text(Alternatives {
+            count: 2,
+            cut: Some(vec![CutLine {
+                via: LOADED.to_owned(),
+                ..CutLine::default()
+            }]),
+            ..Alternatives::default()
+        });
+        let end = "the JVM removes <loaded class> only when it unloads the class loader\n";
+        assert!(class.ends_with(end));
     }
 
     #[test]
