@@ -360,7 +360,7 @@ impl Sampler {
         }
     }
 
-    /// Returns the id of a thread's name with the thread's labels.
+    /// Returns the id under which the trace stores the thread's name and labels.
     fn thread(&self, env: &Env<'_>, thread: Ref<'_>, counters: &Counters) -> u32 {
         let name = self.thread_name(env, thread, counters);
         if LABELS.are_unused() {

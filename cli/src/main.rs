@@ -29,7 +29,7 @@ mod overwrite;
     not(target_os = "linux"),
     allow(
         dead_code,
-        reason = "only the commands that attach to a JVM wait and transfer dumps"
+        reason = "only commands that attach to a JVM use all functions of this module"
     )
 )]
 mod progress;

@@ -132,7 +132,7 @@ fn each_doubt_has_a_sentence() {
     let moved = all([1000, 2000, 3000], [2000, 1000, 1000]);
     says(
         &moved,
-        "between two of the dumps, the class as a whole grew by less than half of this growth: objects may have moved here from other holders",
+        "between two of the dumps, all objects of the class together grew by less than half as much as this suspect: objects may have moved here from other holders",
     );
     let few = all([5, 15, 29], [30_000; 3]);
     says(

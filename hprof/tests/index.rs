@@ -497,7 +497,7 @@ fn samples() -> &'static [Sample] {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Checks that a damaged index is either rejected or gives the answers of the dump.
+    /// Checks that a damaged index is either rejected or gives the same answers as the dump.
     #[test]
     fn damage_is_reported_or_does_no_harm(
         which in 0..4_usize,

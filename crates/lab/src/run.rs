@@ -55,7 +55,7 @@ pub struct Products {
 }
 
 impl Products {
-    /// Builds with the profile of installed programs, so that measurements apply to installed programs.
+    /// Builds with the Cargo profile `dist`, which installed programs also have. So measurements apply to them.
     pub fn build() -> Result<Self> {
         run(agent_alone(&mut cargo(), DIST))?;
         let mut program = cargo();

@@ -50,7 +50,7 @@ pub enum Report {
     Sites(Box<Viewed<SitesReport, SitesView>>),
     /// All allocations, of live and dead objects, by stack or class.
     Allocated(Box<Viewed<AllocatedReport>>),
-    /// A flight recording by allocation stack.
+    /// The objects and samples of a flight recording, grouped by allocation stack.
     Recording(Box<Viewed<RecordingReport, RecordingView>>),
     /// Sizes of objects.
     Sizeof(Box<Viewed<SizeofReport, SizeofView>>),

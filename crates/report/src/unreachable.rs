@@ -21,7 +21,10 @@ pub(crate) fn sentence(summary: &UnreachableSummary, dump: &str) -> String {
         }
         Some(first) => {
             let part = percent(first.bytes, summary.bytes);
-            format!("no class would hold half of them ({}: {part})", first.class)
+            format!(
+                "{} would hold {part} of them, more than any other class",
+                first.class
+            )
         }
         None => return "no object is unreachable".to_owned(),
     };
@@ -73,7 +76,7 @@ mod tests {
         summary.holders[0].bytes = 1024;
         assert!(
             sentence(&summary, "the dump")
-                .ends_with("; no class would hold half of them (a.Request: 25.0%)")
+                .ends_with("; a.Request would hold 25.0% of them, more than any other class")
         );
         summary.holders = vec![class("byte[]", 10, 2048)];
         assert!(sentence(&summary, "the dump").ends_with("; most of them have no referrer"));

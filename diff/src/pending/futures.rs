@@ -111,6 +111,17 @@ fn completions(snapshot: &Snapshot) -> HashMap<ObjectIndex, Completion> {
     completions
 }
 
+/// The completion or future after which a completion is listed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// Another completion that waits for the same future.
+    Sibling,
+    /// A future that `allOf` completes.
+    AllOf,
+    /// Another future.
+    Future,
+}
+
 /// Returns the class of a future, and the completions that depend on it, directly or through other futures. Branches
 /// are indented by their depth. If several completions wait for the same future, all but the first are marked with
 /// `also`.
@@ -124,26 +135,29 @@ fn shape(
 ) -> Vec<String> {
     let mut lines = vec![class_name(snapshot, source)];
     let mut seen = BTreeSet::from([source]);
-    let mut stack: Vec<(ObjectIndex, usize, bool, bool)> = Vec::new();
-    stack.extend(waiting.get(&source).map(|first| (*first, 0, false, false)));
-    while let Some((at, depth, follows_sibling, is_below_all)) = stack.pop() {
+    let mut stack: Vec<(ObjectIndex, usize, After)> = Vec::new();
+    stack.extend(waiting.get(&source).map(|first| (*first, 0, After::Future)));
+    while let Some((at, depth, after)) = stack.pop() {
         let Some(completion) = completions.get(&at).filter(|_| lines.len() <= LINES) else {
             continue;
         };
         if !seen.insert(at) {
             continue;
         }
-        stack.extend(completion.next.map(|next| (next, depth, true, false)));
-        let has_siblings = follows_sibling || completion.next.is_some();
+        stack.extend(completion.next.map(|next| (next, depth, After::Sibling)));
+        let has_siblings = after == After::Sibling || completion.next.is_some();
         let is_all = completion.name == ALL_OF;
-        let is_nested = is_all && is_below_all && !has_siblings;
+        let is_nested = is_all && after == After::AllOf && !has_siblings;
         // Only a branch is indented, so that long chains stay readable.
         let below = depth + usize::from(!is_nested && (has_siblings || depth > 0));
         if !is_nested {
             lines.push(format!(
                 "{:width$}{}{}",
                 "",
-                if follows_sibling { "also " } else { "" },
+                match after {
+                    After::Sibling => "also ",
+                    After::AllOf | After::Future => "",
+                },
                 completion.name,
                 width = 2 * depth.min(10)
             ));
@@ -151,10 +165,9 @@ fn shape(
         let next = completion
             .dependent
             .filter(|dependent| seen.insert(*dependent));
-        stack.extend(
-            next.and_then(|next| waiting.get(&next))
-                .map(|first| (*first, below, false, is_all)),
-        );
+        let after = if is_all { After::AllOf } else { After::Future };
+        let first = next.and_then(|next| waiting.get(&next));
+        stack.extend(first.map(|first| (*first, below, after)));
     }
     lines
 }

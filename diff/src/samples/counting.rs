@@ -66,7 +66,7 @@ impl Counting {
         numbered.map(|(number, (place, of))| (number, place, of))
     }
 
-    /// Returns the counts of a place.
+    /// Returns the counts of a place: a line of code and the class that it allocates.
     fn find(&self, place: &Place) -> Option<&OfPlace> {
         let at = self.places.binary_search_by(|(p, _)| p.cmp(place)).ok()?;
         self.places.get(at).map(|(_, of)| of)

@@ -9,9 +9,9 @@ use hprof::repair::Repaired;
 use super::samples::{Alive, First, Loss, Rate, Samples, Whole};
 use super::{Change, Evidence, Names, Verdict, Warning, Waste};
 
-/// Stands for any name in the example sentences. It does not occur in any golden case (expected output in the tests).
+/// Replaces names in the example sentences. It does not occur in any golden case (expected output in the tests).
 pub(super) const NAME: &str = "§";
-/// Stands for any number in the example sentences.
+/// Replaces numbers in the example sentences.
 const N: u64 = 7777;
 
 fn name() -> String {

@@ -166,7 +166,7 @@ impl fmt::Display for Verdict {
                 counted(*objects, "object")
             ),
             Self::MayHaveMoved => f.write_str(
-                "between two of the dumps, the class as a whole grew by less than half of this growth: objects may have moved here from other holders",
+                "between two of the dumps, all objects of the class together grew by less than half as much as this suspect: objects may have moved here from other holders",
             ),
             Self::Replaced => f.write_str(
                 "no object of the first dump is still alive: objects are replaced, and their number may fall again",

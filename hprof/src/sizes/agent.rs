@@ -17,7 +17,7 @@ use crate::records::outline::LiveObjects;
 use crate::sizes::fields::{Model, Order};
 use crate::sizes::layout::{COMPRESSED, Gap, Layouts};
 
-/// Minimum number of instances of a class from which the size of an instance is computed. With fewer instances, an
+/// Minimum number of instances that a class must have to compute the size of an instance. With fewer instances, an
 /// unusually large class object could make the instances appear larger.
 const MANY: u64 = 64;
 /// Minimum number of classes that must agree. Fewer classes might agree by coincidence.

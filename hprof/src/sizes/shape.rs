@@ -101,7 +101,7 @@ pub(crate) struct Shapes {
     pub(crate) longs: Vec<(u32, u32)>,
 }
 
-/// The decoded content of a shape.
+/// A decoded shape: the kind and class of an object, and the length of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Instance(ClassIndex),

@@ -81,8 +81,8 @@ fn status(name: &str) -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// Processor time of a test in all its threads. Other work of the machine changes it less than wall time. On systems
-/// without `/proc` it is zero.
+/// Processor time of all threads of a test. It depends less on other work of the machine than the elapsed time does.
+/// Zero on systems without `/proc`.
 pub(crate) struct Cpu(Duration);
 
 impl Cpu {

@@ -14,7 +14,7 @@ use super::programs::Program;
 use super::{folder, innermost_program_frame, libraries, place, without_package};
 use crate::run;
 
-/// The settings of the recording that the documents recommend.
+/// The JVM option that starts a flight recording as the documentation recommends.
 const FLAG: &str = "-XX:StartFlightRecording:settings=default,memory-leaks=stack-traces";
 /// Number of phases of a program between two dumps.
 const TIMES: u32 = 10;

@@ -94,7 +94,10 @@ fn lists(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents
             let len = i64::from(array.len).max(1);
             let size = (tail.checked_sub(head)?).rem_euclid(len);
             let queue = Contents::new(ContentsKind::List).with_size(Some(size));
-            Some(circular(queue, array, head, range))
+            let queue = circular(queue, array, head, range);
+            // One slot of the array is always empty.
+            let capacity = queue.capacity.map(|slots| slots.saturating_sub(1));
+            Some(Contents { capacity, ..queue })
         }
         _ => None,
     }
