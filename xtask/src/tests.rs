@@ -49,9 +49,9 @@ impl Program {
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("JAVA_HOME", home)
-            // Run one test per core in each test program, although two programs run at the same time. Most tests wait
-            // for JVMs most of the time.
-            .env("RUST_TEST_THREADS", cores().to_string())
+            // Run one more test than there are cores in each test program, although two programs run at the same time.
+            // Most tests wait for JVMs most of the time.
+            .env("RUST_TEST_THREADS", (cores() + 1).to_string())
             // These fuzzing runs are short. `cargo xtask fuzz` has longer ones.
             .env("FUZZ_SECONDS", "1")
             .stdin(Stdio::null());

@@ -5,6 +5,7 @@
 
 #[cfg(unix)]
 use super::attach;
+use super::jdk::SHORT_RUN;
 use super::{Histogram, Jdk, JvmError, command};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -435,7 +436,8 @@ impl Target {
             };
         }
         let mut jcmd = Command::new(self.jdk.jcmd());
-        command::run(jcmd.arg(self.pid().to_string()).args(args), self.timeout)
+        let jcmd = jcmd.args(SHORT_RUN).arg(self.pid().to_string());
+        command::run(jcmd.args(args), self.timeout)
     }
 
     /// Writes a heap dump with `jcmd`, and replaces any file of that name.
