@@ -407,8 +407,8 @@ const fn view_of(
 }
 
 /// Adds `steps` to the description of a class that belongs to a map, such as a view. A step is an instruction by which
-/// a method puts or removes elements. The class needs steps of its own, because its methods change the map's size
-/// themselves.
+/// a method puts or removes elements. The steps of the map do not suffice, because methods of this class
+/// change the map's size themselves.
 const fn with_steps(part: Watched, steps: &'static [Steps]) -> Watched {
     Watched { steps, ..part }
 }

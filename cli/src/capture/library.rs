@@ -90,8 +90,8 @@ impl Library {
         })
     }
 
-    /// Returns the path of a library for the given C library; `None` if there is none. If an embedded library is copied
-    /// to memory, the path is valid only in this process.
+    /// Returns the path of an agent library for the given C library. Returns `None` if heapdiff has no such library. If
+    /// an embedded library is copied to memory, the path is valid only in this process.
     pub(super) fn path_for(&self, wanted: CLibrary) -> Result<Option<PathBuf>> {
         let other = Some(wanted.other());
         let fits = |path: &PathBuf| {

@@ -142,7 +142,7 @@ impl Task for Query {
                 "sum(retained_bytes) counts an object once for each selected object that dominates it, so the sum may exceed the heap; use sum(shallow_bytes), or for memory by owner: heapdiff owners {dump}"
             ));
         }
-        if let Some(id) = quoted_id(&self.sql)
+        if let Some(id) = heapdiff_query::quoted_id(&self.sql)
             && !setup.progress.quiet
         {
             messages::warn(&format!(
@@ -214,15 +214,6 @@ impl Query {
         let reads = sql.contains("from") && !self.names.iter().any(is_used);
         reads.then(|| (self.dumps[0].display().to_string(), &**other))
     }
-}
-
-/// Returns the first string in a statement that looks like an id, such as `0x7f00` in `id = '0x7f00'`.
-fn quoted_id(sql: &str) -> Option<&str> {
-    let mut strings = sql.split('\'').skip(1).step_by(2);
-    strings.find(|text| {
-        let digits = text.strip_prefix("0x").unwrap_or_default();
-        !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit())
-    })
 }
 
 /// True if a statement adds up the retained bytes of objects or classes that may dominate each other, so that bytes are
@@ -428,18 +419,6 @@ pub(crate) fn default_names(dumps: usize, named: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_in_quotes_are_found() {
-        let quoted = "select * from objects where id in (1, '0xf822')";
-        assert_eq!(quoted_id(quoted), Some("0xf822"));
-        for sql in [
-            "select '0x' from objects where id = 0xf822",
-            "select * from strings where value = 'it''s 0xf'",
-        ] {
-            assert_eq!(quoted_id(sql), None, "{sql}");
-        }
-    }
 
     #[test]
     fn sums_of_retained_bytes_are_recognized() {

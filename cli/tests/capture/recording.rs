@@ -78,7 +78,7 @@ fn a_hunt_records_in_place_of_the_agent() {
         // still runs.
         begin(&target, &["name=heapdiff-1-left"]);
         begin(&target, &["name=heapdiff-99999999999-used"]);
-        // The user's recording has no stacks of live objects, so the hunt starts a recording of its own.
+        // The user's recording has no stacks of live objects, so the hunt starts another recording.
         begin(&target, &["name=mine", "settings=default"]);
         let args = ["--recording", "-o", "it's a hunt"];
         let (report, lines) = hunted(home.path(), &mut target, 2, &args);

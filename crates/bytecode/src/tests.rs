@@ -592,7 +592,7 @@ fn damaged_code_leaves_the_method_alone() {
         fault(&[&lookup, &POPPED]),
         Fault::Switch { low: -1, high: -1 }
     );
-    // The number of switch cases is huge. The reader must not allocate memory for so many cases.
+    // The number of switch cases is huge. The reader must not allocate memory for all these cases.
     let huge = [0xab, 0, 0, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff];
     assert_eq!(fault(&[&huge, &POPPED]), Fault::Short("the code"));
 }

@@ -32,3 +32,4 @@ pub use heap::Heap;
 pub use heapdiff_tables::{Outcome, ResultColumn, Sink};
 pub use schema::Table;
 pub use sql::{Limits, check, check_for_dumps, run, run_on_dumps};
+pub use tokens::quoted_id;

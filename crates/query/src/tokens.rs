@@ -100,9 +100,35 @@ pub(crate) fn outside(tokens: &[Token<'_>], is: impl Fn(Token<'_>) -> bool) -> O
     })
 }
 
+/// Returns the first string in a statement that looks like an id, such as `0x7f00` in `id = '0x7f00'`. Ids are numbers,
+/// so they never equal a string.
+#[must_use]
+pub fn quoted_id(sql: &str) -> Option<&str> {
+    tokens(sql).into_iter().find_map(|token| match token {
+        Token::Single(text) => {
+            let digits = text.strip_prefix("0x")?;
+            let is_id = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
+            is_id.then_some(text)
+        }
+        _ => None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_in_quotes_are_found() {
+        let quoted = "select * from objects where id in (1, '0xf822')";
+        assert_eq!(quoted_id(quoted), Some("0xf822"));
+        for sql in [
+            "select '0x' from objects where id = 0xf822",
+            "select * from strings where value = 'it''s 0xf'",
+        ] {
+            assert_eq!(quoted_id(sql), None, "{sql}");
+        }
+    }
 
     #[test]
     fn statements_are_split() {

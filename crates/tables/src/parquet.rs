@@ -149,7 +149,7 @@ impl<W: Write + Send> RowWriter for ParquetWriter<W> {
         self.gathered += 1;
         let bytes = || self.columns.iter().map(Buffer::bytes).sum::<usize>();
         // Adding up the sizes of all columns takes time, so this is done only for every 256th row. Long strings are
-        // rare, so few groups are much larger than the limit.
+        // rare, so groups are seldom much larger than the limit.
         let full = self.gathered >= self.options.group_rows
             || self.gathered.is_multiple_of(256) && bytes() >= self.options.group_bytes;
         if full {

@@ -437,8 +437,8 @@ fn stated_limit(context: &SuspectContext<'_>) -> Option<Bound> {
         .or_else(|| bound_of_segmented(context, &path[..at], &content))
 }
 
-/// Returns the maximum number of elements of a collection that consists of parts, such as segments, each with a
-/// collection of its own. The objects at the end of `path` are the parts. The maximum applies to the elements of all
+/// Returns the maximum number of elements of a collection that consists of parts, such as segments. Each part
+/// has its own collection. The objects at the end of `path` are the parts. The maximum applies to the elements of all
 /// parts together.
 fn bound_of_segmented(
     context: &SuspectContext<'_>,

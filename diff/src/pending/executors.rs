@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use heapdiff_units::grouped;
 use hprof::answers::{Content, Value};
-use hprof::{ObjectIndex, Snapshot};
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 use super::{Groups, PendingKind, class_name, instances};
 use crate::values::{objects, strings};
@@ -83,17 +83,14 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
         }
     }
     let tasks: Vec<ObjectIndex> = queued.iter().map(|(task, ..)| *task).collect();
-    let classes = snapshot.classes();
-    let futures = classes.by_name("java.util.concurrent.FutureTask");
-    // `FutureTask` releases its callable when it is cancelled.
-    let is_cancelled = |inner: ObjectIndex| {
-        let class = snapshot.class_of(inner);
-        class.is_some_and(|c| futures.iter().any(|of| classes.is_subclass(c, *of)))
-    };
+    let futures = snapshot
+        .classes()
+        .by_name("java.util.concurrent.FutureTask");
     let mut waiting: BTreeMap<(String, Rc<str>), Waiting> = BTreeMap::new();
     for ((task, queue, pool), inner) in queued.into_iter().zip(unwrapped(snapshot, &tasks)) {
         let mut class = class_name(snapshot, inner);
-        if is_cancelled(inner) {
+        // `FutureTask` releases its callable when it is cancelled, so it cannot be unwrapped.
+        if is_instance(snapshot, inner, futures) {
             class += " (cancelled)";
         }
         let key = (class, pool);
@@ -196,6 +193,16 @@ fn elements(snapshot: &Snapshot, array: ObjectIndex) -> Vec<ObjectIndex> {
     }
 }
 
+/// True if an object is an instance of one of these classes or of a subclass.
+fn is_instance(snapshot: &Snapshot, object: ObjectIndex, named: &[ClassIndex]) -> bool {
+    let class = snapshot.class_of(object);
+    class.is_some_and(|c| {
+        named
+            .iter()
+            .any(|of| snapshot.classes().is_subclass(c, *of))
+    })
+}
+
 /// Returns the tasks inside their wrappers. A task without a wrapper is returned unchanged.
 fn unwrapped(snapshot: &Snapshot, tasks: &[ObjectIndex]) -> Vec<ObjectIndex> {
     let classes = snapshot.classes();
@@ -204,10 +211,7 @@ fn unwrapped(snapshot: &Snapshot, tasks: &[ObjectIndex]) -> Vec<ObjectIndex> {
         let mut is_changed = false;
         for (wrapper, field) in WRAPPED {
             let named = classes.by_name(wrapper);
-            let is_wrapper = |task: &&ObjectIndex| {
-                let class = snapshot.class_of(**task);
-                class.is_some_and(|c| named.iter().any(|of| classes.is_subclass(c, *of)))
-            };
+            let is_wrapper = |task: &&ObjectIndex| is_instance(snapshot, **task, named);
             if named.is_empty() {
                 continue;
             }

@@ -27,7 +27,7 @@ type PlaceKey = (StepId, u32, u16, u32);
 #[derive(Clone, Copy)]
 struct Place {
     step: StepId,
-    /// True if the trie has no node of its own for the object. `step` is then the trie node of a dominator, and objects
+    /// True if no node of the trie represents the object. `step` is then the trie node of a dominator, and objects
     /// that the object dominates also belong to `step`.
     ends: bool,
 }

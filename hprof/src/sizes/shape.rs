@@ -106,8 +106,7 @@ pub(crate) struct Shapes {
 pub(crate) enum Shape {
     Instance(ClassIndex),
     ClassObject(ClassIndex),
-    /// A flattened value, which is an object without memory of its own. Its bytes are part of the object that contains
-    /// it.
+    /// A flattened value: an object whose bytes are part of the object that contains it.
     Flattened(ClassIndex),
     Array(ClassIndex, u32),
     /// An array whose elements are flattened values or null, in a dump with flattened values.
@@ -132,8 +131,8 @@ impl Shapes {
         }
     }
 
-    /// True if there are enough shapes left for `longs` long arrays (see [`Shapes::longs`]). Each long array has a
-    /// shape of its own.
+    /// True if there are enough shapes left for `longs` long arrays (see [`Shapes::longs`]). Each long array has its
+    /// own shape.
     pub(crate) fn has_room(&self, longs: usize) -> bool {
         u64::from(self.long) + longs as u64 + 1 < u64::from(MASKED)
     }
@@ -160,8 +159,8 @@ impl Shapes {
         (len < SHORT).then(|| self.classes * 3 + array * SHORT + len)
     }
 
-    /// Returns the shape (code) of a long array. Each long array has a shape of its own, and `number` is its index
-    /// among them.
+    /// Returns the shape (code) of a long array. Each long array has its own shape, and `number` is the index of the
+    /// array among the long arrays.
     pub(crate) const fn long_array(&self, number: u32) -> u32 {
         self.long + number
     }

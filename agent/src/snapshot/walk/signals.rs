@@ -80,7 +80,7 @@ const CHECK: Duration = Duration::from_millis(50);
 /// The walk is over if this number of consecutive checks found no change and all seen objects have been visited.
 const IDLE_CHECKS: u32 = 10;
 /// A child that waits in the middle of the walk ends itself after this number of consecutive checks without any change.
-/// Such a child waits for a thread that does not exist in the child.
+/// The reason for the wait is a thread of the JVM that does not exist in the child.
 const STUCK_CHECKS: u32 = 1200;
 
 /// Signal handler of the child: the JVM has ended. Starts the timer, which checks whether the heap walk is over.

@@ -237,7 +237,7 @@ impl Cursor for Refs {
         }
     }
 
-    /// A reference has no number of its own. So its row id is a hash of the two object ids and the kind of the
+    /// References have no numbers. So the row id of a reference is a hash of the two object ids and the kind of the
     /// reference.
     fn rowid(&self) -> Option<i64> {
         let link = self.batch.get(self.at)?;
