@@ -117,7 +117,7 @@ pub(crate) enum Command {
     Index(index::Index),
     /// Analyze a trace that the agent recorded over time: what leaks, and since when
     Trace(trace::Trace),
-    /// Show running traces, or a report, in the browser
+    /// Show dumps, running traces or a report in the browser
     Ui(ui::Ui),
     /// Collect traces and reports of many JVMs in a folder of Parquet files
     Fleet(fleet::Fleet),
