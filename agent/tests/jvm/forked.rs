@@ -468,8 +468,13 @@ fn a_forked_dump_pauses_the_program_only_briefly() {
             "JDK {}: {ours:?} ms with a fork, {theirs:?} ms for the JVM's own dump",
             jdk.version()
         );
-        assert_eq!((ours.len(), theirs.len()), (1, 1));
-        assert!(ours[0] * 5.0 < theirs[0], "{ours:?} {theirs:?}");
+        assert_eq!(theirs.len(), 1);
+        // Each child that is forked for a dump pauses the program. A child that waits for a lock is replaced.
+        assert!((1..=10).contains(&ours.len()), "{ours:?}");
+        assert!(
+            ours.iter().all(|pause| pause * 5.0 < theirs[0]),
+            "{ours:?} {theirs:?}"
+        );
         assert!(target.finish().unwrap());
     }
 }
