@@ -19,11 +19,16 @@ const PROGRAM: &str = "Forked";
 /// a dump.
 const SHARED: [&str; 1] = ["-XX:+UseZGC"];
 
+/// Maximum time for a forked dump. The child has the lowest priority: while other processes use all processors, the
+/// child gets 1 or 2 % of a processor.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(400);
+
 fn launch(jdk: &Jdk, count: u32) -> Launch {
     let classes = jdk.compile(&programs::agent("Forked.java")).unwrap();
     Launch::class(jdk, classes, PROGRAM)
         .flags(["-Xmx512m", "-XX:+EnableDynamicAgentLoading"])
         .arg(count.to_string())
+        .timeout(PATIENCE)
 }
 
 /// Returns the JVMs to test, JDK 11 or later. Fails if there are none.

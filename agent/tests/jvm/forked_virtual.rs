@@ -9,7 +9,7 @@ use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
 use testdata::programs;
 
 use crate::CHECKED;
-use crate::forked::{frames, histogram, jdks, open, started, take};
+use crate::forked::{PATIENCE, frames, histogram, jdks, open, started, take};
 
 const THREADS: u32 = 2500;
 
@@ -18,6 +18,7 @@ fn launch(jdk: &Jdk, threads: u32) -> Launch {
     Launch::class(jdk, classes, "Parked")
         .flags(["-Xmx512m", "-XX:+EnableDynamicAgentLoading"])
         .arg(threads.to_string())
+        .timeout(PATIENCE)
 }
 
 /// Takes a forked snapshot of the program.
