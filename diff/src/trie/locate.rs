@@ -27,8 +27,8 @@ type PlaceKey = (StepId, u32, u16, u32);
 #[derive(Clone, Copy)]
 struct Place {
     step: StepId,
-    /// True if no node of the trie represents the object. `step` is then the trie node of a dominator, and objects
-    /// that the object dominates also belong to `step`.
+    /// True if no node of the trie represents the object. `step` is then the trie node of the nearest dominator that
+    /// has one. All objects that the object dominates also belong to `step`.
     ends: bool,
 }
 
@@ -114,9 +114,10 @@ impl<'a> Locator<'a> {
             return end;
         };
         let (via, kind) = trie::label(self.snapshot, self.holders, above, object);
-        // The links of a folded chain have no trie nodes of their own. So the trie may lack the label, and then `via`
-        // is `None`.
+        // All links of a chain, such as a linked list, belong to one trie node. So the label of a reference between two
+        // links may not occur in the trie, and then `via` is `None`.
         let via = known.find(&via, kind);
+        let via = via.map(|via| self.trie.ends.label(above, via, class));
         let step = self.trie.folds_into(above, via, class);
         step.or_else(|| self.index.get(&(above, via?, class)).copied())
             .map_or(end, on)

@@ -2,8 +2,9 @@
 //!
 //! A label is the class of objects and the field through which their dominator holds them. Siblings with the same label
 //! become one node of the trie. In the code, a trie node is called a step. A list of a million entries is a handful of
-//! trie nodes. Chains of one label (linked lists, tree nodes) fold into one trie node. Small branches get no trie node,
-//! and only large trie nodes are expanded.
+//! trie nodes. Chains of one label (linked lists, tree nodes) fold into one trie node, together with the ends of the
+//! chain to which the list itself refers (`ends`). Small branches get no trie node, and only large trie nodes are
+//! expanded.
 //!
 //! ```text
 //! objects                                trie nodes
@@ -12,6 +13,7 @@
 //! Node -> Node -> Node                   Node, 3 objects
 //! ```
 
+mod ends;
 mod kept;
 pub(crate) mod locate;
 
@@ -29,6 +31,7 @@ use rustc_hash::FxHashMap;
 use crate::names::{self, LabelKind, Name, Names};
 use crate::samples::AgentObjects;
 use crate::samples::population::{SizeClasses, array_classes};
+use ends::Ends;
 
 /// The number of a node in its trie; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -74,6 +77,7 @@ pub(crate) struct Trie {
     steps: Vec<Step>,
     /// The interned labels.
     pub(crate) names: Names,
+    ends: Ends,
 }
 
 impl std::ops::Index<StepId> for Trie {
@@ -83,16 +87,16 @@ impl std::ops::Index<StepId> for Trie {
     }
 }
 
-/// A trie node is not expanded if it retains less than 1/`EXPAND_PART` of the reachable bytes.
+/// A trie node is not expanded (gets no child nodes) if it retains less than 1/`EXPAND_PART` of the reachable bytes.
 const EXPAND_PART: u64 = 20_000;
 /// A trie node is not expanded if it retains fewer bytes than this, however small the heap is.
 const EXPAND_BYTES: u64 = 2 << 10;
-/// A new trie node is stored only if it retains at least 1/`KEEP_PART` of the minimum bytes of an expanded trie node.
+/// A new trie node is stored only if it retains at least 1/`KEEP_PART` of the minimum for an expanded trie node.
 const KEEP_PART: u64 = 8;
 /// Maximum number of objects to store for each trie node. Their paths can be searched later.
 const SAMPLES: usize = 4;
-/// Maximum number of ancestors to check in search of a trie node to fold into. It limits the number of classes that can
-/// alternate in a chain.
+/// Maximum number of ancestors that [`Trie::folds_into`] checks for a trie node whose chain an object continues. In a
+/// chain such as `A`, `B`, `A`, `B`, it limits the number of alternating classes.
 const LONGEST_PERIOD: usize = 6;
 /// Maximum number of nodes that one parallel task processes.
 const CHUNK: usize = 1 << 12;
@@ -117,6 +121,7 @@ impl Trie {
             trie: Self {
                 steps: Vec::new(),
                 names: Names::default(),
+                ends: Ends::default(),
             },
             pending: Vec::new(),
             largest: Vec::new(),
@@ -260,8 +265,8 @@ impl Nodes {
 #[derive(Debug, Default)]
 struct Pending {
     fresh: Nodes,
-    /// Nodes of the dominator tree whose retained bytes are already included in the trie node. They belong to a chain
-    /// that was folded into the trie node.
+    /// Nodes of the dominator tree whose retained bytes the trie node already includes. Their objects are in a chain,
+    /// and an earlier object of the trie node dominates them.
     nested: Nodes,
 }
 
@@ -309,8 +314,11 @@ impl Group {
     }
 }
 
-/// The key of a group: the kind of reference that holds an object, and the class of the object. Each class object has a
-/// number of its own in place of the class.
+/// A group with the label of the reference that holds its objects, and with the name of their class.
+type NamedGroup = (Name, Name, Group);
+
+/// The key of a group: two numbers, for the kind of reference that holds an object and for the object's class. Each
+/// class object has its own number, as if it had its own class.
 type GroupKey = (u32, u32);
 
 /// Groups of objects, by key. Neighbouring objects mostly have the same few keys. So the search begins in a small table
@@ -407,7 +415,8 @@ impl Builder<'_> {
             own.objects += folded.objects;
             own.shallow_bytes += folded.shallow;
             own.sizes.merge(&folded.sizes);
-            for (via, class, group) in self.named(step, list) {
+            let groups = self.named(step, list);
+            for (via, class, group) in self.merge_ends(step, groups) {
                 self.place(step, (via, class), group, is_nested);
             }
         }
@@ -479,8 +488,8 @@ impl Builder<'_> {
 
     /// Adds up the groups below a trie node that have the same label. For example, each of thousands of generated
     /// classes can be too small to be stored, while all of them together are large.
-    fn named(&mut self, above: StepId, list: Vec<(GroupKey, Group)>) -> Vec<(Name, Name, Group)> {
-        let mut named: Vec<(Name, Name, Group)> = Vec::with_capacity(list.len());
+    fn named(&mut self, above: StepId, list: Vec<(GroupKey, Group)>) -> Vec<NamedGroup> {
+        let mut named: Vec<NamedGroup> = Vec::with_capacity(list.len());
         let mut places: FxHashMap<(Name, Name), usize> = FxHashMap::default();
         for (key, group) in list {
             let Some(&(_, sample)) = group.samples.0.first() else {
@@ -490,6 +499,7 @@ impl Builder<'_> {
             let via = self.trie.names.intern(&via, kind);
             let class = names::name_of(self.snapshot, sample);
             let class = self.trie.names.intern(&class, LabelKind::Class);
+            let via = self.trie.ends.label(above, via, class);
             match places.entry((via, class)) {
                 Entry::Occupied(known) => named[*known.get()].2.merge(group),
                 Entry::Vacant(place) => {
@@ -532,8 +542,8 @@ impl Builder<'_> {
         step.objects += group.objects;
         step.shallow_bytes += group.shallow;
         step.sizes.merge(&group.sizes);
-        // If the group belongs to a later part of a chain of several classes, this trie node's retained bytes already
-        // include the group.
+        // In a chain of alternating classes, an earlier object of this trie node can dominate the group. The trie
+        // node's retained bytes then already include the group.
         let inside = nested && step.cyclic;
         if !inside {
             step.retained_bytes += group.retained;
@@ -629,6 +639,7 @@ impl Trie {
         Self {
             steps: drawn,
             names,
+            ends: Ends::default(),
         }
     }
 

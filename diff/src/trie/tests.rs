@@ -67,8 +67,8 @@ fn chains_fold_into_the_step_that_they_repeat() {
     ]);
     let (via, class) = names(&trie, "A.b", "com.acme.B");
     assert_eq!(trie.folds_into(StepId(3), via, class), Some(StepId(1)));
-    // If a trie node further up has the same class, an object is folded into it only if both are held by the same
-    // field. If the trie node directly above has the same class, the field does not matter.
+    // An object that continues a chain belongs to an ancestor with the same class. If this ancestor is not the trie
+    // node directly above, the same field must also hold the objects of both.
     let (other, _) = names(&trie, "A.c", "com.acme.C");
     assert_eq!(trie.folds_into(StepId(3), other, class), None);
     assert_eq!(trie.folds_into(StepId(3), None, class), None);
