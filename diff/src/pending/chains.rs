@@ -22,7 +22,7 @@ pub(super) fn add(
     pipelines(snapshot, groups);
 }
 
-/// Chains of objects. For each object, `next` has the following object.
+/// Chains of objects that one field links. `next` maps each object to the object that its field refers to.
 struct Chains {
     next: HashMap<ObjectIndex, Option<ObjectIndex>>,
     /// The first object of each chain.
@@ -76,7 +76,7 @@ fn coroutines(
     let labels: HashMap<ObjectIndex, Option<i64>> =
         links.iter().copied().zip(labels.map(label)).collect();
     for &head in &chains.heads {
-        // At label 0, the function has not begun.
+        // If the label of a coroutine is 0, its function has not started.
         if !matches!(labels[&head], Some(label) if label != 0) {
             continue;
         }
@@ -86,7 +86,7 @@ fn coroutines(
             let Some(&Some(label)) = labels.get(step) else {
                 return class;
             };
-            // While a function runs, its label has the highest bit set.
+            // While the function runs, the highest bit of its label is set. Clear this bit.
             let label = label & i64::from(i32::MAX);
             suspended(&class, label).unwrap_or_else(|| format!("{class} (label {label})"))
         };

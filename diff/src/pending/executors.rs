@@ -1,4 +1,4 @@
-//! Tasks in the queues of executors, by class.
+//! Tasks in the queues of executors and timers, by class.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -34,6 +34,8 @@ const WRAPPED: [(&str, &str); 8] = [
         "runnable",
     ),
 ];
+/// The value of `TimerTask.state` for a task that was cancelled.
+const CANCELLED: i64 = 3;
 /// Maximum number of passes that remove wrappers. Each pass removes at least one wrapper around each wrapped task.
 const DEPTH: usize = 4;
 
@@ -82,6 +84,10 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
             queued.extend(tasks.map(|task| (task, *pool, Rc::clone(&name))));
         }
     }
+    let of_timers = in_timers(snapshot);
+    let timer_tasks: Vec<ObjectIndex> = of_timers.iter().map(|(task, ..)| *task).collect();
+    let cancelled = cancelled(snapshot, &timer_tasks);
+    queued.extend(of_timers);
     let tasks: Vec<ObjectIndex> = queued.iter().map(|(task, ..)| *task).collect();
     let futures = snapshot
         .classes()
@@ -90,7 +96,7 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
     for ((task, queue, pool), inner) in queued.into_iter().zip(unwrapped(snapshot, &tasks)) {
         let mut class = class_name(snapshot, inner);
         // `FutureTask` releases its callable when it is cancelled, so it cannot be unwrapped.
-        if is_instance(snapshot, inner, futures) {
+        if is_instance(snapshot, inner, futures) || cancelled.contains(&task) {
             class += " (cancelled)";
         }
         let key = (class, pool);
@@ -108,6 +114,40 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
             groups.add(PendingKind::Tasks, vec![class.clone(), place.clone()], task);
         }
     }
+}
+
+/// Returns the tasks of each `java.util.Timer`, with the queue and the name of the timer's thread.
+fn in_timers(snapshot: &Snapshot) -> Vec<(ObjectIndex, ObjectIndex, Rc<str>)> {
+    let timers = instances(snapshot, "java.util.Timer");
+    let queues = objects(snapshot, &timers, "queue").into_iter();
+    let threads = objects(snapshot, &timers, "thread").into_iter();
+    let mut queued = Vec::new();
+    for (queue, thread) in queues.zip(threads) {
+        let name = thread.and_then(|thread| thread_name(snapshot, thread));
+        let name: Rc<str> = name.as_deref().unwrap_or("a timer").into();
+        if let Some(queue) = queue {
+            let tasks = in_array(snapshot, queue).into_iter();
+            queued.extend(tasks.map(|task| (task, queue, Rc::clone(&name))));
+        }
+    }
+    queued
+}
+
+/// Returns those tasks of timers that were cancelled.
+fn cancelled(snapshot: &Snapshot, tasks: &[ObjectIndex]) -> BTreeSet<ObjectIndex> {
+    let records = snapshot.read_all(tasks).into_iter().zip(tasks);
+    let is_cancelled = |content: Content<'_>| match content {
+        // The fields of superclasses come last. The task's own class may have a field of this name, too.
+        Content::Instance(fields) => {
+            let mut fields = fields.into_iter().rev();
+            let state = fields.find(|field| field.name == "state");
+            state.and_then(|state| state.value?.integer()) == Some(CANCELLED)
+        }
+        _ => false,
+    };
+    let cancelled =
+        records.filter_map(|(record, &task)| is_cancelled(record?.content).then_some(task));
+    cancelled.collect()
 }
 
 /// Returns a name for each pool: the start of the names of its threads, or else the class of its thread factory.
@@ -132,6 +172,11 @@ fn worker_name(snapshot: &Snapshot, pool: ObjectIndex) -> Option<String> {
         .into_iter()
         .next()?;
     let thread = objects(snapshot, &[first.value.object()?], "thread").pop()??;
+    thread_name(snapshot, thread)
+}
+
+/// Returns the name of a thread, without a number at its end.
+fn thread_name(snapshot: &Snapshot, thread: ObjectIndex) -> Option<String> {
     let name = strings(snapshot, &[thread], "name").pop()??;
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
     Some(name.to_owned()).filter(|name| !name.is_empty())

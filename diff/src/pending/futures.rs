@@ -98,8 +98,9 @@ fn completions(snapshot: &Snapshot) -> HashMap<ObjectIndex, Completion> {
     };
     let mut completions: HashMap<ObjectIndex, Completion> =
         all.into_iter().zip(values).filter_map(completion).collect();
-    // If a function waits for two futures, its completion belongs to the first one. A second object belongs to the
-    // second future, and refers to the completion. Copy the completion's data to this object.
+    // If a function waits for two futures, the JDK adds the function's completion to the first future. It adds a
+    // `CoCompletion` to the second future. The field `base` of the `CoCompletion` refers to the completion. Copy the
+    // data of the completion to the `CoCompletion`.
     for (second, base) in bases {
         let base = completions
             .get(&base)
@@ -111,7 +112,7 @@ fn completions(snapshot: &Snapshot) -> HashMap<ObjectIndex, Completion> {
     completions
 }
 
-/// The completion or future after which a completion is listed.
+/// The object from which [`shape`] reached a completion.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     /// Another completion that waits for the same future.

@@ -1,5 +1,5 @@
 //! Pending work, grouped by its shape: threads with equal stacks, tasks in the queues of executors, incomplete futures,
-//! suspended coroutines, subscriptions and network channels.
+//! suspended coroutines, subscriptions and network channels. A shape is a list of lines of text, such as stack frames.
 
 mod chains;
 mod executors;
@@ -18,15 +18,15 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 pub(crate) use self::suspects::add_work;
 use crate::names::name_of;
 
-/// Maximum number of lines of a shape.
+/// Maximum number of lines in [`PendingWork::shape`], without the last line `... N more`.
 const LINES: usize = 40;
 
-/// A kind of pending work.
+/// A kind of pending work. The kind determines what the lines of [`PendingWork::shape`] are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum PendingKind {
-    /// Threads with equal stacks. The lines of the shape are the frames, innermost first.
+    /// Threads with equal stacks. The lines are the frames, innermost first.
     Threads,
-    /// Virtual threads with equal stacks. The lines of the shape are the frames, innermost first.
+    /// Virtual threads with equal stacks. The lines are the frames, innermost first.
     VirtualThreads,
     /// Tasks in the queue of an executor.
     Tasks,
@@ -57,7 +57,7 @@ impl PendingKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Returns a number of members in words: `3 threads with the same stack`.
+    /// Returns a text for a group with `count` members, such as `3 threads with the same stack`.
     #[must_use]
     pub fn counted(self, count: u64) -> String {
         let noun = match self {
@@ -77,7 +77,7 @@ impl PendingKind {
         counted(count, noun) + rest
     }
 
-    /// True if the lines of the shape are frames.
+    /// True if the lines of [`PendingWork::shape`] are stack frames.
     #[must_use]
     pub const fn is_stack(self) -> bool {
         matches!(self, Self::Threads | Self::VirtualThreads)

@@ -15,9 +15,9 @@ const CLASSES: [&str; 6] = [
     "kotlin.coroutines.jvm.internal.BaseContinuationImpl",
     "io.netty.channel.AbstractChannel",
 ];
-/// Ends of the names of fields that lead to the tasks of an executor.
+/// Suffixes of the names of fields. These fields hold the queued tasks of an executor.
 const QUEUES: [&str; 2] = ["ThreadPoolExecutor.workQueue", "ForkJoinPool.queues"];
-/// Maximum number of lines of a shape in a sentence.
+/// Maximum number of lines of [`PendingWork::shape`] that [`sentence`] quotes.
 const LINES: usize = 4;
 
 /// Adds to each suspect the largest group of pending work whose members have the suspect's class, or wrap tasks of this

@@ -1,4 +1,5 @@
-//! Tests groups of pending work on written heaps. The classes have the names and fields of the libraries.
+//! Tests how pending work is grouped, on heaps that the tests build. The classes have the names and fields of the
+//! classes in the real libraries.
 
 use hprof::{Options, Silent, Source};
 use testdata::writer::{
@@ -42,7 +43,8 @@ impl Heap {
             .add_root(Root::JniGlobal { global_ref: 8 }, object);
     }
 
-    /// Returns the kind, the shape and the number of members of each group, sorted.
+    /// Builds the heap and groups its pending work. Returns the kind, the common lines (shape) and the number of
+    /// members of each group, sorted.
     fn groups(
         &self,
         suspended: &mut dyn FnMut(&str, i64) -> Option<String>,
@@ -72,7 +74,7 @@ fn coroutines_are_grouped_by_label() {
     let [load, order] = ["a.K$load$1", "a.K$order$1"]
         .map(|name| heap.heap.add_class(name, Some(base), &label, &[]));
     let job = heap.class("a.Job", None, &[]);
-    // At label 0, a function has not begun. The highest bit is set while it runs.
+    // If the label is 0, the function has not started. While the function runs, the highest bit of the label is set.
     for (inner, outer) in [(1, 1), (1, 1), (2, 1), (0, 1), (i32::MIN + 1, 1)] {
         let job = heap.object(job, &[]);
         let outer = heap
@@ -112,7 +114,8 @@ fn subscriptions_and_channels_are_chains() {
         let first = heap.object(map, &[Some(second)]);
         heap.hold(first);
     }
-    // A damaged chain that leads back to its begin has no first object.
+    // This damaged chain consists of one object that refers to itself. No object is the first one, so the chain is not
+    // listed.
     let cycle = heap.object(map, &[None]);
     heap.heap.set_field(cycle, "actual", cycle);
     heap.hold(cycle);
@@ -293,4 +296,39 @@ fn queued_tasks_are_counted_without_their_wrappers() {
     let mut groups = heap.groups(&mut |_, _| None);
     groups.sort_by_key(|group| group.2);
     assert_eq!(groups, [(kind, cancelled, 1), (kind, shape, 5)]);
+}
+
+#[test]
+fn tasks_of_timers_are_queued() {
+    let mut heap = Heap::new();
+    let task = [("state", FieldType::Int)];
+    let object = Some(heap.object);
+    let task = heap
+        .heap
+        .add_class("java.util.TimerTask", object, &task, &[]);
+    // This class has a field of the same name, whose value means nothing.
+    let own = [("state", FieldType::Int)];
+    let ping = heap.heap.add_class("a.Ping", Some(task), &own, &[]);
+    let queue = heap.class("java.util.TaskQueue", None, &["queue"]);
+    let timer = heap.class("java.util.Timer", None, &["queue", "thread"]);
+    let tasks = [(3, 1), (3, 1), (1, 3)];
+    let tasks: Vec<Ref> = tasks
+        .map(|(own, state)| {
+            let values = [Value::Int(own), Value::Int(state)];
+            heap.heap.add_instance(ping, &values).into()
+        })
+        .to_vec();
+    // The first element of the array is not used.
+    let slots = [Ref::Null].into_iter().chain(tasks).chain([Ref::Null]);
+    let array = heap
+        .heap
+        .add_object_array(heap.object_array, slots.collect::<Vec<_>>());
+    let queue = heap.object(queue, &[Some(array)]);
+    let thread = heap.heap.add_thread("Timer-0", &[]).object;
+    let timer = heap.object(timer, &[Some(queue), Some(thread)]);
+    heap.hold(timer);
+    let of = |class: &str| lines(&[class, "in the queue of Timer-"]);
+    let kind = PendingKind::Tasks;
+    let expected = [(kind, of("a.Ping"), 2), (kind, of("a.Ping (cancelled)"), 1)];
+    assert_eq!(heap.groups(&mut |_, _| None), expected);
 }
