@@ -94,11 +94,13 @@ impl Origin {
         {
             return Some(Apart::Jvms(format!("processes {} and {}", a.0, b.0)));
         }
-        // The process ID is not reliable: in containers every JVM can have the process ID 1, and the agent may have
-        // been loaded twice. If the random number is known, it therefore decides.
+        // Equal process IDs do not identify a JVM: in containers, every JVM can have the process ID 1. Different start
+        // times of the agent do not show two JVMs, because one JVM may have loaded the agent twice. So if both dumps
+        // have the random number `salt`, the start times are not compared.
         match (earlier.salt, self.salt, earlier.agent, self.agent) {
             (Some(a), Some(b), ..) if a != b => Some(Apart::Jvms(
-                "the JDK generated another random number when each started".to_owned(),
+                "the JDK generates a random number when a JVM starts, and the two numbers differ"
+                    .to_owned(),
             )),
             (None, _, Some(a), Some(b)) | (_, None, Some(a), Some(b)) if a != b => Some(
                 Apart::Jvms("their agents started at different times".to_owned()),
@@ -107,8 +109,9 @@ impl Origin {
         }
     }
 
-    /// True if the random number, the agent or the version of the JVM is known and equal in both dumps, and nothing
-    /// else differs. The version alone is enough, because recordings have only the version.
+    /// True if both dumps seem to be of the same JVM: `salt`, `agent` or `version` is known and equal in both dumps,
+    /// and [`Self::difference_from`] finds no difference. An equal version is enough, because recordings have only the
+    /// version.
     pub(crate) fn is_of_jvm_of(&self, earlier: &Self) -> bool {
         let are_equal = (self.salt.is_some() && self.salt == earlier.salt)
             || (self.agent.is_some() && self.agent == earlier.agent)
@@ -190,7 +193,10 @@ mod tests {
         assert_eq!(said(&first, &run(Some(7), Some((1, 60)), "17")), "None");
         assert_eq!(said(&first, &run(None, None, "17")), "None");
         let others = [
-            (run(Some(8), None, "17"), "another random number"),
+            (
+                run(Some(8), None, "17"),
+                "a random number when a JVM starts, and the two numbers differ",
+            ),
             (run(Some(7), Some((2, 50)), "17"), "processes 1 and 2"),
             (
                 run(None, Some((1, 60)), "17"),

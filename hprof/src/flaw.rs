@@ -111,7 +111,8 @@ pub enum Flaw {
     MissingRoots,
     /// The dump has no system classes.
     NoSystemClasses,
-    /// The only GC roots in the dump are threads and JNI locals. `kind` is the kind of the roots that are added.
+    /// The GC roots in the dump include threads, but no Java frames, JNI globals or system classes. So heapdiff adds GC
+    /// roots. `added` is the number of added roots, and `kind` is their kind.
     OnlyThreads { added: usize, kind: &'static str },
     /// The dump has no frames of parked virtual threads. `version` is that of the JVM.
     NoParkedFrames {
@@ -330,7 +331,7 @@ impl fmt::Display for Flaw {
                 f.write_str(". All figures cover only the elements in the dump")?;
                 if *of_objects {
                     f.write_str(
-                        ". Objects that only its missing elements refer to count as unreachable",
+                        ". If only the missing elements refer to an object, it counts as unreachable",
                     )?;
                 }
                 Ok(())
@@ -457,7 +458,7 @@ fn next_dump(own: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn without_referrers(added: usize, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
-        "heapdiff therefore treats {added} objects without referrers as GC roots of the kind \"{kind}\". So some unreachable objects count as reachable, and live objects in a cycle without other referrers count as unreachable"
+        "heapdiff therefore treats {added} objects without referrers as GC roots of the kind \"{kind}\". So some unreachable objects count as reachable. Live objects count as unreachable if only objects of their own cycle refer to them"
     )
 }
 

@@ -47,9 +47,10 @@ impl Heap {
         holder
     }
 
-    /// Analyzes the heap three times, and checks the results. The analyses differ in the number of instances of each
-    /// class that are not treated as leaves although they refer only to their class: the usual number, one, and none.
-    /// Returns how many instances of `app.Key` are leaves in the last analysis.
+    /// Analyzes the heap three times, and checks the results. In each piece of the file, some objects that refer only
+    /// to their class are treated as objects with references: the usual number for each class, then one, then none. The
+    /// others are treated as leaves, unless the dump is read again because a dominator could be wrong. Returns how
+    /// many instances of `app.Key` are leaves in the last analysis.
     fn check(&self) -> usize {
         let mut leaves = 0;
         for first in [Thresholds::USUAL.bare[0], 1, 0] {
@@ -80,8 +81,9 @@ impl Heap {
     }
 }
 
-/// Returns thresholds for objects that refer only to their class. In each piece of the file, the first `first` such
-/// objects of each class are not treated as leaves.
+/// Returns the usual thresholds, but with this rule for objects that refer only to their class: in each piece of the
+/// file, the first `first` such objects of each class are treated as objects with references. All others are treated as
+/// leaves.
 fn kept(first: u32) -> Thresholds {
     Thresholds {
         bare: [first, u32::MAX],

@@ -128,8 +128,8 @@ fn a_set_of_one_object_retains_as_much_as_in_the_tree() {
             let snapshot = &both.snapshot;
             for &object in &both.numbers {
                 let of_tree = snapshot.retained_bytes(object);
-                // If an object is given twice, the algorithm for several objects is used. Its result must be that for a
-                // single object.
+                // For an object that is given twice, the algorithm for several objects is used. The result must be the
+                // same as for the single object.
                 let found = snapshot.retained_by_all(&[object; 2], &Silent).unwrap();
                 assert_eq!(found.map(|t| t.bytes), of_tree, "{plan:?} {refs:?}");
             }

@@ -11,7 +11,7 @@ use testdata::writer::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
-    /// Maximum number of objects, without those that every heap has.
+    /// Maximum number of objects that are added to the objects that every heap has.
     pub(crate) nodes: usize,
     /// True if the heap has soft, weak, phantom and final references.
     pub(crate) references: bool,
@@ -19,7 +19,8 @@ pub(crate) struct Plan {
     pub(crate) duplicates: bool,
     /// True if IDs are not addresses.
     pub(crate) odd_ids: bool,
-    /// True to add many back edges, and many shared objects from which no other shared object can be reached.
+    /// True to add many back edges (see [`World::lead_back`]), and many shared objects (see [`share`]). A shared object
+    /// has several referrers, and all objects that it reaches are leaves (objects without references).
     pub(crate) shared: bool,
 }
 
@@ -310,7 +311,7 @@ impl World {
             let root = match rng.below(4) {
                 0 => Root::MonitorUsed,
                 1 => Root::Unknown,
-                // A frame of a thread that does not exist.
+                // The root belongs to a frame of thread 77, but the heap has no thread with this number.
                 2 => Root::JavaFrame {
                     thread: 77,
                     frame: 0,
