@@ -53,8 +53,7 @@ pub fn segments(bytes: &[u8]) {
     let end = if has_end(bytes) { RECORD_HEAD } else { 0 };
     let bytes = &bytes[..bytes.len() - end];
     let places = match record::header(bytes) {
-        // Choose cuts at the ends of records. The parts can then be joined more often than parts that are cut
-        // elsewhere.
+        // Cut the dump where heap records begin. If a cut is inside a record, the parts often cannot be joined.
         Ok(header) if odd & 1 == 0 => heap_records(bytes, &header),
         _ => (0..=bytes.len()).collect(),
     };
@@ -156,7 +155,10 @@ pub fn repair(bytes: &[u8]) {
     let written = repair.write(&mut out, &Silent);
     assert_eq!(written.ok(), Some(out.len() as u64));
     if !repair.is_needed() {
-        assert!(out == *source, "a whole dump was changed");
+        assert!(
+            out == *source,
+            "`repair` changed a dump that needs no repair"
+        );
         return;
     }
     let repaired = Source::from_bytes(out);
@@ -263,8 +265,8 @@ fn waste(snapshot: &Snapshot, odd: u8) {
     assert!(sum <= all, "{sum} bytes wasted of {all}");
 }
 
-/// Checks that a walk that skips final fields reaches only objects that a walk over all fields reaches, too. This must
-/// be so whatever the class files declare.
+/// Checks that a walk over all fields reaches at least as many objects as a walk that skips final fields. This must be
+/// true whichever fields are final.
 fn deep(snapshot: &Snapshot, first: &[ObjectIndex], odd: u8) {
     let declared = |class: &str| {
         let classes = snapshot.classes();

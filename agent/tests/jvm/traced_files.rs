@@ -14,8 +14,9 @@ use crate::{jdks, launch};
 
 const KILLS: usize = 50;
 const TICK: i64 = 500;
-/// Limits for the delay of a tick on a busy machine, in milliseconds. No tick may be later than `LATE`. In at least
-/// three quarters of the runs, the tick must not be later than `MOSTLY_LATE`.
+/// Limits in milliseconds for the delay with which the agent writes a tick (the data of one time interval) on a busy
+/// machine. No tick may be later than `LATE`. In at least three quarters of the runs, the tick must not be later than
+/// `MOSTLY_LATE`.
 const LATE: i64 = 3000;
 const MOSTLY_LATE: i64 = 400;
 
@@ -80,8 +81,8 @@ fn a_killed_jvm_loses_a_tick_at_most() {
             });
         }
     });
-    // More than one tick may be lost only on a busy machine. So in at least three quarters of the runs, at most one
-    // tick may be lost.
+    // A killed JVM should lose at most one tick. On a busy machine, it may lose more. So at least three quarters of the
+    // runs, but not all of them, must lose at most one tick.
     let soon = soon.load(Relaxed);
     println!("{soon} of {KILLS} within a tick");
     assert!(soon * 4 >= KILLS * 3, "only {soon} within a tick");
@@ -183,8 +184,8 @@ fn may_mount() -> bool {
     is_root
 }
 
-/// Returns true if this process has a private mount namespace, which ends with the process. Otherwise returns false. If
-/// the process has no such namespace and the user is root, first runs the test again in a process that has one.
+/// Returns true if this process has a private mount namespace, which ends with the process. Otherwise returns false. In
+/// this case, if the user is root, first runs the test in another process that has such a namespace.
 fn has_own_mounts(test: &str) -> bool {
     const OWN: &str = "HEAPDIFF_TEST_HAS_OWN_MOUNTS";
     if std::env::var_os(OWN).is_some() {
@@ -490,7 +491,7 @@ fn a_run_deleted_by_another_process_is_restored() {
     other.tick(&(), &(), tick).unwrap();
     other.end(ahead).unwrap();
     traced.wait(
-        "SELECT count(*) FROM note WHERE text LIKE '%the run was deleted from the trace as if it had ended%'",
+        "SELECT count(*) FROM note WHERE text LIKE '%another process deleted the run from the trace%'",
     );
     // After the other process deleted the run, the agent writes it again. The agent reports all live objects again,
     // although they have not changed. The allocation counts again include everything since the JVM's start.

@@ -34,9 +34,9 @@ Examples:
   heapdiff owners 1.hprof 2.hprof --fail-on-growth 'com.acme.shop=10MiB'
 
 Each reachable byte is counted once. The instances of an owner's classes belong to it. Another
-object belongs to the owners that reach it without passing through objects of other owners; if
-there are several, it is shared. The JVM owns what only GC roots and JDK classes reach. All figures
-together are the reachable heap.";
+object belongs to an owner if a path leads from the owner's objects to it and passes no other
+owner's objects. Objects of several owners are shared. Objects that only GC roots and JDK classes
+reach belong to the JVM. All figures add up to the reachable heap.";
 
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
@@ -296,7 +296,8 @@ pub(super) fn summaries(
     for dump in dumps {
         let (snapshot, meter) = open_after(previous.take(), setup, dump, true)?;
         let own = AgentObjects::find(&snapshot);
-        // The kind of owners in the summary of the first dump applies to all dumps.
+        // For the first dump, `OwnerSummary::new` determines the kind of owners, for example packages. This kind is
+        // then used for all dumps.
         let kind = summaries.first().map_or(kind, |first| &first.kind).clone();
         let summary = OwnerSummary::new(&snapshot, &own, &kind, dumps.len() > 1, &meter);
         summaries.push(summary.map_err(|e| failure(dump, e))?);

@@ -25,8 +25,8 @@ Examples:
   heapdiff repair died.hprof -o whole.hprof  # also reads died.hprof.p0, died.hprof.p1, ...
 
 The output has all records that are complete, and an end. If GC roots may be missing, all classes
-and all threads that were alive become GC roots. The output has a mark, from which heapdiff warns
-that parts are missing. Other programs ignore the mark.
+and all threads that were alive become GC roots. The output contains a mark. If heapdiff finds the
+mark, it warns that parts are missing. Other programs ignore the mark.
 
 IN is not changed. If nothing is missing in IN, OUT is not written.
 
@@ -144,7 +144,7 @@ fn missing(repaired: &Repaired) -> Vec<String> {
         lines.push(match repaired.roots {
             0 => "all GC roots".to_owned(),
             roots => format!(
-                "an unknown number of GC roots ({} are there)",
+                "an unknown number of GC roots ({} were read)",
                 grouped(roots)
             ),
         });

@@ -65,7 +65,8 @@ pub struct Options {
     /// Options of the agent
     #[arg(long, value_name = "OPTIONS", default_value = SAMPLING)]
     sampling: String,
-    /// Run fixed twins and controls this many times
+    /// Number of runs of each program without a leak: fixed versions of the scenarios, and controls, which only seem to
+    /// leak
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     repeat: u32,
     /// Number of JVMs that run at the same time
@@ -74,10 +75,10 @@ pub struct Options {
     /// Keep the dumps and reports in target/accuracy
     #[arg(long)]
     keep: bool,
-    /// Judge only reports on the last dump alone, in runs without the agent
+    /// Run leaking programs without the agent, and judge only the report on the last dump alone
     #[arg(long, conflicts_with_all = ["smoke", "repeat", "sampling"])]
     one_dump: bool,
-    /// With --one-dump: also run Eclipse MAT, by its ParseHeapDump.sh or a program with the same arguments
+    /// With --one-dump: also run Eclipse MAT. PROGRAM is MAT's ParseHeapDump.sh, or takes the same arguments
     #[arg(long, value_name = "PROGRAM", requires = "one_dump")]
     mat: Option<PathBuf>,
     /// Judge only stacks from Flight Recorder's recordings, in runs without the agent
@@ -87,7 +88,8 @@ pub struct Options {
     recorded: recorded::Options,
     #[command(flatten)]
     tested: run::Tested,
-    /// Write the table to this file [default: target/accuracy.md if no option leaves something out]
+    /// Write the table to this file [default: target/accuracy.md if all programs run on all JDKs with the default
+    /// collector, flags and sampling]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -138,7 +140,7 @@ impl Options {
         }
         ensure!(
             !subjects.is_empty(),
-            "--one-dump works only with programs that leak, and so does --recording without --without-leaks"
+            "--one-dump needs programs that leak; --recording also needs programs that leak, except with --without-leaks"
         );
         Ok(subjects)
     }

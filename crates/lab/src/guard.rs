@@ -33,7 +33,7 @@ pub struct Options {
     /// Major version of the JDK [default: the latest that is found]
     #[arg(long, value_name = "MAJOR")]
     jdk: Option<u32>,
-    /// Run no JVMs without the guard
+    /// Skip the JVMs that run without the guard for comparison
     #[arg(long)]
     no_baseline: bool,
 }
@@ -45,7 +45,8 @@ enum Cause {
     Heap,
     /// The kernel kills it at the limit of its control group.
     Container,
-    /// It and the child that writes its dump are killed at some moment of the dump, and then `heapdiff repair` is.
+    /// The test kills the JVM and the child that writes its dump, at some moment of the dump. Then the test kills
+    /// `heapdiff repair`, too.
     Kill,
 }
 
@@ -297,13 +298,13 @@ impl Lab<'_> {
             ensure!(!killed.exists(), "repair wrote a dump without objects");
             ensure!(
                 !output.status.success(),
-                "a dump without objects has a report"
+                "`top` printed a report for a dump without objects"
             );
             return Ok("no objects yet");
         }
         ensure!(
             !killed.exists() || fs::read(&killed)? == fs::read(&repaired)?,
-            "half a file has the final name"
+            "an incomplete file has the name of a complete dump"
         );
         for file in [&part, &repaired] {
             ensure!(
@@ -325,8 +326,8 @@ impl Lab<'_> {
         Ok(warnings.is_some_and(|warnings| !warnings.is_empty()))
     }
 
-    /// Waits until the dump is complete or has stopped growing for [`GIVEN_UP`]. Returns the kind of file whose report
-    /// names the leak.
+    /// Waits until the dump is complete or has stopped growing for [`GIVEN_UP`]. Then looks for a file whose report
+    /// names the leak, and returns the kind of this file. The order is: the dump, the repaired dump, the trace.
     fn left(&self, folder: &Path, trace: &Path) -> Result<Left> {
         let mut seen = (0, Instant::now());
         while let Some(part) = with_ending(folder, ".part")? {

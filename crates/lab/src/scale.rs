@@ -22,7 +22,8 @@ use crate::run;
 /// Options of `cargo xtask scale`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Gigabytes of the dump; the disk also needs room for a tenth more and for temporary files beyond the limit
+    /// Gigabytes of the dump; the disk also needs room for a second dump of a tenth of this size, and for the data that
+    /// does not fit in --max-memory
     #[arg(long, default_value_t = 36, value_name = "GB", value_parser = clap::value_parser!(u64).range(1..))]
     size: u64,
     /// Memory limit of heapdiff for the whole dump
@@ -101,7 +102,7 @@ pub(crate) fn scale(options: &Options) -> Result<()> {
         }
     }
     text += &format!(
-        "\nFor the whole dump: {}. Its totals by class are in proportion to the totals of the tenth.\n",
+        "\nFor the whole dump: {}. Its totals by class are in proportion to those of the dump with a tenth of the objects.\n",
         slower.join(", ")
     );
     println!("{text}");
@@ -209,7 +210,7 @@ fn check_linear_totals(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64)
         Ok(())
     } else {
         bail!(
-            "these totals of the whole dump are not in proportion to the totals of its tenth:\n{}",
+            "these totals of the whole dump are not in proportion to those of the dump with a tenth of the objects:\n{}",
             wrong.join("\n")
         )
     }

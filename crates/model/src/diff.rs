@@ -105,8 +105,10 @@ pub struct HeapTrend {
 pub struct JoinedRecording {
     /// Path of the recording as given on the command line.
     pub path: String,
-    /// How the recording was matched with the dumps. dump-event: it contains the event of a dump, with the time and the
-    /// size of the file. time: its time, JVM version and command fit. none: the file names no JVM and no time.
+    /// How the recording was matched with the dumps. dump-event: the recording contains the event of a dump, with the
+    /// time and the size of the dump's file. time: the recording and the dumps agree in time, JVM version and command,
+    /// as far as these are known. none: not matched, because the recording contains neither times nor the name of a
+    /// JVM.
     #[schemars(extend("enum" = ["dump-event", "time", "none"]))]
     pub matched: Cow<'static, str>,
     /// Number of samples of live objects that have a stack.
@@ -467,7 +469,7 @@ pub mod left_out {
     /// Names and states of threads: on paths, or in the evidence for a suspect.
     pub const THREADS: &str = "names and states of threads";
     /// Stacks from a recording, for suspects that are too small for the summary.
-    pub const CONTENT: &str = "stacks of the recording for small suspects";
+    pub const CONTENT: &str = "stacks from the recording, for small suspects";
     /// Suggested commands that read objects.
     pub const COMMANDS: &str = "next commands";
     /// All parts.
@@ -516,7 +518,7 @@ pub struct Used {
     /// Number of collections that were watched.
     #[schemars(extend("minimum" = 1))]
     pub watched: u64,
-    /// Number of collections at this place.
+    /// Number of collections of the suspect, watched or not.
     #[schemars(extend("minimum" = 1))]
     pub collections: u64,
 }
@@ -536,7 +538,7 @@ pub struct AllocatedAt {
 /// A frame through which most of a growth was allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Through {
-    /// The frame. If the stacks have different lines in its method, only the class and the method.
+    /// The frame. If the stacks have different lines of its method, this is only the class and the method.
     pub frame: String,
     /// Estimated bytes of the stacks with the frame.
     pub estimated_bytes: u64,
@@ -668,9 +670,10 @@ pub struct Stack {
     #[schemars(extend("maximum" = 1000))]
     pub survival_permille: u64,
     /// False if survival_permille is not reliable, for one of three reasons. Too few samples of the stack were tracked
-    /// until they were collected (fewer than 16 are expected at the present interval or rate). Or the stack defined a
-    /// class. Or the stack is a stack trace in the dump, not one of the agent. Reports of earlier versions lack the
-    /// key.
+    /// until they were collected (fewer than 16 are expected at the present interval or rate). Or all samples of the
+    /// stack are of class definitions, and it is unknown how many of the defined classes were collected. Or the stack
+    /// is not from the agent, but from a stack trace in the dump or from a recording. Reports of earlier versions lack
+    /// the key.
     #[serde(default = "default_survival_known")]
     #[schemars(extend("optional" = true))]
     pub survival_known: bool,
@@ -678,7 +681,8 @@ pub struct Stack {
     #[schemars(extend("maxItems" = 8))]
     pub threads: Vec<String>,
     /// Source of the stack. agent: the agent's samples in the dumps. recording: a recording of the same JVM. Missing
-    /// without --recording. Figures of a recording's stack are the growth of the suspect times the stack's probability.
+    /// without --recording. For a stack from a recording, estimated_bytes and estimated_objects are the growth of the
+    /// suspect, multiplied by the probability of the stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Cow<'static, str>", extend("enum" = ["agent", "recording"]))]
     pub source: Option<Cow<'static, str>>,
@@ -710,8 +714,8 @@ pub struct Coverage {
     pub sampled_bytes: u64,
     /// Growth of the retained bytes, measured in the dumps.
     pub growth_bytes: u64,
-    /// Maximum number of bytes of the growth that have no sample because the agent could not store it. Intervals of
-    /// stacks are widened by this amount.
+    /// Maximum number of bytes of the growth whose samples the agent could not store. Intervals of stacks are widened
+    /// by this amount.
     pub unseen_bytes: u64,
     /// Bytes of the growth that are not covered by samples: growth_bytes minus sampled_bytes.
     #[serde(default)]

@@ -250,7 +250,7 @@ pub(crate) const SAMPLES: Columns = &[
     (
         "recent",
         Bool,
-        "true if the object is one of those that the GC freed last",
+        "true if the object is one of the most recently freed objects",
     ),
     (
         "chosen",

@@ -38,7 +38,8 @@ pub(crate) fn heap_end(
             "give the maximum heap (--heap-limit) for the time to OutOfMemoryError".to_owned()
         }
         ("too-few", ..) => "five dumps give the time to OutOfMemoryError".to_owned(),
-        _ => "no end at the measured rate".to_owned(),
+        _ => "the heap may have stopped growing, so no time to OutOfMemoryError is estimated"
+            .to_owned(),
     }
 }
 
@@ -75,7 +76,10 @@ mod tests {
         }
         report.oom = None;
         for (outlook, end) in [
-            ("no-end", "no end at the measured rate"),
+            (
+                "no-end",
+                "the heap may have stopped growing, so no time to OutOfMemoryError is estimated",
+            ),
             ("too-few", "five dumps give the time to OutOfMemoryError"),
         ] {
             report.heap_trend.as_mut().unwrap().outlook = outlook.into();

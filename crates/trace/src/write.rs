@@ -26,7 +26,7 @@ const MOST_LOG_BYTES: u64 = 64 << 20;
 /// at least this many milliseconds, the machine's clock is considered changed.
 const CLOCK_SLACK_MS: i64 = 2000;
 
-const PUT_BACK: &str = "the run was deleted from the trace as if it had ended: earlier data is lost, except the data of live objects";
+const PUT_BACK: &str = "another process deleted the run from the trace: earlier data is lost, except the data of live objects";
 const NO_ROOM: &str = "trace_max is too small for all samples: allocation sites count all of them, but the table `sample` lists only some";
 const NO_ROWS: &str = "trace_max is too small for all classes: the table `class_total` counts the other classes together";
 const NO_LINES: &str = "trace_max is too small for all lines of code: the table `counted_site` counts the other lines together";
@@ -429,7 +429,8 @@ impl<N: Names> Inserting<'_, N> {
                 int(c.after_bytes),
             ])?;
         }
-        // The process that requested the dump may have added the dump's row already, with the path; see `side_writer`.
+        // The process that requested the dump may have added a row with the dump's path already; see `side_writer`. In
+        // this case, do not add a second row.
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO dump (run, time_ms, uptime_ms, path) SELECT ?1, ?2, ?3, ?4
              WHERE NOT EXISTS (SELECT 1 FROM dump WHERE run = ?1 AND path IS NOT NULL

@@ -14,9 +14,9 @@ const START: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
 /// Three hours in milliseconds. A JVM that writes nothing for this long is considered ended.
 const LATER: i64 = 3 * 60 * MINUTE;
-const GONE: &str = "the run was deleted from the trace as if it had ended";
+const GONE: &str = "another process deleted the run from the trace";
 
-/// A source of two live samples.
+/// A test implementation of [`Samples`]: two slots, each with a live sample.
 struct Two;
 
 impl Samples for Two {
@@ -55,7 +55,7 @@ fn writer(path: &Path, uid: &str, started_ms: i64, limits: Limits) -> Writer {
     Writer::create(path, &run, limits).unwrap()
 }
 
-/// Returns the writer of the JVM that is alive.
+/// Returns the writer of the first of two JVMs, which stays alive.
 fn first(path: &Path) -> Writer {
     writer(path, "1-1", START, Limits::default())
 }

@@ -6,7 +6,7 @@ let chosen = null;
 /** The index of the series nearest to the pointer. */
 let near = null;
 
-/** The colour number of each line of the graph, by key. A line keeps its colour while it is shown. */
+/** For the key of each line of the graph: the number of its colour. A line keeps its colour while it is shown. */
 const colours = new Map();
 const giveColours = (lines) => {
   const keys = new Set(lines.map((line) => line.key));
@@ -154,7 +154,7 @@ const verdictOf = (line) => {
 /** Describes which figures the verdicts are based on. Each JVM has its own basis. */
 const toldFrom = () => {
   if (!view.told.length) return "";
-  if (view.told.length > 1) return "Each JVM has its own ranking; each line shows its worst verdict.";
+  if (view.told.length > 1) return "Each JVM has its own ranking. Each line shows the worst verdict of all JVMs.";
   const [told] = view.told;
   const counted = (n, what) => `${grouped(n)} ${what}${n === 1 ? "" : "s"}`;
   if (told.basis === "major") return `Compared: live bytes after each of ${counted(told.majors, "full GC")}.`;
@@ -181,7 +181,7 @@ const heapEnd = () => {
   }
   if (heap.state === "irregular") return `${rate}, too irregular to estimate the time to OutOfMemoryError.`;
   if (heap.state === "no-limit") return `${rate}; the maximum heap is unknown.`;
-  return `${rate}, no end at the measured rate.`;
+  return `${rate}, the heap may have stopped growing, so no time to OutOfMemoryError is estimated.`;
 };
 
 const rowOf = (line) => {

@@ -48,7 +48,8 @@ pub(crate) enum Evidence {
     OneLargeObject { class: String, size: Size },
     /// One object dominates many small ones.
     OneObject { class: String },
-    /// Several objects whose content consists of small parts only.
+    /// Several objects without large groups of objects below them. Their retained bytes are in the objects themselves
+    /// and in small groups.
     SmallParts {
         objects: u64,
         class: String,
@@ -194,9 +195,9 @@ pub(crate) enum Evidence {
 
     /// The JDK's own tables grow while classes are loaded.
     ClassesLoaded { classes: u64 },
-    /// The first dump had `held` samples at this place, and `kept` of them are still there in the last dump.
-    /// `permille`: the part of all samples taken at the allocating stacks that is alive, in thousandths. `None` unless
-    /// almost all of them are alive.
+    /// The first dump had `held` samples of the suspect's objects. The last dump still has `kept` of these. `permille`
+    /// is the part of all samples of the allocating stacks that is alive, in thousandths. If not almost all of these
+    /// samples are alive, `permille` is `None`.
     Samples {
         held: u64,
         kept: u64,
@@ -292,10 +293,10 @@ impl fmt::Display for Evidence {
             ),
             Self::FiguresOfClass { dump } => write!(
                 f,
-                "in dump {dump} these objects have no single holder, so the figures for this dump are the totals of their class minus the objects with other holders"
+                "in dump {dump} these objects have no single holder; the figures for this dump are the totals of the class without the objects that other holders hold"
             ),
             Self::NotInSummary => f.write_str(
-                "the summary of the last dump has no facts about a place this small, so a limit of its size would not be known",
+                "the summary of the last dump contains no facts about such a small holder, so heapdiff does not know whether its size is limited",
             ),
             Self::FiguresInterpolated { dump } => write!(
                 f,

@@ -249,7 +249,7 @@ fn not_a_dump(input: &[u8]) -> Error {
             " (an executable or a core dump: `jhsdb jmap --binaryheap` converts the core dump of a JVM)"
         }
         _ if input.starts_with(b"heapdiff summary\r\n") => {
-            let what = "it is a summary, which has no objects; compare it, uncompressed, with a dump: `heapdiff SUMMARY.heap AFTER.hprof`";
+            let what = "it is a summary, which has no objects; if it is compressed, decompress it, and compare it with a dump: `heapdiff SUMMARY.heap AFTER.hprof`";
             return Error::NotADump(what.into());
         }
         _ if input.starts_with(b"JAVA PROFILE ") => {

@@ -172,7 +172,7 @@ pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
         )?;
         writeln!(
             text,
-            "| MAT: the same, or the suspect has the class of the holder or of its content | {class} |"
+            "| MAT: one of these paths contains the holder, or one of these suspects has the class of the holder or of its content | {class} |"
         )?;
     }
     text.push_str(

@@ -6,9 +6,10 @@
 //! recording. heapdiff ranks stacks with weights that were tuned with half of the programs: those at even positions of
 //! the sorted list of names. So the results of the other half are listed separately.
 //!
-//! With `--without-leaks`, the programs are the fixed twins and the controls. A second run with the agent finds the
-//! true stacks of their suspects. An answer is right if the code that its first stack names is also in one of the
-//! agent's stacks, for a suspect with the same holder.
+//! With `--without-leaks`, the programs have no leak. They are the fixed twins (the scenarios without their leaks) and
+//! the controls (programs that only seem to leak). A second run with the agent finds the true stacks of their suspects.
+//! An answer is right if the code that its first stack names is also in one of the agent's stacks, for a suspect with
+//! the same holder.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -37,13 +38,13 @@ pub(super) struct Options {
     /// Record only with these settings of Flight Recorder; may be repeated
     #[arg(long, value_name = "SETTINGS", value_parser = SETTINGS, requires = "recording")]
     settings: Vec<String>,
-    /// Let another thread allocate this many times as much as the program
+    /// Add a thread that allocates this many times as many bytes as all other threads of the program together
     #[arg(long, value_name = "TIMES", requires = "recording")]
     beside: Option<u32>,
     /// Spread the work of each program evenly over this many minutes (JDK 24 or later)
     #[arg(long, value_name = "MINUTES", requires = "recording")]
     minutes: Option<u32>,
-    /// Run the fixed twins and the controls, in place of the programs that leak
+    /// Run only programs without a leak: fixed versions of the scenarios, and controls, which only seem to leak
     #[arg(long, requires = "recording")]
     pub(super) without_leaks: bool,
 }
@@ -84,13 +85,14 @@ pub(super) struct Judged {
     answers: Result<Vec<Answer>>,
 }
 
-/// The stack that a report names for one suspect, and its judgement.
+/// The first stack of a suspect in a report, and whether the stack is right.
 #[derive(Debug)]
 struct Answer {
     settings: usize,
     /// True if the first stack is right.
     is_right: bool,
-    /// True if the stack by class alone is right.
+    /// True if the answer "by class alone" is right. This answer is the stack that allocated most objects of the
+    /// suspect's class in the recording.
     is_right_by_class: bool,
     /// The probability of the first stack in thousandths. `None` if the report names no stack.
     permille: Option<u64>,
@@ -171,7 +173,8 @@ impl Bench<'_> {
             .collect())
     }
 
-    /// Runs the fixed twin of a leak, or a control, once with Flight Recorder and once with the agent.
+    /// Runs a program without a leak, once with Flight Recorder and once with the agent. The program is the fixed
+    /// version of a leak scenario, or a control (a program that only seems to leak).
     fn without_leak(&self, subject: &Subject) -> Result<Vec<Answer>> {
         let launch = || match subject {
             Subject::Leak(scenario) => scenario.launch(self.jdk, Mode::Fixed),
@@ -180,7 +183,7 @@ impl Bench<'_> {
         let phases = match subject {
             Subject::Leak(_) => PHASES,
             Subject::Control(control) if control.dumped == Dumped::Phases => CONTROL_PHASES,
-            // The dumps of this control are from several JVMs.
+            // Each dump of this program is from another JVM, but a recording covers only one JVM.
             Subject::Control(_) => return Ok(Vec::new()),
         };
         let folder = self.folder(&format!("{}-fixed", subject.name()))?;
@@ -351,7 +354,7 @@ impl fmt::Display for Judged {
     }
 }
 
-/// Sums over the answers of some runs.
+/// Sums over some of the [`Answer`]s, such as those of one JDK.
 #[derive(Debug, Default)]
 struct Sums {
     right: Share,
@@ -414,18 +417,18 @@ pub(super) fn table(
         versions.join(" and ")
     );
     if let Some(times) = asked.beside {
-        write!(text, ", beside {times} times as much other allocation")?;
+        write!(text, ", while other code allocates {times} times as much")?;
     }
     if let Some(minutes) = asked.minutes {
         write!(text, ", runs of {minutes} minutes")?;
     }
     text.push_str(if asked.without_leaks {
-        ". Fixed twins and controls.\n\n"
+        ". Programs without a leak: fixed versions of the leaks, and control programs.\n\n"
     } else {
         ". Each leak has three dumps and one recording.\n\n"
     });
     text.push_str(
-        "| JDK | settings | first stack right | of these, programs not used for weights | by class alone |\n\
+        "| JDK | settings | first stack is correct | the same, for programs that did not determine the weights | stack that allocated most objects of the class is correct |\n\
          |---|---|---|---|---|\n",
     );
     for jdk in jdks.iter().map(Jdk::major) {
@@ -454,7 +457,7 @@ pub(super) fn table(
         }
     }
     text.push_str(
-        "\n| stated probability | right | programs not used for weights |\n|---|---|---|\n",
+        "\n| stated probability | correct answers | correct answers for programs that did not determine the weights |\n|---|---|---|\n",
     );
     for (tenth, (all, rest)) in all.tenths.iter().zip(&rest.tenths).enumerate().rev() {
         if all.all > 0 {
@@ -464,7 +467,7 @@ pub(super) fn table(
     let brier = |sums: &Sums| sums.squares / f64::from(sums.stated().max(1));
     writeln!(
         text,
-        "\nBrier score of the {} stated answers: {:.3}; of programs not used for weights: {:.3}\n\n{wrong}",
+        "\nBrier score of the {} answers with a probability: {:.3}; only programs that did not determine the weights: {:.3}\n\n{wrong}",
         all.stated(),
         brier(&all),
         brier(&rest)
@@ -509,7 +512,7 @@ pub(super) fn goals(asked: &Options, judged: &[Judged]) -> Result<()> {
         };
         if share.percent().is_some_and(|percent| percent < goal) {
             missed.push(format!(
-                "stated at 0.{tenth}: {share} right, the goal is {goal} %"
+                "answers with the probability 0.{tenth}: {share} are correct, the goal is {goal} %"
             ));
         }
     }

@@ -24,9 +24,9 @@ pub(super) fn of(
          and from the report of three dumps. If a program needs three dumps, only the report of three dumps counts.\n\
          Best holder is first: if several fields are right answers, the rank of the field that helps most. The verdict must be leak or growth in both reports; the table shows the verdict and the leak pattern of the report of\n\
          three dumps. Rank in last dump: the rank of the same holder in the report of the last dump.\n\
-         Other suspects: other suspects of three dumps with the verdict leak or growth. False alarms: suspects with the\n\
-         verdict leak or growth although nothing leaks, in the scenario without its leak (two and three dumps) or in a\n\
-         control program (three and four dumps).\n\n",
+         Other suspects: suspects with another holder and the verdict leak or growth, in the report of three dumps. False alarms: suspects\n\
+         with the verdict leak or growth although nothing leaks. They are counted in the scenario without its leak (two and three dumps),\n\
+         and in programs that never leak (three and four dumps).\n\n",
         versions.join(" and ")
     );
     sums(&mut text, totals)?;
@@ -107,7 +107,7 @@ fn sums(text: &mut String, totals: &Totals) -> Result<()> {
     if totals.counted > 0 {
         writeln!(
             text,
-            "| first stacks that are correct but known only from allocated bytes | {} |",
+            "| first stacks that are correct, but that the report found only by allocated bytes | {} |",
             totals.counted
         )?;
     }

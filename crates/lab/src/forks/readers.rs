@@ -21,7 +21,7 @@ pub(super) fn readers(jdks: &[Jdk], tools: &Tools, folder: Option<&Path>) -> Res
     let mut text = "\
 ## Other programs
 
-Each program found all entries of the service, in a forked dump and in a dump by the JVM. This is their number:
+Each program found all entries of the service, in a forked dump and in a dump by the JVM. The table shows the number of entries:
 
 | JVM | program | entries in the forked dump | entries in the dump by `GC.heap_dump` |
 |---|---|---|---|

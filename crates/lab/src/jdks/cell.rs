@@ -275,9 +275,9 @@ impl Cell {
     }
 }
 
-/// True for lines that a JVM prints on standard error without a fault.
+/// True if a line on a JVM's standard error does not report a fault.
 fn is_expected(line: &str) -> bool {
-    // JDK 8 and 11 print the version of experimental flags.
+    // JDK 8 and 11 print such a warning for experimental flags.
     line.trim().is_empty() || line.starts_with("OpenJDK 64-Bit Server VM warning: Options ")
 }
 
@@ -345,8 +345,8 @@ impl Tools {
         let report: Classes = serde_json::from_str(&text)?;
         let entry = report.classes.iter().find(|row| row.class == ENTRY);
         let found = entry.map_or(0, |row| row.objects);
-        // The program's threads create further entries. The dump contains some of them: the samples of the agent, which
-        // weak references hold.
+        // The program's threads create further objects of the class [`ENTRY`]. The dump also contains those that the
+        // agent sampled, because the agent refers to sampled objects by weak references.
         ensure!(
             (entries..2 * entries).contains(&found),
             "{found} entries, not {entries}"
@@ -463,7 +463,8 @@ impl Outcome {
                 let line = table.entry(ints).or_default();
                 *line = (line.0 + fillers.0, line.1 + fillers.1);
             } else {
-                self.excepted.insert("fillers, which the dump lacks");
+                self.excepted
+                    .insert("filler objects, which this dump does not contain");
             }
         }
     }

@@ -22,7 +22,7 @@ pub(super) struct Figures {
 
 #[allow(
     clippy::cast_precision_loss,
-    reason = "the figures are only shown to people"
+    reason = "the figures are shown but not checked"
 )]
 impl Figures {
     pub(super) fn add(&mut self, other: &Self) {

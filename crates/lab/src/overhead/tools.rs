@@ -14,12 +14,12 @@ pub(super) struct Tool {
     pub(super) ours: bool,
     /// Mean number of allocated bytes between two samples, if the tool has a sampling interval.
     pub(super) interval: Option<u64>,
-    /// About the factor by which the tool slows the program down. The number of operations in a slice of the program's
-    /// work is divided by this factor.
+    /// Approximate factor by which the tool slows the program down. The number of operations in a slice of the
+    /// program's work is divided by this factor.
     pub(super) part: u32,
 }
 
-/// The divisor [`Tool::part`] of tools that sample every allocation.
+/// The value of [`Tool::part`] for tools that sample every allocation.
 const SLOW: u32 = 100;
 
 const NONE: &str = "none";
@@ -58,7 +58,10 @@ pub(super) fn all(
     let file = |name: &str| scratch.join(format!("{name}-{}.jfr", jdk.major()));
     let mut tools = vec![
         Tool::new(NONE, Vec::new()),
-        Tool::new("no tool again, to measure the noise", Vec::new()),
+        Tool::new(
+            "without a tool, measured again to show the noise",
+            Vec::new(),
+        ),
     ];
     for kib in [512, 64] {
         let options = format!("interval={kib}k");
@@ -111,7 +114,7 @@ pub(super) fn all(
                 ours: true,
                 interval: Some(kib << 10),
                 ..Tool::new(
-                    &format!("heapdiff {kib} KiB with a guard"),
+                    &format!("heapdiff, interval {kib} KiB, with the option guard"),
                     vec![flag(&[
                         &"-agentpath:",
                         &agent,

@@ -57,7 +57,7 @@ pub(super) const HEALTHY: &[Healthy] = &[
     },
     Healthy {
         name: "healthy-hikari",
-        about: "HikariCP 6.2.1 pools 8 connections to H2 2.2.224. At the dumps 2, 6 and 4 of them hold a result.",
+        about: "HikariCP 6.2.1 pools 8 connections to H2 2.2.224. When the dumps are taken, 2, 6 and 4 connections hold a result.",
         source: "Exports.java",
     },
     Healthy {

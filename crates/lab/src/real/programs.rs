@@ -287,6 +287,6 @@ pub(super) const PROGRAMS: &[Program] = &[
         holders: &["rx.subjects.SubjectSubscriptionManager$SubjectObserver.index"],
         classes: &["rx.subjects.ReplaySubject$NodeList$Node", "long[]"],
         allocator: "Prices.work",
-        verdict: "A subscriber's index refers to the first node that it received, and so to all later nodes; the subject itself replays only one.",
+        verdict: "A subscriber's index refers to the first node that it received, and so to all later nodes. `ReplaySubject` itself keeps only one node.",
     },
 ];

@@ -187,7 +187,7 @@ pub(super) const RECENT: &[Program] = &[
     },
     Program {
         name: "rx-disposed",
-        about: "RxJava 2. An observer that left a bounded replay refers to the last value that it received, and so to all later values.",
+        about: "RxJava 2. After an observer of a bounded replay is disposed, it still refers to the last value that it received, and so to all later values.",
         source: "Weather.java",
         versions: Some(Versions {
             leaking: "2.2.5",

@@ -21,7 +21,7 @@ pub(crate) fn build(report: &Viewed<TraceAgesReport>, doc: &mut Document) {
     doc.subject(&report.trace.path, &gcs);
     run(&report.run, doc);
     doc.one_line(format!(
-        "GCs that objects survived, in {} and {} of freed objects",
+        "number of GCs that objects survived, from {} and {} of freed objects",
         counted(report.live_samples, "live sample"),
         counted(report.freed_samples, "random sample"),
     ));
@@ -31,7 +31,7 @@ pub(crate) fn build(report: &Viewed<TraceAgesReport>, doc: &mut Document) {
     });
     if report.freed_by_full_gcs_only {
         doc.one_line(dim(
-            "freed objects: upper bounds, because young GCs of ZGC free no sampled object",
+            "freed objects may have survived fewer GCs, because young GCs of ZGC free no sampled object",
         ));
     }
     if let Some(focus) = &report.focus {
@@ -205,7 +205,7 @@ mod tests {
         let report = rendered("temporary", true);
         for part in [
             "the most bytes that the first GC frees come first",
-            "freed objects: upper bounds, because young GCs of ZGC free no sampled object",
+            "freed objects may have survived fewer GCs, because young GCs of ZGC free no sampled object",
             "only stacks with a frame that matches Cache",
             "byte[] 512.0 MiB temporary",
             "byte[] no freed sample",

@@ -33,7 +33,7 @@ const NO_JDK: &str = "JDK classes have no counters; --jdk adds counters to them.
 const SAMPLED: &str = " in sampled stacks";
 
 /// The note on counts in a dump or a trace.
-pub(super) const EXECUTED: &str = "counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM";
+pub(super) const EXECUTED: &str = "counted: allocations by bytecode, even if the JIT compiler removes them; not those by JNI or the JVM";
 pub(super) const WITHOUT_JDK: &str =
     "JDK classes have no counters; count=jdk adds counters to them.";
 
@@ -329,7 +329,7 @@ code (for example string concatenation with a StringBuilder), which has no count
         let all = dumped(|_| ());
         let says =
             "allocations counted: 1,234 objects (54.7 KiB) at 1 allocation site, during 12s; the count ended 420ms before the dump
-counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM
+counted: allocations by bytecode, even if the JIT compiler removes them; not those by JNI or the JVM
 In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own
 code (for example string concatenation with a StringBuilder), which has no counters.
 

@@ -75,7 +75,9 @@ fn skipped_fields(options: &SizeofOptions) -> &'static str {
     }
 }
 
-/// Returns the sentence on classes for which it is not known which fields to skip. It names the first class.
+/// Returns the sentence that `fields` (final or transient fields) are skipped, except in some classes. It is not known
+/// which fields of these classes are final or transient. The sentence contains the number of these classes and the name
+/// of the first one.
 fn except(fields: &str, count: u64, names: &[String]) -> [Span; 3] {
     let classes = counted(count, "class");
     let sentence = format!("{fields} are skipped, except the {fields} of {classes} (");
@@ -169,7 +171,7 @@ fn sums(set: &SizeofSet, doc: &mut Document) {
         ),
         Ordering::Greater => (
             "more",
-            "an object that another of these objects retains is counted in both sizes.",
+            "if one of these objects retains another one, the bytes of the other one are counted twice.",
         ),
     };
     let (sum, apart) = (grouped(sum), grouped(sum.abs_diff(retained)));
@@ -397,7 +399,7 @@ mod tests {
             "The retained sizes of these objects add up to 150 bytes, 50 less than the total above:\n\
              several of these objects together hold some objects that no single one of them holds alone.\n",
             "The retained sizes of these objects add up to 250 bytes, 50 more than the total above:\n\
-             an object that another of these objects retains is counted in both sizes.\n",
+             if one of these objects retains another one, the bytes of the other one are counted twice.\n",
         ];
         for (at, sum) in [200, 150, 250].into_iter().enumerate() {
             let text = of(Some(300), sum);

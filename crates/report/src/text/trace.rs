@@ -551,7 +551,11 @@ pub(super) mod tests {
                 "container",
                 "+3.0 MiB/h, reaches the container's limit of 1.0 GiB in 20s (10s to 40s)",
             ),
-            ("no-end", "heap", "+3.0 MiB/h, no end at the measured rate"),
+            (
+                "no-end",
+                "heap",
+                "+3.0 MiB/h, the heap may have stopped growing, so no time to OutOfMemoryError is estimated",
+            ),
             (
                 "irregular",
                 "heap",

@@ -165,7 +165,7 @@ mod tests {
         let all = with(|_| ());
         let says = "\n\
 counted 200 objects and 7.8 KiB per second at 2 lines, from 1m to 1m59s of the run
-counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM
+counted: allocations by bytecode, even if the JIT compiler removes them; not those by JNI or the JVM
 In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own
 code (for example string concatenation with a StringBuilder), which has no counters.
 

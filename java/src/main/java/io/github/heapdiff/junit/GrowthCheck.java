@@ -111,8 +111,9 @@ final class GrowthCheck {
     }
 
     /**
-     * Returns the growth above the noise limit if the first step shows that the test passes without a second step.
-     * Otherwise returns an empty {@code Optional}.
+     * Returns an empty {@code Optional} if a second step is needed to decide. It is needed if a suspect of the first
+     * step may be a leak, or if the heap grew so much that a second step could reach the noise limit. Otherwise the
+     * test passes, and the result is the growth above the noise limit.
      *
      * <p>This code is a separate method, so that {@link #measureOnce} does not hold the report in a local variable.
      * Otherwise the report would count as growth in later snapshots.
@@ -142,9 +143,10 @@ final class GrowthCheck {
     }
 
     /**
-     * Runs {@code extra} more rounds, or fewer if they take longer than {@link #EXTRA_NANOS}. {@code extra} is
-     * {@link #roundsOfGrowthLeft}. If the work uses ascending keys, all rounds after these additional rounds use keys
-     * that the earlier check did not use.
+     * Runs {@code extra} more rounds, or fewer if they take longer than {@link #EXTRA_NANOS}. The caller passes the
+     * value of {@link #roundsOfGrowthLeft}. An earlier check may have added the keys 1, 2, 3, ... to a map, and this
+     * check adds the same keys. After the additional rounds, the keys are new, so the map grows in each round if the
+     * work leaks.
      */
     private void repeatPastGrowthLeft(int extra) throws Throwable {
         long end = System.nanoTime() + EXTRA_NANOS;
@@ -153,7 +155,7 @@ final class GrowthCheck {
                 System.out.printf(
                         Locale.ROOT,
                         "heapdiff: this test may have growth that heapdiff cannot see, because its objects replace objects of an earlier test:"
-                                + " only %,d of %,d additional rounds, which prevent this, ran in 10 s; run the test in a separate JVM%n",
+                                + " only %,d of the %,d additional rounds that prevent this ran in 10 s; run the test in a separate JVM%n",
                         round,
                         extra);
                 return;
