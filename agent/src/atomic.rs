@@ -24,8 +24,8 @@ impl Changed {
         self.0.swap(true, Ordering::Release);
     }
 
-    /// Clears the flag. Call this before copying the data. Returns true if the flag was set. Then the caller sees the
-    /// change of the data.
+    /// Clears the flag. Call this before copying the data. Returns true if the flag was set. In this case, the caller
+    /// sees all changes that were made before the flag was set.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Acquire)
     }

@@ -175,7 +175,8 @@ mod tests {
     fn the_pause_that_contains_a_gc_belongs_to_it() {
         let zero = Instant::now();
         let mut clock = Clock::new(ms(0), zero);
-        // The thread of the GC waited for 60 ms before the pause ended. The next pause is as long as the GC.
+        // The first pause contains the GC. The GC's thread then waited for 60 ms before this pause ended. The second
+        // pause is as long as the GC, but begins after the GC.
         let mut pauses = vec![
             Pause::new(zero + ms(100), zero + ms(164)),
             Pause::new(zero + ms(166), zero + ms(170)),

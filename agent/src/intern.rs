@@ -76,7 +76,7 @@ impl<K: Clone + Eq + Hash> Kind<K> {
     }
 }
 
-/// Definitions that are about to be written to the Java heap.
+/// Definitions of strings, methods, frames, sites and types that are about to be written to the Java heap.
 #[derive(Default)]
 pub(crate) struct Pending {
     pub(crate) batch: Batch,

@@ -154,8 +154,9 @@ impl JvmStats {
                 (collector.count, collector.time) = (0, 0);
             }
         } else {
-            // The beans report only GCs after this moment. No bean reports the GCs of the pauses recorded until now. If
-            // the lookup was postponed, keep these pauses. Right after an attach, drop them.
+            // The beans report only GCs that end after this moment. So no bean will report the GCs whose pauses were
+            // recorded until now. If the lookup of the beans was postponed, keep these pauses. If the agent was
+            // attached just now, drop them.
             let (early, missed) = pauses.take();
             if self.put_off {
                 self.early = early;
@@ -262,8 +263,8 @@ impl JvmStats {
     ) -> Result<Vec<NewCollection>> {
         let mut seen = Vec::new();
         let mut cause = None;
-        // GCs of which a bean reports only the number. The pauses of these GCs are chosen last, from the pauses that
-        // belong to no other GC.
+        // GCs for which a bean has only increased its number of GCs, without details. After the loop, each of them gets
+        // a pause that no other GC has taken, if one is left.
         let mut lost = Vec::new();
         if let Some(beans) = &mut self.beans {
             beans.pause_time(env)?;
@@ -509,8 +510,8 @@ impl Beans {
         has("G1 Young Generation") && !has(G1_CONCURRENT)
     }
 
-    /// Reads the pause time since the last call from the beans that count the pauses of concurrent cycles. Adds this
-    /// time to `self.paused`, in milliseconds.
+    /// Reads the beans that count the pauses of concurrent cycles. Adds the time of the pauses since the last call to
+    /// `self.paused`, in milliseconds.
     fn pause_time(&mut self, env: &Env<'_>) -> Result<()> {
         for collector in &mut self.collectors {
             if collector.name.ends_with("Pauses") {
@@ -522,9 +523,9 @@ impl Beans {
         Ok(())
     }
 
-    /// If a bean has counted GCs since the last call, returns the last of these GCs, and the number of GCs before it
-    /// since the last call. Otherwise returns `None`. Also returns `None` for a bean that counts the pauses of
-    /// concurrent cycles, because such a pause is only a part of a GC.
+    /// Returns the last GC that a bean has counted, and the number of earlier GCs that it has counted since the last
+    /// call. Returns `None` if the bean has counted no GC since the last call. Also returns `None` for a bean that
+    /// counts the pauses of concurrent cycles, because such a pause is only a part of a GC.
     fn take_last_gc(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
         let collector = &mut self.collectors[at];
         if collector.name.ends_with("Pauses") {

@@ -253,7 +253,7 @@ mod tests {
         let fourth = labels.add(inner, "job=x\u{1f}user=8");
         assert_eq!(text(&labels, fourth), "tenant=acme, route=/b, user=8");
         assert_eq!(printed(&labels), Missing::Fourth as u8);
-        // Text without labels changes nothing.
+        // If the text contains no label, `add` returns the given set of labels.
         assert_eq!(labels.add(outer, "nothing"), outer);
         assert_eq!(labels.add(0, ""), 0);
     }

@@ -20,9 +20,9 @@ const MOST: usize = 1 << 17;
 /// Maximum number of class names.
 const MOST_CLASSES: usize = 1 << 16;
 
-/// A reference from a live sample to its account. It also contains a generation, which is the number of times that the
-/// sampling interval was doubled. The generation determines the sample's weight. The default value means that the
-/// sample has no account.
+/// The position of the account to which a live sample belongs. An account has the sums for one pair of class and stack.
+/// This value also contains a generation: the number of times that the sampling interval was doubled. The weight of the
+/// sample depends on the generation. The default value means that the sample has no account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Booking(u32);
 
@@ -84,7 +84,7 @@ struct Classes {
     changes: FxHashMap<u32, (u64, u64)>,
 }
 
-/// The accounts of all pairs of class and stack.
+/// The accounts. Each account has the sums for one pair of class and stack.
 pub(crate) struct Ledger {
     first: Sampling,
     shards: [Mutex<Shard>; SHARDS],
@@ -95,7 +95,7 @@ pub(crate) struct Ledger {
     newest_collected_ms: AtomicU64,
 }
 
-/// Error: a new site gets no account, because the ledger already has the maximum number of accounts.
+/// Error: a new pair of class and stack has no account, because the maximum number of accounts exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -159,9 +159,10 @@ impl Ledger {
         })
     }
 
-    /// Records a sample of an object of `size` bytes. The weight of a sample depends on the number of times that the
-    /// sampling interval was doubled before (the generation). `taken` is the generation for the allocated objects and
-    /// bytes. `followed` is the generation for the live objects and bytes; it is `None` if the sample is not tracked.
+    /// Records a sample of an object of `size` bytes. The sample's weight depends on its generation: the number of
+    /// times that the sampling interval was doubled. The allocated objects and bytes increase by the weight for the
+    /// generation `taken`. The live objects and bytes increase by the weight for the generation `followed`. If the
+    /// sample is not tracked, `followed` is `None`.
     pub(crate) fn allocated(
         &self,
         (class, stack): (u32, u32),
@@ -205,13 +206,13 @@ impl Ledger {
         Ok(booking.unwrap_or_default())
     }
 
-    /// Counts a sample that got no account because the ledger was full, and the bytes that the sample represents.
+    /// Counts a sample that cannot be added to an account ([`Full`]), and the bytes that the sample represents.
     pub(crate) fn refuse(&self, bytes: u64) {
         self.refused.fetch_add(1, Relaxed);
         self.refused_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns the number of samples that got no account because the ledger was full, and the bytes that these samples
+    /// Returns the number of samples that could not be added to an account ([`Full`]), and the bytes that these samples
     /// represent.
     pub(crate) fn unaccounted(&self) -> (u64, u64) {
         let bytes = self.refused_bytes.load(Relaxed);
@@ -227,8 +228,8 @@ impl Ledger {
         allocated_ms: u64,
     ) -> Option<(u32, u32)> {
         let (shard, index, generation) = booking.place()?;
-        // Update the time of the newest collected sample before the account. Then each tick whose sums include this
-        // sample also includes its time.
+        // First update the time of the newest collected sample, then the sums of the account. So each tick whose sums
+        // include this sample also includes its time.
         self.newest_collected_ms.fetch_max(allocated_ms, Relaxed);
         let weight = self.weight(generation, size);
         let mut shard = lock(&self.shards[shard]);
@@ -246,7 +247,7 @@ impl Ledger {
         (1..u64::from(u32::MAX)).contains(&ms).then_some(ms)
     }
 
-    /// Returns the class and the stack of the account to which a sample belongs.
+    /// Returns the class and the stack of a sample. They are stored in the sample's account.
     pub(crate) fn site(&self, booking: Booking) -> Option<(u32, u32)> {
         let (shard, index, _) = booking.place()?;
         let shard = lock(&self.shards[shard]);
@@ -296,8 +297,8 @@ impl Ledger {
         }
     }
 
-    /// Adds the data of closed accounts that could not be written to the trace to the open accounts again. The next
-    /// [`Self::close`] returns this data again.
+    /// Adds the results of a call of [`Self::close`] to the accounts again, because these results could not be written
+    /// to the trace. The next call of `close` returns them again.
     pub(crate) fn reopen(
         &self,
         sites: &[Activity],
@@ -334,7 +335,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the accounts that have changed since the last call, and the loaded and unloaded classes.
+    /// Returns the sums of the accounts that have changed since the last call, and the loaded and unloaded classes.
+    /// Resets the allocated and collected objects and bytes to 0.
     pub(crate) fn close(&self) -> (Vec<Activity>, Vec<ClassChange>) {
         let mut sites = Vec::new();
         for shard in &self.shards {
@@ -412,7 +414,7 @@ mod tests {
         let a = ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
         ledger.class(7, true);
         let (sites, classes) = ledger.close();
-        // Samples are recorded while the closed accounts are being written.
+        // Samples are recorded while the sums that `close` has returned are being written.
         ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
         ledger.collected(a, 24, 9);
         ledger.class(7, true);

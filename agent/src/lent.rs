@@ -2,19 +2,19 @@
 //! and all callbacks that use it have returned.
 //!
 //! A callback that has borrowed the value may use it until the callback returns. The owner does not wait for callbacks.
-//! Threads are spread over several locks and counters: with a single one, callbacks would compete for its cache line at
-//! each sample.
+//! The threads are distributed over several locks with counters ([`Place`]). With a single lock, callbacks would
+//! compete for its cache line at each sample.
 
 use std::array;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Number of places, each with a lock and a counter.
+/// Number of [`Place`]s. A `Place` is a lock with a counter.
 const PLACES: usize = 8;
 
 thread_local! {
-    /// Index of the place (a lock with a counter) that this thread uses.
+    /// Index of the [`Place`] that this thread uses.
     static PLACE: usize = {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         NEXT.fetch_add(1, Relaxed) % PLACES
@@ -30,7 +30,8 @@ pub(crate) struct Lent<T> {
 #[repr(align(64))]
 struct Place<T>(Mutex<Option<Arc<Share<T>>>>);
 
-/// A reference to the value, shared by the threads that use the same place. Its reference count counts their loans.
+/// A reference to the value. The threads that use the same [`Place`] share it. Its reference count is the number of
+/// [`Loan`]s of these threads, plus one for the `Place`.
 struct Share<T>(Arc<T>);
 
 /// A value that is borrowed from [`Lent`]. The value lives at least as long as each of its loans.
@@ -58,7 +59,8 @@ impl<T> Lent<T> {
         }
     }
 
-    /// Lends `value` in place of the previous value. The previous value is dropped once no thread uses it.
+    /// Makes [`Self::borrow`] return `value` from now on, instead of the previous value. The previous value is dropped
+    /// once no thread uses it.
     pub(crate) fn lend(&self, value: T) {
         let value = Arc::new(value);
         let before = self
@@ -113,7 +115,8 @@ mod tests {
         assert_eq!(drops.load(SeqCst), 0);
         drop(other);
         assert_eq!(drops.load(SeqCst), 1);
-        // If no thread uses the value, the owner drops it. Lending a new value drops the previous one.
+        // If no thread has borrowed the value, the owner drops it: `lend` drops the previous value, and `stop_lending`
+        // drops the current value.
         lent.lend(Counted(&drops));
         lent.lend(Counted(&drops));
         assert_eq!(drops.load(SeqCst), 2);

@@ -249,19 +249,19 @@ pub enum OptionsError {
         /// The option's key.
         key: String,
     },
-    /// A key that requires a trace, given without a trace.
+    /// The option with this key requires the option `trace`, which is not given.
     #[error("option \"{key}\" needs trace=FILE")]
     NoTrace {
         /// The option's key.
         key: &'static str,
     },
-    /// A key that requires a guard, given without a guard.
+    /// The option with this key requires the option `guard` or `guard-container`. Neither of them is given.
     #[error("option \"{key}\" needs guard=90% or guard-container=90%")]
     NoGuard {
         /// The option's key.
         key: &'static str,
     },
-    /// A key that has an effect only if samples are stored in the heap, given with `embed=off`.
+    /// The option with this key has an effect only if samples are stored in the heap. But `embed=off` is given.
     #[error("option \"{key}\" needs embed=on")]
     Nowhere {
         /// The option's key.
@@ -683,7 +683,8 @@ mod tests {
         // In the next two lines, the filter decides by the class whose code allocates.
         assert!(passes("byte[]", "com.acme.Bar") && !passes("byte[]", "com.acme.Foo"));
         assert!(!passes("com.acme.Bar", "com.acme.Foo"));
-        // The filter looks up the class whose code allocates only if the object's class does not decide.
+        // The filter tests the object's class first. If this test decides, the filter does not look up the class whose
+        // code allocates.
         let open = Filter::default();
         assert!(open.passes(open.match_name(None), || unreachable!()));
         let one = Options::parse("include=^com").unwrap().filter;

@@ -56,8 +56,8 @@ impl Pace {
         low(self.window.load(Relaxed)) >= self.most
     }
 
-    /// Halves the number of samples that count for the current time window. Call this after half of the tracked samples
-    /// were discarded.
+    /// Halves the count of tracked samples in the current time window. Call this after half of the tracked samples were
+    /// discarded.
     pub(crate) fn halve_count(&self) {
         let halve = |window: u64| Some(window >> 32 << 32 | u64::from(low(window) / 2));
         let _ = self.window.fetch_update(Relaxed, Relaxed, halve);
@@ -95,7 +95,7 @@ mod tests {
             if now.as_secs() >= seconds {
                 break;
             }
-            // One of `interval / FIRST` samples is tracked.
+            // A sample is tracked if its number is a multiple of `interval / FIRST`.
             if sample % (interval / FIRST) == 0 {
                 pace.add(now);
             }

@@ -237,7 +237,7 @@ impl Work<'_> {
     }
 
     /// Records collected samples for the trace. Under generational ZGC, also records the newest sample that was found
-    /// dead. This shows that older samples which were not found dead are live (see `unproven`).
+    /// dead. Each older sample that was not found dead is live (see `unproven`).
     fn record_collected(&self, table: &Table, slots: &[u32]) {
         if let Some(unproven) = &self.sampler.unproven
             && std::ptr::eq(table, &raw const self.sampler.samples)
@@ -333,8 +333,9 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Doubles the interval or rate, and drops the samples that would not have been taken with the new value. Under
-    /// generational ZGC, as many samples are taken as before, and only the number of tracked samples is halved.
+    /// Doubles the distance between samples: the interval (in bytes), or the rate (in allocations or milliseconds per
+    /// sample). Drops the samples that would not have been taken with the new value. Under generational ZGC, as many
+    /// samples are taken as before, and only the number of tracked samples is halved.
     ///
     /// A dump may be taken at any moment. So the new interval is written to the heap before any sample is removed.
     /// Readers skip the samples that would not have been taken with the new interval.

@@ -236,8 +236,8 @@ impl Sampler {
         slot
     }
 
-    /// True if the sample is tracked until its object is collected. Under generational ZGC, this is true only for
-    /// samples that the current interval selects. With other collectors it is true for all samples.
+    /// True if the sample is tracked until its object is collected. Under generational ZGC, a sample is tracked only if
+    /// it would also have been taken with the current interval or rate. With other collectors, all samples are tracked.
     fn is_tracked(&self, uid: u64, bytes: u64) -> bool {
         self.unproven.is_none() || self.strategy.sampling().would_take(&self.first, uid, bytes)
     }
@@ -344,9 +344,10 @@ impl Sampler {
 
     /// Returns the next uid.
     ///
-    /// If all samples are tracked, skips uids for which the current interval or rate would not have taken a sample. So
-    /// the next downsampling keeps each returned uid with the same probability (see `Sampling::would_take`). If only
-    /// some samples are tracked, skips no uid, because the uid decides later whether its sample is tracked.
+    /// If all samples are tracked, returns only uids that pass the test `Sampling::would_take` with the current
+    /// interval or rate. So the next downsampling keeps each returned uid with the same probability. If only some
+    /// samples are tracked, returns uids without a test. Then the same test decides later whether the sample is
+    /// tracked.
     fn uid(&self, bytes: u64) -> u64 {
         let sampling = self.strategy.sampling();
         loop {

@@ -17,7 +17,7 @@ pub(crate) struct SlotRecord {
     /// Unique id of a sample, never reused. For a class definition, the id of the class's type.
     pub(crate) uid: u64,
     pub(crate) size: u64,
-    /// The account in the trace's ledger to which the sample belongs.
+    /// The sample's account in the [`crate::ledger`]. An account has the sums for one pair of class and stack.
     pub(crate) booking: Booking,
     /// Id of the thread's name.
     pub(crate) thread: u32,
@@ -82,8 +82,8 @@ impl AtomicRecord {
             thread: self.thread.load(Acquire),
             time: self.time.load(Acquire),
         };
-        // No two samples have the same uid, and records of class definitions contain no other values. So if the uid is
-        // unchanged, all values belong to it.
+        // No two samples have the same uid. In records of class definitions, all values except the uid are 0. So if the
+        // uid did not change during this call, all values belong to the sample or class definition with this uid.
         (uid != 0 && self.uid() == uid).then_some(record)
     }
 }
@@ -105,7 +105,7 @@ impl SlotRecords {
         self.0.get(chunk)?.get()?.get(place)
     }
 
-    /// Records the content of a slot. The slot is empty, and the caller has reserved it.
+    /// Writes the record of an empty slot. The caller must have reserved the slot.
     pub(crate) fn set(&self, record: SlotRecord) {
         let slot = record.slot as usize;
         let Some(chunk) = self.0.get(slot / CHUNK) else {
@@ -122,7 +122,7 @@ impl SlotRecords {
         }
     }
 
-    /// Replaces the reference from a slot's sample to its account in the ledger of the trace.
+    /// Sets the account of the sample in a slot. An account has the sums for one pair of class and stack.
     pub(crate) fn set_booking(&self, slot: u32, booking: Booking) {
         if let Some(atomic) = self.get(slot) {
             atomic.set_booking(booking);
@@ -225,8 +225,8 @@ mod weak_memory {
         }
     }
 
-    /// While a slot is emptied and used again, a thread that reads the slot gets values of only one sample. The account
-    /// of this sample may change meanwhile.
+    /// While a slot is emptied and used again, a thread that reads the slot gets values of only one sample. Only the
+    /// sample's booking (the position of its account in the ledger) may change during the read.
     #[test]
     fn a_read_never_mixes_two_samples() {
         loom::model(|| {

@@ -342,7 +342,8 @@ impl Stacks {
         Some(method)
     }
 
-    /// Returns the type of a class. The type's name may not be in the heap yet.
+    /// Returns the [`Type`] of a class. The heap may not contain the type's name yet ([`Self::publish_class`] writes
+    /// it).
     pub(crate) fn class(&self, class: Ref<'_, Class>, counters: &Counters) -> Type {
         let Ok(signature) = self.jvmti.class_signature(class) else {
             counters.count(Counter::NamesFull);

@@ -1,4 +1,5 @@
-//! The sampling strategies. They decide which of the allocations that the JVM samples become samples of the agent.
+//! The sampling strategies. The JVM reports some allocations to the agent. The strategy decides which of these
+//! allocations become samples.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -81,7 +81,7 @@ impl Table {
         self.records.uid(slot)
     }
 
-    /// Sets the account of the trace to which a slot's sample belongs.
+    /// Sets the account of the sample in a slot. An account has the sums for one pair of class and stack.
     pub(crate) fn set_booking(&self, slot: u32, booking: Booking) {
         self.records.set_booking(slot, booking);
     }

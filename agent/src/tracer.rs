@@ -1,8 +1,9 @@
-//! The trace's thread. It writes the accounts of the [`crate::ledger::Ledger`] to the trace, one tick after another.
+//! The thread that writes the trace, one tick after another. A tick is the data of one time interval.
 //!
-//! For each tick the thread reads the JVM's statistics, closes the accounts and writes them. No other thread ever waits
-//! for the disk. If the disk is full, the data is added to the accounts again, and a later, longer tick contains it.
-//! Any other error of the file ends the trace with one message, and the agent continues without a trace.
+//! For each tick, the thread reads the JVM's statistics, and the sums of each allocation site from the
+//! [`crate::ledger::Ledger`]. Then it writes this data to the trace. No other thread ever waits for the disk. If the
+//! disk is full, the sums are added to the ledger again, and a later tick, for a longer interval, contains them. Any
+//! other error of the file ends the trace with one message, and the agent continues without a trace.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -91,7 +92,7 @@ struct Waiting {
 #[derive(Clone, Default)]
 struct Unsaid {
     notes: Vec<String>,
-    /// Number of GCs of which the agent knows at most the pause.
+    /// Number of GCs without details. For these GCs the agent knows only the pause, or nothing.
     unseen: u64,
     /// Number of GCs that were dropped because too many were waiting to be written.
     left_out: u64,
@@ -115,7 +116,7 @@ impl Unsaid {
     }
 }
 
-/// The input for writing a tick.
+/// Values that are read before a tick (the data of one time interval) is written.
 struct State {
     figures: Figures,
     /// True if the disk was full at the previous attempt.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use heapdiff_trace::{TraceError, Written};
 use heapdiff_units::Span;
 
-/// Maximum time for which another process may lock the file. After that, the trace ends.
+/// Maximum time for which another process may lock the file. After that, the agent stops writing the trace.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Pause after the first attempt that found the disk full. Each further failed attempt doubles the pause, up to
 /// [`LONGEST_PAUSE`].
@@ -114,7 +114,8 @@ mod tests {
         start + Duration::from_secs(seconds)
     }
 
-    /// If another database connection keeps the file locked for [`PATIENCE`], the trace ends. The clock is simulated.
+    /// If another database connection keeps the file locked for [`PATIENCE`], the agent stops writing the trace. The
+    /// clock is simulated.
     #[test]
     fn a_file_that_stays_locked_is_given_up() {
         let folder = tempfile::tempdir().unwrap();

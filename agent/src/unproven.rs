@@ -39,7 +39,7 @@ const THREAD: &str = "ZDriverMinor";
 /// sample is live or dead.
 #[derive(Debug)]
 pub(crate) struct Unproven {
-    /// Maximum total size of the unproven samples, in bytes.
+    /// Maximum total size in bytes of the unproven samples: the samples that no GC has shown to be live or dead yet.
     most: u64,
     bytes: AtomicU64,
     /// Uid of the newest sample that was found dead; 0 if no sample was found dead.
@@ -125,8 +125,8 @@ fn has_thread(tasks: &Path, name: &str) -> bool {
 }
 
 impl Unproven {
-    /// Creates the limit for a heap of at most `largest_heap` bytes. `pace` limits the number of samples tracked per
-    /// time window.
+    /// Creates the limit for the unproven samples in a JVM whose maximum heap size is `largest_heap` bytes. If there is
+    /// a `pace`, it also limits how many samples are tracked per time window.
     pub(crate) fn new(largest_heap: u64, pace: Option<Pace>) -> Self {
         Self {
             most: (largest_heap / PART).max(64 * BESIDE),
@@ -167,8 +167,9 @@ impl Unproven {
         self.tried.load(Relaxed)
     }
 
-    /// Computes the total size of the unproven samples again. `followed` yields uid and size of all tracked samples. A
-    /// sample that is added meanwhile may be missed or counted twice.
+    /// Computes the total size of the unproven samples again. These are the tracked samples with a larger uid than the
+    /// newest sample that was found dead. `followed` yields uid and size of all tracked samples. A sample that is added
+    /// meanwhile may be missed or counted twice.
     pub(crate) fn recount(&self, followed: impl Iterator<Item = (u64, u64)>) {
         let tried = self.newest_dead_uid();
         let untried = followed.filter(|(uid, _)| *uid > tried);
@@ -178,8 +179,8 @@ impl Unproven {
         self.bytes.store(bytes, Relaxed);
     }
 
-    /// True if fewer samples should be tracked, because the unproven samples exceed half of the limit or the current
-    /// time window has too many tracked samples.
+    /// True if fewer samples should be tracked, for one of two reasons. The unproven samples (not yet shown to be live
+    /// or dead) exceed half of the limit, or the current time window has too many tracked samples.
     pub(crate) fn should_track_fewer(&self) -> bool {
         self.bytes.load(Relaxed) > self.most / 2 || self.pace.as_ref().is_some_and(Pace::is_full)
     }
@@ -210,7 +211,8 @@ mod tests {
         assert!(unproven.should_track_fewer() && !unproven.add(40, timeless));
         unproven.undo_count(40);
         assert!(unproven.add(40, timeless));
-        // The sample with the uid 5000 was found dead. So the older half of the 10,000 samples is no longer unproven.
+        // The sample with the uid 5000 was found dead. This shows for each older sample whether the sample is live or
+        // dead. So only the younger half of the 10,000 samples is still unproven.
         unproven.record_dead(5000);
         unproven.record_dead(3000);
         unproven.recount((1..=10_000).map(|uid| (uid, 40)));
@@ -236,7 +238,8 @@ mod tests {
         assert!(looks.request_if_due(ms(1000)));
         looks.mark_search_made();
         assert_eq!(looks.time_until_search(ms(1000)), None);
-        // If a search is requested too early, the request stays pending, because the GC reports its end only once.
+        // If a search is requested too early, it must be made later without another request. The reason is that the JVM
+        // reports the end of each GC only once.
         assert!(!looks.request_if_due(ms(1100)));
         assert_eq!(looks.time_until_search(ms(1110)), Some(ms(140)));
         assert!(looks.request_if_due(ms(1250)));

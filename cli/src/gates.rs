@@ -50,8 +50,8 @@ impl FromStr for GrowthLimit {
     }
 }
 
-/// Returns each requested gate, with the reason if its condition is met. Gates check all suspects except known
-/// suspects, even suspects that the report does not list.
+/// Returns each requested gate, with the reason if its condition is met. Gates do not check known suspects. They check
+/// all other suspects, including those that the report does not list.
 pub(crate) fn outcomes(report: &DiffReport) -> Vec<Gate> {
     let (gates, diff, more) = (&report.more.gates, &report.data, &report.more.more_suspects);
     let growth = gates.growth.map(|limit| Gate {

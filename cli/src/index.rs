@@ -189,7 +189,8 @@ pub(crate) fn write_later(snapshot: Arc<Snapshot>, setup: &Setup) {
     }
 }
 
-/// Writes the scheduled indexes and summaries. If this fails, the run still succeeds.
+/// Writes the indexes and summaries that were scheduled to be written after the report (see [`write_later`]). If this
+/// fails, the run still succeeds.
 pub(crate) fn write_pending() {
     summary::write_pending();
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));

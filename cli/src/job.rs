@@ -32,7 +32,8 @@ pub(crate) trait Task: Debug + Send {
         text_and_json
     }
 
-    /// Refuses options that do not fit the setup or one of its formats, with a specific message.
+    /// Refuses options of the task that do not fit the [`Setup`] (the settings that all commands share) or the format
+    /// of an output. The error has a specific message.
     fn check(&self, _: &Setup, _: Format) -> Result<()> {
         Ok(())
     }

@@ -287,7 +287,8 @@ mod tests {
         }
         drop(made(&at(".heapdiff-fedcba9876543210"), 30));
         let held = made(&at(".heapdiff-1111111111111111"), 90);
-        // Parts of a dump that a JVM is joining, and parts whose dump does not exist.
+        // The first file is a part of a dump that a JVM is still assembling from its parts. The second file is a part
+        // whose dump does not exist.
         drop(made(&at(".heapdiff-1111111111111111.p0"), 90));
         drop(made(&at(".heapdiff-aaaaaaaaaaaaaaaa.p0"), 90));
         for (name, within, age) in [

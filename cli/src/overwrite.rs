@@ -244,7 +244,8 @@ fn owning_file(path: &Path) -> Option<PathBuf> {
     (!name.is_empty() && whole.is_file()).then_some(whole)
 }
 
-/// True if a file is in a folder of classes, and heapdiff reads files with its name or extension in such a folder.
+/// True if `file` is in the folder of classes `folder`, and has a name or an extension that heapdiff reads from such a
+/// folder.
 fn is_class_in(folder: &Path, file: &Path) -> bool {
     let is_class = CLASSES.iter().any(|e| file.extension() == Some(e.as_ref()));
     let is_image = file.ends_with("lib/modules");
@@ -263,7 +264,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     a == b
 }
 
-/// Returns the first output that names the same file as an output before it.
+/// Returns the first output that leads to the same file as an earlier output in the list.
 pub(crate) fn find_duplicate(outputs: &[PathBuf]) -> Option<&Path> {
     let mut rest = outputs.iter().enumerate();
     let found = rest.find(|(at, output)| {

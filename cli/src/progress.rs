@@ -140,8 +140,8 @@ impl Meter {
         }
     }
 
-    /// Shows a wait that takes `span`. `until` describes the end of the wait, such as `until the second dump`. Without
-    /// a bar, prints `message` once.
+    /// Shows a progress bar for a wait of the length `span`. `until` describes the end of the wait, such as `until the
+    /// second dump`. If the bar is hidden, prints `message` once, unless the user wants no messages.
     pub(crate) fn countdown(&self, span: Span, until: &str, message: &str) {
         if self.bar.is_hidden() {
             if !self.quiet {

@@ -195,7 +195,7 @@ fn create_temporary(path: &Path, kind: Kind) -> io::Result<tempfile::NamedTempFi
     #[cfg(not(unix))]
     let _ = kind;
     let file = builder.tempfile_in(folder_of(path))?;
-    // The lock shows `index clean` that the file is being written.
+    // Lock the file. From the lock, the command `index clean` recognizes that the file is still being written.
     let _ = file.as_file().try_lock();
     Ok(file)
 }

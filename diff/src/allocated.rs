@@ -87,7 +87,7 @@ impl Allocated {
         frames.map(|&f| self.frames.get(f as usize).map_or("", |f| f))
     }
 
-    /// Returns the class of a line.
+    /// Returns the name of the class of the allocated objects in `line`.
     #[must_use]
     pub fn class(&self, line: &AllocatedLine) -> &str {
         self.classes.get(line.class as usize).map_or("", |c| c)
@@ -209,9 +209,9 @@ impl Allocated {
     /// Returns the estimates from the samples of the first and the last of the dumps. `None` if the last dump has no
     /// samples.
     ///
-    /// In the content of a suspect, the figures are those of the suspect's stacks, scaled to the number of objects in
-    /// the content. All other samples are scaled to the rest of the heap. If only the last dump has samples, all
-    /// objects that they represent count as new since the first dump.
+    /// Samples in the content of a suspect are scaled to the number of objects in this content, so the figures equal
+    /// those of the suspect's stacks. All other samples are scaled to the rest of the heap. If only the last dump has
+    /// samples, all objects that they represent count as new since the first dump.
     pub(crate) fn between(dumps: &[Summary], contents: &[Content]) -> Option<Self> {
         let last = dumps.last()?;
         let own = last.allocated.as_ref()?;

@@ -57,8 +57,9 @@ impl Summary {
             .any(|d| matches!(d, Doubt::Apart(..)))
     }
 
-    /// True if the JVM's random number, the agent's data or the JVM's version is the same in both dumps, and nothing
-    /// shows that the dumps are of different JVMs.
+    /// True if both dumps seem to be of the same JVM. One of these values must be known and equal in both dumps: the
+    /// JVM's random number, the agent's data, or the JVM's version. Also, nothing may show that the dumps are of
+    /// different JVMs.
     #[must_use]
     pub fn is_of_jvm_of(&self, earlier: &Self) -> bool {
         self.origin.is_of_jvm_of(&earlier.origin)

@@ -17,7 +17,7 @@ use crate::samples::AgentObjects;
 const CHUNK: usize = 1 << 12;
 /// Number of characters before a match in an excerpt.
 const BEFORE: usize = 20;
-/// Number of characters of an excerpt from the start of the match on.
+/// Number of characters of an excerpt, counted from the start of the match.
 const AFTER: usize = 60;
 /// Maximum number of bytes of an array that are decoded for a regular expression.
 const LONGEST: usize = 64 << 20;

@@ -35,8 +35,9 @@ pub fn diff(bytes: &[u8]) {
     contents(before);
 }
 
-/// Checks that unreachable objects add up, that searches for disjoint paths and references stay within their limits,
-/// and that each object that a content search finds has a match.
+/// Checks three things. The bytes that unreachable objects retain are at most the bytes of all unreachable objects. The
+/// results of searches for disjoint paths are within the requested limits. Each object that a content search finds
+/// matches the pattern.
 fn contents(bytes: &[u8]) {
     let source = Source::from_bytes(bytes.to_vec());
     let Ok(snapshot) = Snapshot::of(source, &Options::default(), &Silent) else {
@@ -75,7 +76,7 @@ fn contents(bytes: &[u8]) {
             for &object in objects.iter().take(9) {
                 assert!(pattern.first_match(&snapshot, object).is_some());
             }
-            // The result is not checked: if memory runs out, it is an error.
+            // Only check that the call does not panic. It may return an error if memory runs out.
             let _ = holding_fields(&snapshot, &objects, &Silent);
         }
     }
@@ -153,8 +154,8 @@ pub fn decode_mutated_summaries(bytes: &[u8]) {
         (random >> 33) as usize % below.max(1)
     };
     for round in 0..CHANGES {
-        // A quarter of the copies are changed only in the facts, which follow the content that cached summaries also
-        // have.
+        // In a quarter of the copies, only the facts are changed. A summary file has the facts at the end, after the
+        // content of a cached summary. So the changes begin after this content.
         let (mut changed, unchanged) = match round % 4 {
             0 | 1 => (content.clone(), 0),
             2 => (with_facts.clone(), 0),

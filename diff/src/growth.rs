@@ -22,7 +22,8 @@ use heapdiff_trend::{Course, Trend};
 /// cannot be recognized.
 const ENOUGH_FOR_WORK: u64 = 1_000;
 
-/// Suffix of the label of the reference from a class to its resolved constants.
+/// A reference with this suffix in its label leads from a class to the array of constants that the JVM resolved for the
+/// class.
 const RESOLVED: &str = ".<resolved_references>";
 
 /// Interpolates between two figures. Returns `from` if `part` is 0, and `to` if `part` equals `all`.
@@ -84,7 +85,8 @@ impl<'a> Aligned<'a> {
         self.containers.len() > known
     }
 
-    /// True if a class is an application container, or is nested in one, as the nodes of a container are.
+    /// True if a class is an application container, or is nested in an application container. For example, nodes are
+    /// often nested in the class of their container.
     pub(crate) fn is_container(&self, class: &str) -> bool {
         let outer = class.match_indices('$').map(|(at, _)| &class[..at]);
         !self.containers.is_empty() && outer.chain([class]).any(|c| self.containers.contains(c))
@@ -97,8 +99,8 @@ impl<'a> Aligned<'a> {
         self.kind_of(names.text(name), names.kind(name))
     }
 
-    /// Returns the kind of any label, given its text and its own kind. Fields of application containers are treated as
-    /// JDK fields.
+    /// Returns the kind of a label, given its text and the kind that its trie stores. Only fields of application
+    /// containers have another kind: they are treated as JDK fields.
     pub(crate) fn kind_of(&self, text: &str, kind: LabelKind) -> LabelKind {
         let declaring = text.rsplit_once('.').map(|(class, _)| class);
         match kind {
@@ -161,8 +163,8 @@ impl<'a> Aligned<'a> {
                     let below = trie[child].children.iter();
                     let below: i64 = below.map(|&c| growing[c.0 as usize]).sum();
                     let is_local = self.is_thread_local_map(child) && below * 2 >= growth;
-                    // For the map of a thread's thread locals, the search continues below it, because each thread local
-                    // has its own holder.
+                    // If `child` is the map of a thread's thread locals, continue the search below `child`. Each thread
+                    // local in the map has its own holder.
                     if is_local { &mut work } else { &mut more }.push(child);
                 } else if growing[child.0 as usize] >= self.least {
                     work.push(child);
@@ -272,9 +274,9 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns an estimate of the number of instances of a class that an earlier dump has in trie nodes that are not
-    /// aligned. For this estimate, each dump is assumed to have as many instances outside of its trie as the last dump
-    /// has.
+    /// Returns an estimate for an earlier dump: the number of instances of a class in trie nodes that are not aligned
+    /// with the last dump. Some instances are in no trie node. The estimate assumes that the earlier dump has as many
+    /// of these as the last dump.
     fn unaligned_instances(&self, class: &str, dump: usize) -> u64 {
         let of_class = |trie: &Trie, is_counted: &dyn Fn(StepId) -> bool| -> u64 {
             let steps = (1..trie.len() as u32).map(StepId);
@@ -302,9 +304,10 @@ impl<'a> Aligned<'a> {
         let is_missing = |i: usize| {
             !by_class.contains(&i) && all.iter().all(|s| self.same[s.0 as usize][i].is_none())
         };
-        // Compares a dump with two others: the nearest known dump before it and the nearest known dump after it. True
-        // if the dump has at least half of the smaller number of instances in these two. Then only the paths to the
-        // instances changed. `None` if one of the two dumps does not exist.
+        // True if the candidate's objects existed in dump `i`, although its trie nodes are missing there. Then the
+        // objects were on other paths. The test uses the nearest known dump before `i` and the nearest known dump after
+        // it. Dump `i` must have at least half of the smaller number of instances in these two. `None` if one of the
+        // two dumps does not exist.
         let are_there = |i: usize| {
             let known = |&j: &usize| !is_missing(j);
             let before = (0..i).rev().find(known)?;
@@ -367,9 +370,9 @@ impl<'a> Aligned<'a> {
         (one_jvm && taken >= ENOUGH_FOR_WORK).then(|| work.collect())
     }
 
-    /// Returns candidates for direct buffers that are in no other candidate, and whose memory outside of the heap grew
-    /// by at least `least` bytes. If other candidates are below a returned candidate, their figures are subtracted from
-    /// those of the returned candidate.
+    /// Returns candidates for direct buffers whose memory outside of the heap grew by at least `least` bytes. Leaves
+    /// out buffers in the content of the candidates in `found`. If a candidate in `found` is below a returned one in
+    /// the trie, its figures are subtracted from those of the returned candidate.
     fn uncovered_buffers(&self, found: &[Candidate], least: i64) -> Vec<Candidate> {
         let trie = self.last();
         let Some(last) = self.summaries.last() else {
@@ -436,9 +439,10 @@ impl<'a> Aligned<'a> {
         (0..self.tries.len()).map(in_dump).collect()
     }
 
-    /// True if the candidate's objects only moved. This means that the objects existed before, and now a second path
-    /// leads to them, or one of two paths disappeared. The sign is that the class as a whole grew by less than half as
-    /// many objects as the candidate did. The growth of candidates with a higher rank is subtracted first.
+    /// True if the candidate's objects existed before, and only the paths to them changed: a second path was added, or
+    /// one of two paths disappeared. Then the candidate grew, but its class did not. The test: the class gained less
+    /// than half as many objects as the candidate. First, the growth in `greater` (candidates with a higher rank) is
+    /// subtracted from the growth of the class.
     fn only_moved(&self, candidate: &Candidate, greater: &[Candidate]) -> bool {
         let trie = self.last();
         let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
@@ -572,8 +576,9 @@ impl<'a> Aligned<'a> {
         let mut by_class: BTreeMap<(String, Name), usize> = BTreeMap::new();
         let mut by_field: BTreeMap<StepId, usize> = BTreeMap::new();
         let mut by_fields: BTreeMap<Vec<Name>, usize> = BTreeMap::new();
-        // For each merged candidate, the trie nodes of the fields that hold it. `None` if one of the merged candidates
-        // is held by no application field and by no static field of the JDK.
+        // For each candidate in `merged`: the trie nodes of the fields that hold it and the candidates merged into it.
+        // Only application fields and static fields of the JDK count. `None` if one of these candidates has no such
+        // field.
         let mut tops: Vec<Option<BTreeSet<StepId>>> = Vec::new();
         for candidate in found.drain(..) {
             let class = trie[candidate.named].class;
@@ -661,12 +666,13 @@ impl<'a> Aligned<'a> {
         up.find(|&s| wanted(self.kind(trie[s].via)))
     }
 
-    /// Returns the trie nodes from below the root down to that of the top object (the head) of the growing structure.
+    /// Returns the trie nodes on the path from the root down to the top object (the head) of the growing structure. The
+    /// root itself is left out.
     fn steps_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
         let trie = self.last();
         let mut path = trie.path(candidate.at);
-        // If the growing structure is a chain, the label of the first trie node of the candidate's content is the field
-        // that holds the head.
+        // Include the first trie node of the candidate's content. If the growing structure is a chain, this node
+        // represents the objects of the chain, and its label names the field that holds the head.
         path.extend(candidate.content.first());
         // If the growing structure is a tree of application objects, the path ends at the tree's root. Objects on the
         // path are nodes of the tree if their class occurs again below the head, which is the first trie node of the

@@ -37,7 +37,8 @@ impl Headline {
                 place(caller)
             )),
         };
-        // Stacks of a recording are probable, so their sentence has the probability.
+        // The stacks of a recording are only probable. So the headline uses the sentence `joined`, which states the
+        // probability.
         let joined = suspect.joined.clone();
         let joined = joined.filter(|_| !suspect.stacks.is_empty());
         Self {

@@ -77,7 +77,7 @@ pub enum IgnoreFault {
 /// Suspects, divided by the rules into new and known ones.
 #[derive(Debug, Default)]
 pub struct Sorted<'a> {
-    /// Suspects that no rule matches, with ranks that start at 1.
+    /// Suspects that no [`IgnoreRule`] matches. Their ranks are numbered again from 1.
     pub new: Vec<Suspect>,
     /// Known suspects, each with the first rule that matches it.
     pub known: Vec<(Suspect, &'a IgnoreRule)>,
@@ -206,8 +206,8 @@ impl IgnoreRule {
             RuleSubject::Frame => {
                 let passes =
                     |frame: &String| self.pattern.is_match(FrameParts::parse(frame).function);
-                // The stacks of a recording are only probable. A guess must not set a suspect aside, so the rule needs
-                // a high probability.
+                // The stacks of a recording are only probable. A rule that matches an improbable stack could hide a new
+                // suspect. So the matching stacks together must have a high probability.
                 if suspect.joined.is_some() {
                     let through = suspect
                         .stacks

@@ -27,8 +27,9 @@ const STACK_CHUNK: &str = "jdk.internal.vm.StackChunk";
 const LINES: usize = 512;
 /// If the arrays of a class have more different lengths than this, the lengths are merged into ranges.
 const LENGTHS: usize = 32;
-/// If more than one in this many arrays has a length that no other array has, the lengths are merged into ranges. In
-/// this case the arrays that were not read probably have further lengths (the estimate of Good and Turing).
+/// If not all objects were read, the lengths of arrays are also merged into ranges if many lengths occur only once:
+/// more than one per this number of arrays read. Then the arrays that were not read probably have further lengths (the
+/// estimate of Good and Turing).
 const SINGLES: u64 = 50;
 
 /// Objects of one class in the content of a suspect: the suspect's objects, or objects that they dominate.
@@ -54,7 +55,7 @@ pub struct Joined {
     pub sentence: String,
 }
 
-/// A source of allocating stacks outside of the dumps.
+/// A source of the stacks that allocated objects, in addition to the dumps. An example is a recording.
 pub trait StackSource {
     /// Returns the stacks that may have allocated the growth of a suspect, or the content of a suspect of one dump.
     /// `content` are the objects that the suspect's objects dominate.
@@ -94,8 +95,8 @@ pub(crate) fn join(
 pub(crate) fn content(context: &SuspectContext<'_>, snapshot: &Snapshot) -> Vec<ContentLine> {
     let trie = context.trie();
     let named = context.candidate.named;
-    // An entry of a collection can hold a key that the suspect's object also refers to. Only the entry dominates such a
-    // key, so the search begins at the entries.
+    // Both a collection's entry and the suspect's object (the value) may refer to the key. Then the suspect's object
+    // does not dominate the key, but the entry dominates both. So the search begins at the entries.
     let entry = trie[named].parent;
     let class = context.class(entry);
     let is_entry = entry != StepId::ROOT
@@ -172,8 +173,8 @@ impl Figures {
     }
 }
 
-/// Returns the lines of a class, one for each length or for each power of two. `is_complete` means that all objects
-/// were read.
+/// Returns the [`ContentLine`]s of a class. An array class has one line for each array length, or one for each power of
+/// two. `is_complete` means that all objects were read.
 fn of_class(
     class: &str,
     lengths: &BTreeMap<Option<u32>, Figures>,

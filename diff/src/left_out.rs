@@ -6,8 +6,8 @@ use crate::compare::Filter;
 use crate::evidence::context::{Last, SuspectContext};
 use crate::suspect;
 
-/// Returns the parts of the report on a suspect for which the summary of the last dump lacks the evidence. Empty if the
-/// dump is open.
+/// Returns the parts that the report on a suspect lacks if only a summary of the last dump is available. Returns an
+/// empty list if the dump itself is available.
 pub(crate) fn parts(
     context: &SuspectContext<'_>,
     suspect: &Suspect,
@@ -19,7 +19,8 @@ pub(crate) fn parts(
     let place = facts.place(context.candidate.named);
     let content = context.candidate.content.first();
     let of_content = content.and_then(|&step| facts.place(step));
-    // Another holder of the suspect's objects is searched only if the paths to shared trie nodes name none.
+    // If `also_held_by` is empty, the report searches for another holder. The summary may lack the result of this
+    // search.
     let is_other_unknown = suspect.also_held_by.is_empty()
         && of_content.is_none_or(|place| !place.is_held_by(&suspect.holder));
     let are_paths_unknown = place.is_none_or(|place| place.paths.is_none());

@@ -107,7 +107,8 @@ pub(crate) fn name_of(snapshot: &Snapshot, object: ObjectIndex) -> String {
     }
 }
 
-/// True if [`name_of`] an object is `name`. Copies no names of classes.
+/// True if [`name_of`] returns `name` for an object. Most calls do not allocate a string, because they only borrow the
+/// name of the class.
 pub(crate) fn is_named(snapshot: &Snapshot, object: ObjectIndex, name: &str) -> bool {
     match snapshot.class(object) {
         Some(class) if snapshot.represents(object).is_none() => stable(&class.name) == name,
@@ -196,8 +197,8 @@ pub(crate) fn is_collection_part(name: &str) -> bool {
     is_container(name) || is_collection_library(name)
 }
 
-/// True if objects of a JDK class can be links of a chain that consists of several classes. Collections cannot: a
-/// collection inside another one is not a chain.
+/// True if objects of a JDK class can be links of a chain that consists of several classes, such as chained
+/// `CompletableFuture`s. Collections cannot: a collection inside another collection is not a chain.
 pub(crate) fn is_chain_link_class(name: &str) -> bool {
     let completion = name.starts_with("java.util.concurrent.CompletableFuture");
     is_jdk(name) && (completion || !is_container(name))

@@ -172,7 +172,7 @@ mod tests {
         full.detector = Some("listener".into());
         full.verdict = Verdict::Cache;
         has(likely_fix(&full), "none, if the heap has room");
-        // The holder of a single object that grew in size is not a collection.
+        // The holder refers to an array of primitives. It does not refer to a collection, so no fix is suggested.
         assert_eq!(of("a.B.text", "byte[]", &["a.B.text"], None), None);
         assert_eq!(of("(several paths)", "a.C", &[], None), None);
     }

@@ -418,9 +418,10 @@ impl Snapshot {
                     progress.phase("reading the dump again", 0);
                     plan.late_classes.by_loader = found;
                 }
-                // Leaves (objects that are treated as having no references) may keep classes alive, or hold objects by
-                // references that no record contains. So read the dump again. This time, an object that refers only to
-                // its class is a leaf only if the class is certainly a GC root.
+                // Some leaves (objects that are treated as having no references) may keep their classes alive, or hold
+                // objects by references that no record contains. So read the dump again, with a stricter rule for
+                // leaves. This time, an object whose only reference leads to its class is a leaf only if the class is
+                // certainly a GC root.
                 None => {
                     progress.phase(
                         "reading the dump again, because individual objects may keep classes alive",

@@ -472,7 +472,8 @@ fn classes(browser: &mut Browser, is_long: bool) -> Result<()> {
         ))?;
         orders.push(browser.eval(&first)?);
     }
-    // The first class by size can also be the first or the last one by name, but not both.
+    // At first, the classes are sorted by size. The first class can also be the first by name in one of the two orders,
+    // ascending or descending, but not in both.
     ensure!(
         orders[1..].iter().any(|order| *order != orders[0]),
         "sorting does not change the order"
@@ -610,7 +611,8 @@ fn deep_page(browser: &mut Browser) -> Result<()> {
             .wait(&format!("{SAID}.startsWith('{wanted}')"))
             .with_context(|| format!("{mode}: {:?}", browser.eval(SAID)))?;
     }
-    // The suspect that the agent does not track has stacks of dead or live objects.
+    // The second suspect has only stacks that allocated objects of its class, whether these objects are still alive or
+    // not. The third suspect has no stacks, only a sentence.
     let of = |at: u32| format!("document.querySelectorAll('.suspect')[{at}]");
     for (at, parts) in [
         (1, ["4.9 KiB allocated, 3 samples", "sampled"]),

@@ -163,8 +163,9 @@ impl Drop for Beside {
     }
 }
 
-/// Regenerates the dumps and the recordings in testdata. If `joined` is true, regenerates only the dumps and recordings
-/// that tests join.
+/// Regenerates the dumps and the recordings in testdata. If `joined` is true, regenerates only the files `joined*`.
+/// These are dumps, and recordings of the same run. In the recordings, tests find the code that allocated the dumps'
+/// objects.
 pub(crate) fn dumps(joined: bool) -> Result<()> {
     java::ensure_jdk()?;
     let folder = run::root().join("testdata");

@@ -236,7 +236,8 @@ impl Builder {
     /// Builds the agent for a target of rustc.
     pub(crate) fn agent(&self, triple: &str) -> Result<PathBuf> {
         let mut command = self.cargo("rustc", triple, library_flags(triple))?;
-        // If cargo also built the Rust library that tests link to, it could not optimise across crates.
+        // Build only the dynamic library. If cargo also built the Rust library, to which tests link, the compiler could
+        // not optimise the agent across crates.
         command.args(["--package", "heapdiff-agent", "--lib"]);
         run::run(command.args(["--crate-type", "cdylib"]))?;
         let target_dir = self.target_dir_for(library_flags(triple));

@@ -123,7 +123,7 @@ pub(crate) struct Product {
     agents: Option<Agents>,
 }
 
-/// The agents in a program for Linux, as files.
+/// The files of the two agents that a program for Linux contains.
 #[derive(Debug)]
 pub(crate) struct Agents {
     /// The agent for JVMs that are linked to glibc.

@@ -36,7 +36,8 @@ const LONGEST: usize = 24_000;
 /// Options of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Seconds for the harness, and for each target of cargo-fuzz (of each round, with --executions)
+    /// Seconds that the harness runs, and seconds that each target of cargo-fuzz runs. With --executions, each target
+    /// runs this long in each round
     #[arg(long, default_value_t = 120)]
     seconds: u64,
     /// Seed of the harness [default: the time, so that runs differ]
@@ -51,12 +52,12 @@ pub(crate) struct Options {
     /// Build with the profile of the tests, so that nothing is rebuilt; integer overflow is not checked
     #[arg(long)]
     as_tested: bool,
-    /// Soak: run the targets in turn, round after round, until they have processed this many inputs in total. Failing
-    /// inputs are kept and the other targets continue. A table is printed after each round. The harness runs first only
-    /// if its seed files are missing
+    /// Run the targets in turn for a long time (a soak), round after round, until they have processed this many inputs
+    /// in total. Failing inputs are kept and the other targets continue. A table is printed after each round. The
+    /// harness runs before the targets if its seed files are missing, otherwise it does not run
     #[arg(long, value_name = "N", conflicts_with = "harness")]
     executions: Option<u64>,
-    /// Start no new round of a soak after this many minutes
+    /// Start no new round of the targets after this many minutes
     #[arg(long, default_value_t = 480, requires = "executions")]
     minutes: u64,
 }

@@ -19,13 +19,14 @@ pub(crate) struct Options {
     /// A JVM for the libraries' tests, with or without a compiler; may be repeated [default: the oldest JDK found]
     #[arg(long, value_name = "DIR")]
     home: Vec<PathBuf>,
-    /// Instead of the tests, run this number of assertions in one process of each JVM, and measure the time of a round
+    /// Instead of the tests, run this number of leak assertions in one process of each JVM, and measure the time that
+    /// one measured round of an assertion takes
     #[arg(long, value_name = "N")]
     soak: Option<u32>,
     /// Megabytes of live objects to keep in the heap during `--soak`
     #[arg(long, value_name = "MB", default_value_t = 0, requires = "soak")]
     heap: u32,
-    /// The process that writes the snapshots while `--soak` runs: auto, always (forked children) or never
+    /// When forked child processes write the snapshots during `--soak`: auto, always or never
     #[arg(long, value_name = "WHEN", default_value = "auto", requires = "soak")]
     fork: String,
 }

@@ -58,7 +58,7 @@ pub(crate) struct Options {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Machine {
-    /// x86-64 with musl: a static program, in a root with musl and in an empty root
+    /// x86-64 with musl: the static program, in a root folder with musl and in an empty root folder
     Musl,
     /// aarch64 with glibc, emulated
     Aarch64,
@@ -84,7 +84,7 @@ pub(crate) fn machines(options: &Options) -> Result<()> {
     }
 }
 
-/// Builds the static program. Creates the root with musl, and puts the agent there.
+/// Builds the static program. Creates a root folder with musl and a JVM, and puts the agent there.
 fn prepare_musl() -> Result<PathBuf> {
     let target = Target::LinuxX86;
     let builder = builder()?;
@@ -94,8 +94,8 @@ fn prepare_musl() -> Result<PathBuf> {
     Ok(product.program)
 }
 
-/// Builds program and agent for aarch64. Creates the root with the JVMs, and puts the agent there. Returns a script that
-/// runs the program with the emulator.
+/// Builds program and agent for aarch64. Creates a root folder with JVMs for aarch64, and puts the agent there. Returns
+/// a script that runs the program with the emulator.
 fn prepare_aarch64() -> Result<PathBuf> {
     let target = Target::LinuxArm;
     let (emulator, package) = target.emulator().context("no emulator")?;

@@ -61,7 +61,7 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Regenerate the dumps in testdata
     Dumps {
-        /// Regenerate only the dumps and recordings that are joined
+        /// Regenerate only the files `joined*`: dumps, and recordings of the same run that tests combine with them
         #[arg(long)]
         joined: bool,
     },

@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::Reservoir;
 
-/// Maximum number of slots in each of the two lists. Two lists of this length take 2 MB together. The lists in the heap
-/// may be longer.
+/// Maximum number of slots in each of the two lists (`recent` and `chosen`). Two lists of this length take 2 MB
+/// together. The lists that [`CollectedRefs`](super::CollectedRefs) stores in the Java heap may be longer.
 const MOST: usize = 1 << 14;
 /// Minimum number of slots for the random selection. `heapdiff trace ages` estimates from this selection how long
 /// objects live. 4,096 samples give a share of 1 % with a standard error of 0.16 %.

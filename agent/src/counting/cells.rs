@@ -23,8 +23,8 @@ pub(crate) const MOST_SITES: usize = 1 << 16;
 pub(crate) const STRIPES: i64 = 16;
 /// Number of stripes that each belong to a single thread.
 const OWN_STRIPES: usize = 128;
-/// If a thread's number has more bits than this number, the thread shares a stripe. Thread numbers only grow, because
-/// the JVM never uses a number twice.
+/// Maximum number of bits of a thread's number for which the thread can get a private stripe. Threads with longer
+/// numbers use the shared stripes. Thread numbers only grow, because the JVM never uses a number twice.
 pub(crate) const THREAD_BITS: u8 = 20;
 const THREADS: usize = 1 << THREAD_BITS;
 /// Size of a site's counters in a stripe, in bytes. It is 16, because hooks compute the offset of the counters by
@@ -82,7 +82,8 @@ impl Cells {
         sums
     }
 
-    /// Assigns a free stripe to a live thread, if a free stripe is left.
+    /// Assigns a private stripe (counters that only one thread uses) to a live thread. If no such stripe is free, the
+    /// thread uses a shared stripe.
     pub(crate) fn assign_stripe(&self, thread: i64) {
         // A thread has the number 0 until its object is initialized.
         let Some(at) = usize::try_from(thread).ok().filter(|at| *at > 0) else {
@@ -105,7 +106,8 @@ impl Cells {
         self.places.set(at, place.cast_unsigned());
     }
 
-    /// Frees the stripes of the threads for which `over` returns true. These threads must not run Java code any more.
+    /// Takes the private stripes from the threads for which `over` returns true, so that other threads can get these
+    /// stripes. The threads must not run Java code any more.
     pub(crate) fn free_stripes(&self, over: impl Fn(i64) -> bool) {
         for owner in self.owners().iter_mut() {
             if let Some(thread) = owner.take_if(|thread| over(*thread)) {

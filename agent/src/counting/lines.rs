@@ -35,16 +35,16 @@ struct Line {
     read: [u64; 2],
     /// The two numbers of `read`, as they were at the last report.
     told: [u64; 2],
-    /// True if the last report lacked the size of an object. A class that is loaded just after its first object was
-    /// counted has no size at first.
+    /// True if the last report had no object size for this line. The hook counts an object before the JVM allocates it.
+    /// So the JVM may not have loaded the class yet when its first object is counted, and the size is unknown at first.
     lacks_size: bool,
 }
 
 /// Remembers which counts of lines of code were already reported to one trace.
 #[derive(Default)]
 pub(crate) struct Lines {
-    /// Number of the count that is reported. Each count has its own number ([`ROUND`]). Counts with other numbers are
-    /// not reported.
+    /// Number ([`ROUND`]) of the count whose results are written to the trace. Each count has its own number. Results
+    /// of counts with other numbers are not written.
     round: Option<u64>,
     numbers: FxHashMap<Key, usize>,
     lines: Vec<Line>,

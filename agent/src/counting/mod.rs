@@ -73,7 +73,7 @@ const TOLD: Duration = Duration::from_secs(2);
 /// the count.
 const GRACE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
-/// Passed to [`watch`] in place of a count's number if the count has ended, but a debugger prevents the removal of its
+/// [`watch`] gets this value instead of a count's number if no count runs, but a debugger prevents the removal of the
 /// hooks. Then the thread only waits until it can remove these hooks from the classes.
 const OVER: usize = 0;
 /// Number of passes over the loaded classes when the hooks are removed. Later passes restore classes that were just
@@ -469,7 +469,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the loaded classes in which a plan counts allocations.
+    /// Returns the loaded classes in which allocations would be counted with the options `plan`.
     fn classes_in_plan<'local>(
         &self,
         env: &Env<'local>,
@@ -489,7 +489,8 @@ impl Engine {
         let known = self.cells.threads();
         self.jvmti.hook_threads(true)?;
         let live = self.jvmti.live_threads(env)?;
-        // Between two counts, thread events are off. Free the stripes of threads that have ended in the meantime.
+        // While no count runs, the JVM does not report to the agent that threads end. So free the private counters
+        // (stripes) of threads that have ended since the last count.
         let over = |thread: i64| known.contains(&thread) && !live.contains(&thread);
         self.cells.free_stripes(over);
         live.into_iter()

@@ -21,8 +21,8 @@ const MOST: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 /// Limit in percent of one processor. The JIT compilers count as idle if they use less than this share.
 const CALM: u128 = 20;
-/// Applies to the pause after the first batch, which has one class. The pause ends once this number of consecutive
-/// checks has found that the JIT compilers use less than [`CALM`] percent, or after [`MOST`].
+/// Number of consecutive checks that must find the JIT compilers idle ([`CALM`]) before the pause after the first batch
+/// ends. The first batch has one class. After [`MOST`], this pause ends in any case.
 const LOOKS: u32 = 5;
 
 /// True if a class of this JVM has been changed before.

@@ -11,8 +11,9 @@ use rustc_hash::FxHashMap;
 use super::cells::{MOST_SITES, STRIPES};
 use crate::jvmti::Shared;
 
-/// Maximum number of pairs of site and class in a stripe, as a power of two. Objects of further pairs are not counted,
-/// and the report mentions this.
+/// Binary logarithm of the number of entries in the hash table of each stripe. An entry counts the objects of one pair
+/// of call site and class. If the table has no room for a pair, its objects are not counted, and the report mentions
+/// this.
 pub(crate) const BITS: u32 = 14;
 /// Size of an entry in bytes, as a power of two. An entry consists of key, number of objects, bytes of arrays, and an
 /// unused word.

@@ -35,12 +35,12 @@ const FIGURES: usize = 2;
 
 /// True while a standing count (`count=on`) runs.
 pub(super) static STANDS: AtomicBool = AtomicBool::new(false);
-/// A count that `heapdiff count` started while the standing count runs: the options of this count, and the readings of
-/// the counters at its start. The standing count and this count use the same counters.
+/// The second count, which `heapdiff count` started while the standing count (`count=on`) runs. The value consists of
+/// the options of the second count, and the readings of the counters at its start. Both counts use the same counters.
 static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
 
-/// Starts a standing count if the options contain `count=on` or `count=jdk`. If the count cannot start, the agent
-/// samples without counting.
+/// Starts the standing count if the options contain `count=on` or `count=jdk`. This count runs as long as the agent
+/// samples. If the count cannot start, the agent samples without counting.
 pub(crate) fn start_standing(env: &Env<'_>, options: &Options) {
     let jdk = match options.count {
         CountChoice::Off => return,

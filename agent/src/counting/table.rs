@@ -178,8 +178,9 @@ impl Table {
         self.resolved.insert(pair, Resolved { site, size });
     }
 
-    /// Stores `lost`: the number of objects that calls have returned but that could not be counted. If this number has
-    /// grown, adds one to `uncounted`.
+    /// Stores `lost`: the number of objects that calls returned, but that were not counted because the hash tables were
+    /// full. If this number has grown since the last call, adds one to `uncounted`, the number of sites that are not
+    /// counted.
     pub(crate) fn set_uncounted(&mut self, lost: u64) {
         self.uncounted += u64::from(lost > self.lost);
         self.lost = lost;

@@ -159,7 +159,8 @@ pub(crate) struct Guarding<'a> {
     pub(crate) guard: &'a Guard,
     pub(crate) options: &'a GuardOptions,
     pub(crate) runtime: &'a Global,
-    /// Makes the trace try to write a tick. Waits for this attempt, but at most for the given time.
+    /// Makes the trace's thread try to write its new data (a tick) at once. Waits for this attempt, but at most for the
+    /// given time.
     pub(crate) write_tick: &'a dyn Fn(Duration) -> TickResult,
     /// Called before each fork.
     pub(crate) before_fork: &'a dyn Fn(),

@@ -7,9 +7,9 @@ pub(super) use crate::cgroup::{Memory, memory as group_memory};
 
 /// A limit in percent. Memory is scarce if all tasks waited for memory in at least this share of the last ten seconds.
 const STALLED: f64 = 10.0;
-/// A distance in percentage points. Reached limits and waiting tasks count as signs of scarce memory only if the share
-/// of memory in use is at most this much below the guard's limit. Without this condition, a full file cache would look
-/// like scarce memory.
+/// A distance in percentage points. If the share of memory in use is below the guard's limit by more than this
+/// distance, the kernel's signs of scarce memory are ignored. These signs are a reached limit and tasks that wait for
+/// memory. If they were not ignored, a full file cache would look like scarce memory.
 const BELOW: u64 = 10;
 /// The time span over which the growth of the memory in use is measured.
 const SPAN: Duration = Duration::from_secs(10);
@@ -23,9 +23,9 @@ pub(super) struct Pressure {
 }
 
 impl Pressure {
-    /// True if memory is scarce: the limit was reached since the last call, or tasks wait for memory ([`STALLED`]).
-    /// `share` is the guard's limit in percent. Returns false if the share of memory in use is more than [`BELOW`]
-    /// points below this limit.
+    /// Returns true if memory is scarce. Signs of this are: the container's memory limit was reached since the last
+    /// call, or tasks wait for memory ([`STALLED`]). `share` is the guard's limit in percent. Returns false in any case
+    /// if the share of memory in use is more than [`BELOW`] percentage points below `share`.
     pub(super) fn is_short(&mut self, memory: &Memory, share: u64) -> bool {
         let before = self.limit_hits.replace(memory.limit_hits);
         let is_near = super::is_reached(memory.used, memory.limit, share.saturating_sub(BELOW));

@@ -21,9 +21,9 @@ public final class HeapdiffCounts {
     static final long START = 0x4845_4150_0000_0000L;
     /** Address of the table that contains the address of each thread's own counters. */
     static final long PLACES = 0x4845_4150_0000_0001L;
-    /** Address of the tables for objects that calls return. */
+    /** Address of the hash tables that count the objects returned by calls. */
     static final long TABLES = 0x4845_4150_0000_0002L;
-    /** Address of the counters for objects that calls return and for which the tables at TABLES have no room. */
+    /** Address of the counters for objects returned by calls, used if the hash tables at TABLES have no room. */
     static final long LOST = 0x4845_4150_0000_0003L;
     /**
      * Smallest offset of an array's first element, plus the alignment of objects, minus 1. This constant is used to

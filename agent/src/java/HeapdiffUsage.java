@@ -27,14 +27,14 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     // The following constants are also in the agent's code. A test compares the values.
     /** Approximate maximum number of watched collections; a power of two. */
     static final int SLOTS = 4096;
-    /** Number of consecutive elements of TABLE at which a collection may be. */
+    /** Number of consecutive elements of TABLE in which a collection is searched for. */
     static final int WINDOW = 16;
     static final int PUT = 0;
     static final int REMOVED = 1;
     static final int READ = 2;
     /**
-     * Number of longs in a stripe. PUT, REMOVED and READ are indexes of counters, LAST of a time, MARK and BEFORE of
-     * marks.
+     * Number of longs in a stripe (the counters for some threads). PUT, REMOVED and READ are the indexes of counters.
+     * LAST is the index of a time, and MARK and BEFORE are the indexes of marks. The method "mark" sets these values.
      */
     static final int STRIPE = 8;
     static final int LAST = 3;

@@ -383,9 +383,9 @@ impl Environment {
 
 impl Drop for Environment {
     fn drop(&mut self) {
-        // SAFETY: the environment is valid and nobody else has it: an `Environment` cannot be copied or cloned, and its
-        // `Jvmti` leaves it only in `into_permanent`, which does not drop it. Callbacks that may be running do not use
-        // the environment that the JVM passes to them.
+        // SAFETY: the environment is valid and nobody else has it. An `Environment` cannot be copied or cloned. Only
+        // `into_permanent` moves the `Jvmti` out of an `Environment`, and then this `drop` does not run. Callbacks that
+        // may be running do not use the environment that the JVM passes to them.
         let _ = unsafe { call!(self.0, DisposeEnvironment) };
     }
 }

@@ -1,9 +1,9 @@
 //! The part of a dump that is known before the fork: names, classes, threads, and the position of each value in the
 //! file.
 //!
-//! The parent prepares this part. Before the fork, it computes where the class section of the dump has room for values
-//! that only the heap walk reports: static fields, loaders and signers of classes. At the end of the dump, the child
-//! fills in these values. So all class records can precede all object records.
+//! The parent prepares this part before the fork. In the class section, it leaves room for values that only the heap
+//! walk reports: static fields, loaders and signers of classes. It also computes the positions of these values. At the
+//! end of the dump, the child fills in these values. So all class records can precede all object records.
 
 use std::collections::HashMap;
 

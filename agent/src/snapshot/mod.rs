@@ -242,7 +242,7 @@ fn snapshot(
 }
 
 /// Runs a child. If the child hangs because it waits for a lock, runs another child, but at most [`TRIES`] children in
-/// total. After a child that has already sent part of the dump, runs no other child.
+/// total. If a child has already sent part of the dump, no other child is run after it.
 ///
 /// `child` runs one child and returns how the child ended. `begin_anew` discards the data that the child wrote.
 fn first_unlocked<T>(

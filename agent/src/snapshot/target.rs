@@ -95,8 +95,9 @@ pub(super) fn offered(token: &str) -> io::Result<File> {
         let mut first = [0];
         sign.seek(SeekFrom::Start(0))?;
         if sign.read(&mut first)? == 0 {
-            // The requester has emptied the announcement, so it has opened the pipe for reading. Now this function
-            // closes the agent's own read end. So if the requester later closes its read end, writing fails.
+            // The file `sign` announces the pipe. The requester has emptied this file, so it has opened the pipe for
+            // reading. Now this function closes the agent's own read end. So if the requester later closes its read
+            // end, writing fails.
             return Ok(File::from(OwnedFd::from(to)));
         }
         if shown.elapsed() > TAKEN {

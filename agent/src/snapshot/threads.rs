@@ -76,8 +76,8 @@ impl KnownStacks {
     }
 
     /// Returns the stack that was read for the thread before the fork, and the number of innermost frames that JVMTI
-    /// left out of this stack. Returns `None` if no stack was read. Also returns `None` if the frames that the heap
-    /// walk reported have other methods than this stack.
+    /// left out of this stack. Returns `None` if no stack was read. Also returns `None` if the stack does not agree
+    /// with the frames that the heap walk reported, because the methods at the same depth differ.
     fn matching_stack(&self, thread: u64, reported: &Reported) -> Option<(&[Place], usize)> {
         let known = self.stacks.get(*self.threads.get(&thread)?)?;
         let agrees = |hidden: usize| {
@@ -232,9 +232,9 @@ impl LateThreads {
     /// Returns the stack traces of all threads in this list.
     pub(super) fn traces(&self, stacks: &KnownStacks) -> Traces {
         let mut traces = Traces::default();
-        // Frames that JVMTI leaves out of stacks. All threads with the same number of left-out frames unmount in the
-        // same way, so these frames are the same in all of them. If the frame at a depth is known for one thread, it is
-        // used for all of these threads. The key consists of the number of left-out frames and the depth of the frame.
+        // Frames that JVMTI leaves out of stacks. The key consists of the number of left-out frames and the depth of
+        // the frame. Threads with the same number of left-out frames were unmounted by the same methods. So these
+        // threads have the same left-out frames, and a frame that is known for one thread is used for all of them.
         let mut hidden: HashMap<(usize, u32), Place> = HashMap::new();
         for thread in &self.threads {
             if let Some((_, left_out)) = stacks.matching_stack(thread.id, &thread.reported) {

@@ -18,7 +18,8 @@ use std::ptr::with_exposed_provenance;
 
 use jni_sys::jlong;
 
-/// Maximum distance between a tag on the stack and the description of its object.
+/// Maximum distance in bytes between the tag of an object and the `JvmtiHeapwalkObject` that describes this object.
+/// Both are on HotSpot's stack.
 const NEAR: usize = 1 << 16;
 
 /// A value object. It is identified by three numbers: the address of the object or of its container, the offset in the
@@ -45,7 +46,7 @@ pub(super) type Described = Option<ValueObject>;
 ///
 /// # Safety
 /// The JVM passed `tag` and `size` to a callback that has not returned.
-// SAFETY: the words beside the tag are on the same stack.
+// SAFETY: the function also reads the memory words before the tag. They are on the same stack as the tag.
 pub(super) unsafe fn target(tag: *const jlong, size: jlong) -> Option<Described> {
     // SAFETY: the caller upholds the `# Safety` contract. The word is on the same stack as the tag.
     if unsafe { tag.sub(1).read_volatile() } != size {
@@ -59,7 +60,7 @@ pub(super) unsafe fn target(tag: *const jlong, size: jlong) -> Option<Described>
 ///
 /// # Safety
 /// The JVM passed `from` to a callback that has not returned.
-// SAFETY: the words beside the tag are on the same stack.
+// SAFETY: the function also reads the memory words before the tag. They are on the same stack as the tag.
 pub(super) unsafe fn referrer(from: *const jlong) -> Option<Described> {
     // SAFETY: the caller upholds the `# Safety` contract.
     unsafe { describe(from) }
@@ -69,7 +70,7 @@ pub(super) unsafe fn referrer(from: *const jlong) -> Option<Described> {
 ///
 /// # Safety
 /// The JVM passed `tag` to a callback that has not returned.
-// SAFETY: the words beside the tag are on the same stack.
+// SAFETY: the function also reads the memory words before the tag. They are on the same stack as the tag.
 unsafe fn describe(tag: *const jlong) -> Option<Described> {
     // SAFETY: the caller upholds the `# Safety` contract. The word is on the same stack as the tag.
     let pointer = unsafe { tag.sub(2).cast::<usize>().read_volatile() };
@@ -100,7 +101,8 @@ unsafe fn describe(tag: *const jlong) -> Option<Described> {
 mod tests {
     use super::*;
 
-    /// The words of HotSpot's data: a description, and a wrapper that ends with the tag.
+    /// A simulated stack of HotSpot: a `JvmtiHeapwalkObject` (`described`), and a `CallbackWrapper` (`pointer`, `size`
+    /// and `tag`).
     #[repr(C)]
     struct Stack {
         described: [u64; 3],

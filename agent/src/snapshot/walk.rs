@@ -47,7 +47,8 @@ use crate::jvmti::{Environment, JvmtiError, Result, call};
 
 const VISIT_OBJECTS: jint = 0x100;
 const VISIT_ABORT: jint = 0x8000;
-/// Maximum run time in seconds of a child whose dump does not outlive the JVM.
+/// Maximum run time in seconds of a child. It does not apply to a child that continues to write its dump if the JVM
+/// ends ([`Completion`]).
 const LONGEST: u32 = 4 * 3600;
 /// Maximum time to wait for a killed child to end.
 const DYING: Duration = Duration::from_secs(5);
@@ -120,7 +121,7 @@ struct Walk {
     shared: Vec<(usize, usize)>,
     /// True if the JVM has value objects.
     has_values: bool,
-    /// The child's last step, if the dump outlives the JVM. Otherwise `None`.
+    /// The child's last step, if the child continues to write the dump when the JVM ends. Otherwise `None`.
     completion: Option<Completion>,
     in_child: bool,
     /// Process id of the child, or the error number of the failed fork.
@@ -584,7 +585,7 @@ unsafe extern "C" fn on_reference(
                     location = stack.location;
                 }
             }
-            // SAFETY: for other kinds the record is an index.
+            // SAFETY: for all kinds except these two, `info` points to an index.
             _ => index = unsafe { (*info).index }.cast_unsigned(),
         }
     }

@@ -248,8 +248,8 @@ mod tests {
         }
     }
 
-    /// A process waits like a child for a lock that another thread held at the fork. Checks that `watch` detects this
-    /// wait at once.
+    /// Starts a process that waits without end, like a child that waits for a lock which another thread held at the
+    /// fork. Checks that `watch` detects this wait at once.
     #[test]
     #[expect(clippy::zombie_processes, reason = "`Child` waits for it")]
     fn a_child_that_waits_for_a_thread_is_given_up_at_once() {

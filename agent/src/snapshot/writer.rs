@@ -65,8 +65,8 @@ pub(crate) struct Reference {
     pub(crate) kind: Kind,
     /// Index of the field or of the array element.
     pub(crate) index: u32,
-    /// The following values are for references from a stack: the thread's id (0 if it has no id yet), and the frame's
-    /// depth, method and bytecode index.
+    /// The values `thread`, `depth`, `method` and `location` are set only for references from a stack. They are the
+    /// thread's id (0 if it has no id yet), and the frame's depth, method and bytecode index.
     pub(crate) thread: u64,
     pub(crate) depth: u32,
     pub(crate) method: usize,
@@ -138,8 +138,9 @@ pub(crate) struct Writer<O> {
     /// Lengths of arrays of references that the heap walk has seen but not visited, by the array's id.
     lengths: HashMap<u64, u32>,
     /// Class objects that were not known before the fork, by id. The value is true if the heap walk has found an
-    /// instance of the class or has visited the class object. If it is false, the class object is written as an
-    /// instance, like the class object of a primitive type.
+    /// instance of the class or has visited the class object. If it is false, the dump gets an instance of
+    /// `java.lang.Class` for this object, and no class record. Class objects of primitive types are written in the same
+    /// way.
     strangers: HashMap<u64, bool>,
     /// Ids of value objects. Like in HotSpot's own dumps, flattened values have the ids 1, 2, 3, ...
     values_by_place: HashMap<ValueObject, u64>,
@@ -152,7 +153,8 @@ pub(crate) struct Writer<O> {
     roots: Vec<Root>,
     late: LateThreads,
     buffer: Vec<u8>,
-    /// True while a record is written that is larger than a segment. No other record is in the segment of this record.
+    /// True while the writer writes a record that is larger than a segment. The segment of such a record contains no
+    /// other record.
     streaming: bool,
     tally: Tally,
 }
@@ -193,8 +195,8 @@ impl<O: Output> Writer<O> {
         &self.output
     }
 
-    /// Returns the image and the output that were passed to [`Writer::new`]. The data that the heap walk has reported
-    /// so far is lost.
+    /// Returns the [`Image`] (the part of the dump that is known before the fork) and the output. Discards the data
+    /// that the heap walk has reported so far.
     pub(crate) fn into_parts(self) -> (Image, O) {
         (self.image, self.output)
     }

@@ -329,8 +329,8 @@ const VECTOR: Watched = Watched {
 };
 
 const TABLE: &str = "java/util/Hashtable";
-/// Each method of `Hashtable` that puts or removes elements changes the number of elements itself. So hooks are called
-/// at the instructions that set the field with this number. All methods are synchronized.
+/// Each method of `Hashtable` that puts or removes elements sets the field `count` (the number of elements) itself. So
+/// hooks are called at the instructions that set this field. All methods are synchronized.
 const HASHTABLE: Watched = Watched {
     gate: Gate::Changes("modCount"),
     size: Size::Field("count"),
@@ -406,9 +406,9 @@ const fn view_of(
     inner_class(map, class, outer, points)
 }
 
-/// Adds `steps` to the description of a class that belongs to a map, such as a view. A step is an instruction by which
-/// a method puts or removes elements. The steps of the map do not suffice, because methods of this class
-/// change the map's size themselves.
+/// Returns `part` with `steps`. `part` describes a class that belongs to a map, such as a view. `steps` describes the
+/// instructions at which methods of this class put or remove elements. It is needed for classes whose methods change
+/// the map's size without calling methods of the map.
 const fn with_steps(part: Watched, steps: &'static [Steps]) -> Watched {
     Watched { steps, ..part }
 }

@@ -41,8 +41,8 @@ pub(crate) const TABLE: (&str, &str) = ("TABLE", "[Ljava/lang/HeapdiffUsage;");
 
 /// Approximate maximum number of watched collections.
 const SLOTS: usize = 4096;
-/// Number of consecutive elements of the table at which a collection may be. The collection's hash determines the first
-/// of these elements.
+/// Number of consecutive elements of the table in which the hook searches for a collection. The collection's hash
+/// determines the first of these elements.
 const WINDOW: usize = 16;
 /// Number of elements of the table for single collections. One more element follows. Its counters are a bitmap of the
 /// collections for which the table had no room.

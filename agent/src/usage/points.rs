@@ -20,7 +20,8 @@ pub(super) enum Collection {
     Argument(u8),
     /// The collection is in a field of `this`: declaring class, name and type.
     Field(&'static str, &'static str, &'static str),
-    /// The collection is in a field of an argument: local variable, declaring class, name and type.
+    /// The collection is in a field of an argument. The values are the local variable with the argument, and the
+    /// field's declaring class, name and type.
     ArgumentField(u8, &'static str, &'static str, &'static str),
 }
 
@@ -33,7 +34,7 @@ pub(super) enum Gate {
     Changes(&'static str),
     /// Compares the length of the collection's array with a limit. The array is in this field and never null.
     Length(&'static str),
-    /// The inserted code does not test the collection: the hook always searches the collection in the table.
+    /// The inserted code does not test the collection. The hook always looks it up in the table of watched collections.
     Open,
     /// Compares the length of the collection's array, which may be null, with a limit. The first string is the name of
     /// the array's field, and the second string is the field's type. The hook does not get the size of the collection.
@@ -47,7 +48,8 @@ pub(super) enum Gate {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Size {
     Field(&'static str),
-    /// The value of a field that already includes the element that is being put.
+    /// The value of a field. When an element is put, the field is increased before the hook is called. So the inserted
+    /// code subtracts one from the value.
     After(&'static str),
     /// An `AtomicInteger` in a field.
     Atomic(&'static str),
@@ -55,7 +57,7 @@ pub(super) enum Size {
     Asked,
     /// The length of an array in a field that is never null.
     Length(&'static str),
-    /// The size of the collection is not known. The quick test for such a collection is [`Gate::Grown`].
+    /// The number of elements is not known. For such a collection, [`Gate::Grown`] determines whether it is large.
     Unknown,
 }
 
@@ -70,7 +72,7 @@ pub(super) enum Many {
     Some,
     /// All elements of the collection.
     All,
-    /// All elements of the collection, but at most the number that is in this local variable.
+    /// The number of elements of the collection, or the number in this local variable, whichever is smaller.
     AtMost(u8),
     /// The size of a range: the end in the second local variable minus the start in the first local variable.
     Range(u8, u8),
@@ -232,9 +234,10 @@ impl Watched {
     fn hook_entry(&self, steps: &Steps) -> Entry<'static> {
         match *steps {
             Steps::Size(name) => {
-                // The stack contains the collection and the new size. The pushes below leave both values in place for
-                // the original instruction. They add the hook's arguments: new size, collection, current size, and the
-                // number that the quick test ([`Gate`]) uses (-1 without a test).
+                // The stack contains the collection and the new size, which the original instruction needs. So the
+                // pushes below keep these two values and add copies for the hook. The arguments of the hook are: new
+                // size, collection, current size, and the number for the quick test ([`Gate`]). Without a quick test,
+                // this number is -1.
                 let size = Push::Field(self.of, name, "I");
                 let mut pushes = vec![Push::PairAgain, Push::Swap, Push::Again];
                 match self.gate {

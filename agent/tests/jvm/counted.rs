@@ -100,7 +100,8 @@ pub(crate) fn end(target: &Target) -> Counts {
     shown(target, TOKEN)
 }
 
-/// Returns the published result of a count that has ended.
+/// Returns the result of a count that has ended. The agent publishes the result in a file in memory. The file's name
+/// contains `token`.
 pub(crate) fn shown(target: &Target, token: &str) -> Counts {
     let sign = format!("/memfd:{}", attach::counts_file_name(token));
     let pid = target.jvm_pid().unwrap_or_else(|| target.pid());

@@ -135,8 +135,8 @@ impl Dumped {
             sampling(statics::INTERVAL, statics::RATE),
             sampling(statics::FIRST_INTERVAL, statics::FIRST_RATE),
         );
-        // Ignore samples that the current interval or rate does not select: the agent may not have discarded all of
-        // them yet.
+        // Ignore samples that would not have been taken with the current interval or rate. The agent may not have
+        // discarded all of them yet.
         let is_kept = |s: &Sample| {
             s.mark == i64::from(MARK_CLASS)
                 || now == first

@@ -164,8 +164,8 @@ const EXCEPT_BEFORE: [&str; 5] = [
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "Forked$$Lambda$",
 ];
-/// Classes that may have different numbers of objects in the dump and in the JVM's histogram, because objects of the
-/// classes in `EXCEPT` hold some of these objects. Each number is the maximum difference.
+/// Classes whose numbers of objects may differ between the dump and the JVM's histogram. The reason is that objects of
+/// the classes in `EXCEPT` hold some objects of these classes. Each number is the maximum difference.
 const NEARLY: [(&str, u64); 7] = [
     ("byte[]", 20),
     ("java.lang.String", 20),
@@ -248,8 +248,8 @@ fn compare_histograms(jdk: &Jdk, collector: &str, target: &Target, what: &str) {
     } else {
         &[]
     };
-    // Shenandoah counts some unreachable strings as live. If strings of the CDS archive count as live (JDK 11 with G1),
-    // a forked dump also contains some other strings that only weak references hold.
+    // Shenandoah counts some unreachable strings as live. JDK 11 with G1 counts strings of the CDS archive as live. In
+    // this case, a forked dump also contains some other strings that only weak references hold.
     let most_of_all = if collector.contains("Shenandoah") {
         400
     } else if !archived.is_empty() {

@@ -24,9 +24,8 @@ fn each(test: impl Fn(&Jdk, &str)) {
     }
 }
 
-/// In a full heap, the agent does not start and prints the reason. When the heap has room again, the agent starts. If
-/// one more GC freed enough memory, the agent might start in the first attempt. With the Serial collector, this does
-/// not happen.
+/// In a full heap, the agent does not start and prints the reason. When the heap has room again, the agent starts. With
+/// collectors other than Serial, the first attempt may succeed, because one more GC may free enough memory.
 #[test]
 fn attached_to_a_full_heap() {
     each(|jdk, collector| {

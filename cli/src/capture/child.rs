@@ -9,8 +9,8 @@ use heapdiff_agent::State;
 use super::deadline::Sign;
 use super::process::Process;
 
-/// Length of a time window. The state of the child process is checked several times in a window. A message can describe
-/// the state at the end of the window.
+/// Length of a time window. In a window, the state of the child process is checked several times. At the end of the
+/// window, these checks show whether and why the child waits.
 const WINDOW: Duration = Duration::from_secs(5);
 /// Time between two searches for the child process.
 const SEARCH: Duration = Duration::from_secs(1);
@@ -176,9 +176,9 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Returns the message about a child whose state is checked five times a second. `letters` are the observed states,
-    /// which repeat until the end of the window. `ticks` is the processor time that the child uses in the window.
-    /// `bytes` is the size of the dump at the end of the window; at the start, it is 7.
+    /// Returns the message about a child after one window. The child's state is checked five times a second. `letters`
+    /// are the states that the checks find; they repeat until the end of the window. `ticks` is the processor time that
+    /// the child uses in the window. The dump has 7 bytes at first, and `bytes` bytes at the end of the window.
     fn told(letters: &str, ticks: u64, bytes: u64) -> Option<String> {
         let state = |letter, ticks| State {
             letter,

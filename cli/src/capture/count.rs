@@ -122,7 +122,8 @@ fn counted_message(classes: u64) -> String {
     }
 }
 
-/// Shows on the meter how many classes the agent has changed, while the agent inserts or removes counters.
+/// While the agent inserts or removes counters, shows the progress on a [`Meter`]: the number of classes that the agent
+/// has changed.
 struct Changing<'a> {
     pid: u32,
     jvm: &'a Jvm<'a>,

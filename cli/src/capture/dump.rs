@@ -129,7 +129,7 @@ pub(super) struct How<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forker<'a> {
     pub(super) library: &'a Library,
-    /// True if the command fails when forking fails. False if the JVM itself then writes the dump.
+    /// True if the command fails when forking fails. If false, the JVM itself writes the dump when forking fails.
     pub(super) only: bool,
 }
 
@@ -584,7 +584,8 @@ fn rename(from: &Path, to: &Path, replace: bool) -> io::Result<()> {
         return fs::rename(from, to);
     }
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some file systems do not support this flag. Creating a hard link never replaces a file either.
+        // Some file systems do not support the flag `NOREPLACE`. In this case, create a hard link, which fails if `to`
+        // exists already.
         Err(Errno::INVAL | Errno::NOSYS) => {
             fs::hard_link(from, to)?;
             fs::remove_file(from)

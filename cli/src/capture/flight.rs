@@ -25,8 +25,9 @@ use crate::write::failed as failed_to_write;
 /// Prefix of the names of recordings that a hunt starts. In the name, the prefix is followed by the latest time at
 /// which the hunt ends, in seconds since 1970.
 const OURS: &str = "heapdiff-";
-/// Maximum time that the dumps of a hunt are expected to take, in seconds. A killed hunt leaves its recording behind. A
-/// later hunt stops this recording after the killed hunt's wait between its dumps plus this time.
+/// Maximum time that the dumps of a hunt are expected to take, in seconds. With this time, a hunt computes the latest
+/// time at which it ends: start, plus the wait between the dumps, plus this time. If a hunt is killed, its recording
+/// continues. After that hunt's latest end, a later hunt stops the recording.
 const DUMPING_S: u64 = 3600;
 /// Maximum size of a recording. When it is reached, Flight Recorder drops the oldest events.
 const MAX_SIZE: &str = "maxsize=250M";

@@ -37,7 +37,7 @@ impl Folder {
         Ok(Self { fd })
     }
 
-    /// Opens a folder by its path in a process that has `self` as its root.
+    /// Opens a folder. `path` is a path in a process whose root folder is `self`.
     ///
     /// Links are followed as that process would follow them: a link to `/etc` in a container leads to the container's
     /// `/etc`, not to ours.
@@ -46,14 +46,14 @@ impl Folder {
         Ok(Self { fd })
     }
 
-    /// Returns the device and inode of a file, by its path in a process that has `self` as its root.
+    /// Returns the device and inode of a file. `path` is a path in a process whose root folder is `self`.
     pub(super) fn identity_of(&self, path: &Path) -> io::Result<(u64, u64)> {
         let fd = self.resolve(path, OFlags::PATH | OFlags::CLOEXEC)?;
         let meta = File::from(fd).metadata()?;
         Ok((meta.dev(), meta.ino()))
     }
 
-    /// Opens a regular file for reading, by its path in a process that has `self` as its root.
+    /// Opens a regular file for reading. `path` is a path in a process whose root folder is `self`.
     pub(super) fn file(&self, path: &Path) -> io::Result<File> {
         // `NONBLOCK`: opening a named pipe would block otherwise.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

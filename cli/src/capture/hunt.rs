@@ -144,8 +144,8 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     })
 }
 
-/// Returns the end of a message about a hunt without the agent. It names what the hunt lacks: the trace, and the effect
-/// of the agent options.
+/// Returns the end of a message about a `heapdiff hunt` that does not load the agent. The end names what is missing
+/// without the agent: the trace, and the effect of the agent options.
 fn without(trace: bool, options: &str) -> String {
     let trace = if trace { ", without a trace" } else { "" };
     if options.is_empty() {

@@ -217,7 +217,7 @@ pub(crate) struct Hunt {
     pub(crate) enough: Option<u64>,
 }
 
-/// The files that a hunt wrote.
+/// The files that a `heapdiff hunt` wrote.
 #[derive(Debug)]
 pub(crate) struct Hunted {
     pub(crate) folder: PathBuf,

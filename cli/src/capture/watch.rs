@@ -126,8 +126,8 @@ impl Watch {
         self.enough
     }
 
-    /// Returns the allocation sites that grew by at least the wanted bytes, the largest suspects first. If the trace
-    /// does not exist yet or cannot be read, returns no sites, because this is no reason to end a hunt.
+    /// Returns the allocation sites that grew by at least [`Self::min_growth`] bytes, the largest suspects first. If
+    /// the trace does not exist yet or cannot be read, returns no sites, because this is no reason to end a hunt.
     pub(super) fn sites_grown_enough(&mut self) -> Vec<Seen> {
         if self.start.elapsed() < EARLIEST || Instant::now() < self.next {
             return Vec::new();

@@ -26,8 +26,9 @@ pub(super) fn heap_limit(trace: &Trace, report: &Report) -> Result<Option<u64>> 
     Ok(limit.map(|limit| limit.bytes))
 }
 
-/// Adds the history of each suspect to the report. Returns a warning about the trace, if there is one: how its run
-/// was matched, or why the trace has no history of the suspects.
+/// Adds the history of each suspect to the report. Returns a warning about the trace, if there is one. The warning
+/// describes how the run (the trace's data of one JVM) was matched with the dumps, or why the trace has no history of
+/// the suspects.
 pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<String>> {
     let failure = |e| Failure::trace(&e);
     let path = trace.path().display();
@@ -100,16 +101,15 @@ pub(super) fn add_history(trace: &Trace, report: &mut Report) -> Result<Option<S
     Ok(note)
 }
 
-/// Minimum number of samples that further growth would have added during the level end of a history. The level end
-/// consists of the last points, which no longer rise. Growth counts as ended only if, at its earlier rate, it would
-/// have added this number of samples.
+/// Minimum number of samples that growth, at its earlier rate, would have added during the level end of a history. The
+/// level end consists of the last points, which no longer rise. Growth counts as ended only if this number is reached.
 ///
-/// With fewer expected samples, a level end is no evidence. Random variation alone leaves it without a sample in more
-/// than 5 % of all cases (Poisson: e^-3 = 5 %).
+/// If fewer samples are expected, a level end is no evidence. Even if growth continues, random variation causes a level
+/// end without a sample in more than 5 % of all cases (Poisson: e^-3 = 5 %).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
-/// True if the growth has ended. False if the level end is so short that growth would have added fewer than
-/// [`EXPECTED_SAMPLES`] samples during it, because the level end may then be random variation.
+/// True if the growth has ended. False if the last points are level, but growth would have added fewer than
+/// [`EXPECTED_SAMPLES`] samples in that time. Then random variation may be the reason for the level points.
 #[allow(
     clippy::cast_precision_loss,
     reason = "the numbers of samples and of data points are small"

@@ -333,7 +333,8 @@ fn interval(grown: u64) -> u64 {
     1 << most.ilog2()
 }
 
-/// Runs a hunt without files. The first dump is reduced to its summary before the second is taken.
+/// Runs a hunt (two dumps with a wait in between) that keeps the dumps in memory and writes no files. The first dump is
+/// reduced to its summary before the second dump is taken.
 fn without_files(setup: &Setup, hunt: &capture::Hunt, question: &Question) -> Result<Vec<Report>> {
     let reports = capture::hunt_without_files(
         hunt,

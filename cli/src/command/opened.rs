@@ -171,7 +171,7 @@ pub(super) fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> R
     })
 }
 
-/// Returns a hint if the selector matches no object but a frame in the stacks of samples. A frame is not an object of
+/// Returns a hint if the selector matches a frame in the stacks of samples, and no object. A frame is not an object of
 /// the heap, so the user needs another command.
 fn hint(
     snapshot: &Snapshot,

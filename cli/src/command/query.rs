@@ -200,8 +200,8 @@ impl Task for Query {
 }
 
 impl Query {
-    /// Checks whether the statement reads only the first of several dumps because it names no dump. In this case,
-    /// returns the path of the first dump and the name of the second dump.
+    /// If the statement names none of several dumps, it reads only the first dump. In this case, returns the path of
+    /// the first dump and the name of the second dump. Otherwise returns `None`.
     fn only_first_dump(&self) -> Option<(String, &str)> {
         let [_, other, ..] = &self.names[..] else {
             return None;
@@ -237,7 +237,7 @@ fn sums_retained_bytes(sql: &str) -> bool {
         || !arguments.is_empty() && is_selected_inside
 }
 
-/// Returns the part of `text` before the closing parenthesis that matches an opening parenthesis just before `text`.
+/// `text` begins just after an opening parenthesis. Returns the part of `text` before the matching closing parenthesis.
 fn argument(text: &str) -> &str {
     let mut open = 1;
     let end = text.find(|c| {

@@ -143,8 +143,8 @@ impl Show {
     }
 }
 
-/// Returns the row of each object. A row shows the elements in the range `elements`. It shows at most as many referrers
-/// as the range has elements, and no referrers in `hidden`.
+/// Returns the row of each object. A row shows the elements in the range `elements`. The length of this range is also
+/// the maximum number of referrers in a row. The row shows no referrers in `hidden`.
 fn show_all(
     snapshot: &Snapshot,
     objects: &[ObjectIndex],

@@ -123,7 +123,7 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
     }))
 }
 
-/// The failure for a comparison whose last argument is a summary that lacks the facts for the report.
+/// Returns the failure of a comparison whose last argument is a summary file without the facts for the report.
 pub(super) fn old_summary_failure(summaries: &[Summary]) -> Failure {
     let last = summaries.last().map_or("", |summary| &summary.info.path);
     Failure::bad_input(format!(

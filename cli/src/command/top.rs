@@ -203,8 +203,8 @@ fn collect_largest(
 /// Collects objects, and keeps only the `limit` largest.
 pub(crate) struct Best {
     limit: usize,
-    /// The element at the top of the heap is the smallest of the collected objects. If several objects have this size,
-    /// it is the one that comes last in the dump.
+    /// A binary heap with the objects that are kept. Its top is the smallest of these objects. If several objects have
+    /// this size, the top is the object that comes last in the dump.
     heap: BinaryHeap<Reverse<(u64, Reverse<u32>)>>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Returns a copy of the style `colours` that follows the user's options for frames and internals.
+    /// Returns a copy of the style `colours` that follows the user's options in [`Self::frames`] and [`Self::verbose`].
     pub(crate) const fn style(&self, colours: Style) -> Style {
         colours
             .with_frames(self.frames)

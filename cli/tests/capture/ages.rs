@@ -13,7 +13,8 @@ use crate::support::{folder, jdks, run};
 /// The GCs that the program runs, in this order: Y is a young GC, F is a full GC.
 const ROUNDS: &str = "YYFYFYYF";
 
-/// Pairs of the full and young GCs that objects survived, each with the number of these objects.
+/// Groups of objects that survived the same GCs. Each entry has the number of full GCs, the number of young GCs, and
+/// the number of objects.
 type Survived = Vec<([u64; 2], u64)>;
 
 /// Runs the program, with a trace of all its allocations. Returns what the program logged: the number of GCs, and the

@@ -60,8 +60,8 @@ fn the_next_run_removes_the_copy_of_a_killed_run() {
         until("a library that is loaded", || is_loaded(pid));
         let copy = copies();
         assert_eq!(copy.len(), 1, "{copy:?}");
-        // Another run of heapdiff could take the copy for abandoned, because of its age. It must not remove the copy,
-        // because the run that made the copy has not ended.
+        // The copy is so old that another run of heapdiff could treat it as abandoned. That run must not remove the
+        // copy, because the run that made the copy has not ended.
         aged(&tmp.join(&copy[0]));
         attached(other, "mark=/tmp/mark");
         assert_eq!(copies(), copy);

@@ -20,8 +20,8 @@ use crate::trace::library;
 pub(crate) fn as_nobody(command: &Command) -> Command {
     let home = command.get_current_dir().expect("a folder");
     let program = home.join("heapdiff-copy");
-    // Use the program `cp` to copy. If this process wrote the file, a child that another test forks meanwhile would
-    // inherit it open for writing, and then nobody could execute the file.
+    // Use the program `cp` to copy. If this process wrote the file, another test could fork a child at the same time.
+    // The child would inherit the file open for writing, and then nobody could execute the file.
     let copied = Command::new("cp")
         .arg(command.get_program())
         .arg(&program)

@@ -1,4 +1,5 @@
-//! Tests docs/kubectl-heapdiff, from the command on a laptop to the report. Namespaces of this machine replace the pod.
+//! Tests the whole script docs/kubectl-heapdiff: a user runs it on a laptop, and gets the report. Namespaces of this
+//! machine replace the pod.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ impl Laptop {
         fs::write(path.join("kubectl"), KUBECTL).expect("a script");
         chmod(&path.join("kubectl"), 0o755);
         fs::write(path.join("pod"), pod.to_string()).expect("a file");
-        // This folder serves as the image of the debug container, which does not see our files in `/tmp`.
+        // This folder serves as the image of the debug container. The container does not see the files in our `/tmp`.
         lonely(&path);
         let copied = Command::new("cp").arg(library()).arg(&path).status();
         assert!(copied.expect("a copy").success());

@@ -109,7 +109,8 @@ fn reports_name_the_tenant_whose_objects_survive() {
             home.path(),
             &[&["trace", "samples", "t.db"], &globex[..]].concat(),
         );
-        // The first phase has created 25 more bookings of this tenant.
+        // The trace also contains the 25 bookings of this tenant from the first phase. The 50 bookings that the program
+        // has printed do not include them.
         assert_eq!(samples["totals"]["samples"], 2 * 75, "{samples:#}");
         assert_eq!(
             samples["samples"][0]["labels"][0],

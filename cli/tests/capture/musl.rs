@@ -37,7 +37,8 @@ impl Musl {
     pub(crate) fn start(root: &Path, agent: Option<&str>) -> Self {
         let jdk = jdks().remove(0);
         let tmp = folder();
-        // Copies the classes. The command of this launch is for a JVM that sees our root, so it is not used.
+        // Copies the classes. The returned `Launch` is not used, because it is for a JVM with the same root folder as
+        // this process.
         let _ = public_shelf(&jdk, tmp.path());
         // The shell's `$0` is the path of another JVM's program. The script ignores this path.
         let chroot = "mount -t proc proc \"$ROOT/proc\" && mount --bind \"$TMP\" \"$ROOT/tmp\" && \

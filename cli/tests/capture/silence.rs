@@ -25,8 +25,8 @@ const LATEST: Duration = Duration::from_secs(7);
 /// The code that the agent returns in a JVM whose version is too old for the agent.
 const TOO_OLD: i32 = heapdiff_sites::attach::TOO_OLD;
 
-/// The behavior of the false JVM when a client connects. Each of the first three variants has the name of the first
-/// step that the false JVM does not take.
+/// The behavior of the false JVM when a client connects. Each of the first three variants is named after the first step
+/// that the false JVM omits. With `Reads`, for example, it does not read the command.
 #[derive(Clone, Debug)]
 enum Behaves {
     /// Does not accept connections.

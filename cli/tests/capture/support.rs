@@ -267,8 +267,8 @@ pub(crate) fn public_shelf(jdk: &Jdk, folder: &Path) -> Launch {
 pub(crate) fn lonely(folder: &Path) -> PathBuf {
     fs::create_dir_all(folder).expect("a folder");
     let program = folder.join("heapdiff");
-    // Copy with `cp`. If this process wrote the file, a child that another test starts meanwhile would inherit it open
-    // for writing, and then it could not be run.
+    // Copy with `cp`. If this process wrote the file, another test could start a child at the same time. The child
+    // would inherit the file open for writing, and then nobody could execute the file.
     let copied = Command::new("cp")
         .arg(self::program())
         .arg(&program)

@@ -25,7 +25,7 @@ pub(crate) struct Instruction<'a> {
 
 /// The parts of an instruction that change if the instruction moves to another offset.
 pub(crate) enum Form<'a> {
-    /// No part depends on the offset.
+    /// No part of the instruction depends on the instruction's offset.
     Plain,
     /// A branch: a 16-bit distance follows the opcode.
     Jump(i16),

@@ -178,10 +178,11 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Generates the hook calls before a `multianewarray`. `sites` has one entry for each dimension. A dimension with a
-    /// site number gets a call of the hook `level`, which counts the arrays of this dimension and multiplies the count
-    /// by their length. For a dimension without a site number, the code only multiplies. The lengths are stored in
-    /// local variables from `first` on, which no stack map frame uses.
+    /// Generates the code before a `multianewarray`. This code computes the number of arrays in each dimension. `sites`
+    /// has one entry for each dimension. If the entry is a site number, the code calls the hook `level`. The hook
+    /// counts the arrays of this dimension, and multiplies their number by their length. If the entry is `None`, the
+    /// code only multiplies. The code stores the lengths in local variables from `first` on, which no stack map frame
+    /// uses.
     ///
     /// The generated code for two lengths `a` and `b`, which are on the stack:
     ///

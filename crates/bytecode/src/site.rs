@@ -85,7 +85,7 @@ pub enum Kind {
     Array,
     /// The arrays of one level of a `multianewarray`. Level 0 is the outermost.
     Level(u8),
-    /// The object that a call returns. Its class is known only at run time. The value is the mark in
+    /// The object that a call returns. Its class is known only at run time. The number is the field `mark` of
     /// [`Told::Returned`](crate::Told::Returned).
     Returned(u8),
 }

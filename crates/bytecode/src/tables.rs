@@ -151,7 +151,7 @@ fn target(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(
 /// Skips an annotation. The annotation's values can contain further annotations and lists. Instead of recursion, this
 /// function uses a stack of values that are still to be read.
 fn skip_annotation(cursor: &mut Cursor<'_>) -> Result<(), Damage> {
-    /// A number of values that are still to be read, and whether a name precedes each value.
+    /// The number of values that are still to be read. `named` is true if a name precedes each value.
     struct Pending {
         values: u16,
         named: bool,

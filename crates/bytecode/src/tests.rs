@@ -455,9 +455,9 @@ fn stack_map_frames_of_each_kind_are_moved() {
     // Four bytes are inserted at offset 0. A frame at offset 0 stays there. The next frame moves by four bytes.
     assert_eq!(code(&[&[0], &[3]]), [0, 2, 0, 7]);
     assert_eq!(code(&[&[4], &[0]]), [0, 2, 8, 0]);
-    // A frame stores its distance from the previous frame. The short form holds at most 63, so an old distance of at
-    // most 59 still fits after the move by four bytes. Frames in the long form get the short form if their new distance
-    // fits.
+    // A frame stores its distance from the previous frame. The four inserted bytes increase the first distance by four.
+    // The short form holds at most 63, so an old distance of at most 59 still fits into it. Frames in the long form get
+    // the short form if their new distance fits.
     assert_eq!(code(&[&[59]]), [0, 1, 63]);
     assert_eq!(code(&[&[60]]), [0, 1, 251, 0, 64]);
     assert_eq!(code(&[&[251, 0, 4]]), [0, 1, 8]);
@@ -742,8 +742,8 @@ fn a_call_on_entry_is_made_once() {
         }
         bytes
     };
-    // The handler does not cover the inserted call. The call has the line of the first instruction, and the ranges of
-    // variables include it.
+    // The range of the exception handler does not include the inserted call. The line table assigns the line of the
+    // first instruction to the call. The ranges of local variables include the call.
     assert_eq!(content(parts.exceptions.1), u16s(&[9, 10, 10, 0]));
     assert_eq!(content(parts.attributes[0].content), u16s(&[1, 0, 10]));
     assert_eq!(

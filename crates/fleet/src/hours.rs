@@ -71,7 +71,7 @@ struct Span {
     ticks: std::ops::Range<usize>,
 }
 
-/// Adds all runs of a trace to the tables of the fleet.
+/// Adds all runs of a trace to the tables `sites` and `runs` in the folder `fleet`.
 pub(crate) fn add(trace: &Trace, fleet: &Path, labels: &Labels) -> Result<Added, FleetError> {
     let mut added = Added::default();
     // Read a consistent state, since a JVM may be writing to the trace.

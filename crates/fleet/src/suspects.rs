@@ -79,7 +79,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// Adds the suspects of a report to the table `suspects` of the fleet.
+/// Adds the suspects of a report to the table `suspects` in the folder `fleet`.
 pub(crate) fn add(
     input: &Path,
     text: &[u8],

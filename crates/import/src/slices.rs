@@ -14,7 +14,7 @@ use super::{ImportError, NS_PER_MS};
 const TICKS: i64 = 3600;
 const MOST_TICKS: i64 = 1 << 20;
 
-/// The ticks of a recording. All ticks have the same length.
+/// The ticks of a recording: time intervals of the same length that together cover the recording.
 #[derive(Debug)]
 pub(super) struct Ticks {
     pub(super) from_ns: i64,
@@ -57,8 +57,8 @@ impl Ticks {
 
 type RecordedSite = (NameId, StackId);
 
-/// The allocations and live objects of each allocation site, by tick. A site has no entry for a tick without
-/// allocations and without changes of its live objects.
+/// The allocations and live objects of each allocation site in each tick (time interval of the trace). A site has no
+/// entry for a tick without allocations and without changes of its live objects.
 pub(super) struct Slices {
     pub(super) activity: Vec<(i64, Activity)>,
 }

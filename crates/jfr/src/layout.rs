@@ -10,7 +10,8 @@ use crate::types::{TypeIndex, Types};
 
 /// Maximum nesting depth of inline types, and of arrays inside arrays.
 const MOST_DEPTH: usize = 8;
-/// Maximum number of plain fields of one type. The second constant is the maximum for all types that a chunk uses.
+/// Maximum number of plain fields (fields whose type has no fields): `MOST_FIELDS` for one type, and
+/// `MOST_FIELDS_IN_ALL` for all types that a chunk uses.
 const MOST_FIELDS: usize = 1 << 10;
 const MOST_FIELDS_IN_ALL: usize = 1 << 16;
 
@@ -64,7 +65,7 @@ pub(crate) struct Slot {
     pub(crate) array: bool,
 }
 
-/// The plain fields of a type.
+/// The plain fields of a type: the fields whose type has no fields.
 pub(crate) type Layout = Vec<Slot>;
 
 /// The layouts of a chunk's types, computed on first use.
@@ -186,7 +187,7 @@ impl Layouts {
         count: u64,
         cursor: &mut Cursor<'_>,
     ) -> Result<(), Damage> {
-        // Most items have no arrays, so no stack is needed.
+        // Most items are not records, or are records without arrays. Skip these without the stack that is used below.
         let Item::Record(index) = item else {
             for _ in 0..count {
                 value(item, cursor)?;

@@ -242,8 +242,8 @@ fn cyclic_constants_are_not_followed() {
         plain("weight", "long"),
     ];
     chunk.describe("jdk.ObjectAllocationSample", &fields);
-    // The string constant 1 is invalid: instead of a text, it contains the key of a string constant, which is its own
-    // key 1.
+    // The string constant with the key 1 is invalid. Instead of a text, it contains a reference to a string constant:
+    // to itself.
     chunk.constant("java.lang.String", 1, &[&[2, 1]]);
     chunk.constant("jdk.types.Symbol", 1, &[&[2, 1]]);
     chunk.constant("java.lang.String", 2, &[&text("a/B")]);

@@ -68,7 +68,8 @@ pub struct Evidence {
     pub span_ns: Option<(i64, i64)>,
     /// Sentences about data that the recording lacks, without the path.
     pub notes: Vec<String>,
-    /// The number that identifies the recording, if the evidence was saved.
+    /// A hash that identifies the recording. It is set if this evidence was read from a saved form. Otherwise the
+    /// method `digest` computes it.
     pub(crate) digest: Option<u64>,
     /// The time at which the JVM last listed its sampled live objects ("old objects"), in nanoseconds since 1970.
     pub(crate) listed_ns: Option<i64>,
@@ -85,7 +86,7 @@ impl Evidence {
     /// # Errors
     /// Returns an error if the file cannot be read, or is neither a recording nor a profile.
     pub fn open(path: &Path, originals: Option<&dyn Originals>) -> Result<Self, EvidenceError> {
-        // Report a missing file before the kinds of files are tried.
+        // Report a missing file before the code below determines the kind of the file.
         drop(File::open(path)?);
         if heapdiff_jfr::is_recording(path)? {
             let mut recording = Recording::open(path).map_err(EvidenceError::Jfr)?;

@@ -27,7 +27,8 @@ pub struct Dump {
     pub version: Option<String>,
     /// The system property `sun.java.command`. `None` if unknown.
     pub command: Option<String>,
-    /// The [hash](hprof::bytes::hash) of the command, if the command itself is unknown.
+    /// The [hash](hprof::bytes::hash) of the command, if `command` is `None`. A summary file contains only this hash of
+    /// the command.
     pub command_hash: Option<u64>,
 }
 
@@ -48,7 +49,7 @@ pub enum Fit {
 }
 
 impl Fit {
-    /// Returns the word for JSON reports.
+    /// Returns the name of this variant in JSON reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -33,11 +33,11 @@ mod wanted;
 const STACKS: usize = 10;
 /// Minimum probability of the second and each further listed stack, in thousandths.
 const LEAST: u64 = 20;
-/// Maximum number of stacks in [`Ranking::puts`] with which the stack of a site is compared.
+/// The stack of a site is compared with at most this number of stacks in [`Ranking::puts`].
 const PUTS: usize = 200;
 
-/// Maximum weight of a sample of a class whose objects the suspect's objects dominate. A sample of the suspect's own
-/// class has the weight 1.
+/// Maximum weight of a sample of a class in the suspect's content (the objects that the suspect's objects dominate). A
+/// sample of the suspect's own class has the weight 1.
 const CONTENT: f64 = 0.7;
 /// Factor for a sample that was allocated in an interval between two dumps in which the suspect did not grow. If the
 /// suspect grew in the interval, the factor is 1.
@@ -56,10 +56,11 @@ const HELD: (f64, f64) = (20.0, 0.2);
 const THROUGH: (f64, f64, f64) = (4.0, 3.0, 0.2);
 /// Assumed total score of the stacks that were not sampled. It is added to the sum of the scores of the sampled stacks.
 const UNSEEN: f64 = 1.0;
-/// Number of samples at which the factor for the number of samples is one half. A surviving sample counts twice.
+/// With `n` samples, a site's probability is multiplied by `n / (n + HALF)`. So with `HALF` samples, the factor is one
+/// half. A surviving sample counts twice.
 const HALF: f64 = 1.5;
-/// Maximum probability of a site whose samples have no times. It is below 0.75, because from 0.75 on, reports state a
-/// stack as a fact.
+/// Maximum probability that a site allocated the suspect's growth, if no sample of the site has a time. It is below
+/// 0.75, because from 0.75 on, reports state as a fact that the stack allocated the growth.
 const MOST_UNTIMED: f64 = 0.749;
 
 /// Classes that most code allocates. An allocation of such a class is weak evidence.
@@ -274,8 +275,8 @@ struct Site {
 }
 
 impl Site {
-    /// Multiplies a probability by the factor for the number of samples, and limits it if no sample has a time. Returns
-    /// the result in thousandths.
+    /// Multiplies the site's probability by a factor that grows with the number of samples ([`HALF`]). If no sample has
+    /// a time, the result is at most [`MOST_UNTIMED`]. Returns the result in thousandths.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -335,11 +336,11 @@ struct Ranking<'a> {
     /// The holders and the fields on the path, as reference chains name them.
     fields: FxHashSet<TextId>,
     sites: BTreeMap<TextId, Site>,
-    /// Stacks that let collections on the path to the suspect grow: the frames from the class that holds the collection
-    /// to the root of the stack.
+    /// Stacks of the code that lets collections on the path to the suspect grow. Each stack begins with a frame of the
+    /// class that holds the collection, and ends with the outermost frame.
     puts: Vec<Vec<FrameId>>,
-    /// Number of samples that are evidence. Their class is in `wanted`. Live arrays are left out if the suspect has no
-    /// array of their length. An entry without a number of samples counts as one.
+    /// Number of samples that are evidence: samples of a class in `wanted`. Samples of live arrays are left out if the
+    /// suspect has no array of their length. If a [`Seen`] has no number of samples, it counts as one sample.
     matching: u64,
     is_shared: bool,
 }
@@ -417,8 +418,8 @@ impl<'a> Ranking<'a> {
         }
         let most = self.wanted.values().map(|w| w.bytes);
         self.most_bytes = most.fold(1.0, f64::max);
-        // The content's classes are evidence in place of the suspect's own class. So the more samples there are of the
-        // suspect's own class, the less weight the content's classes get.
+        // Samples of the content's classes replace missing samples of the suspect's own class. So the weight of the
+        // content's classes decreases with the number of samples of the suspect's own class.
         let own = self.class.and_then(|class| self.join.by_class.get(&class));
         let own = own
             .into_iter()
@@ -533,8 +534,9 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Finds the samples of the collections on the path to the suspect. If only JDK frames precede the first frame of a
-    /// sample for which [`Self::is_outer`] is true, adds this frame and its callers to `puts`.
+    /// Finds the samples of the collections on the path to the suspect. In the stack of each sample, searches the first
+    /// frame for which [`Self::is_outer`] is true. If only JDK frames precede this frame, adds the frame and its
+    /// callers to `puts`.
     fn collections(&mut self, suspect: &Suspect) {
         let texts = &self.join.stacks.texts;
         let classes = suspect
@@ -577,8 +579,9 @@ impl<'a> Ranking<'a> {
         })
     }
 
-    /// Returns the factor for the classes in a stack. Also returns true if the stack has a frame of a class with a
-    /// field on the path, or of a class nested in the same outermost class.
+    /// Returns the factor by which the stack changes the score of its site. The factor depends on the classes in the
+    /// stack ([`THROUGH`]) and on the stack's similarity to `puts`. Also returns true if the stack has a frame of a
+    /// class with a field on the path, or of a class nested in the same outermost class.
     fn prior(&self, stack: StackId) -> (f64, bool) {
         let stacks = &self.join.stacks;
         let frames = stacks.frames(stack);
@@ -712,7 +715,8 @@ impl<'a> Ranking<'a> {
         ranked
     }
 
-    /// Returns the factor for the kind of evidence that a site has.
+    /// Returns the certainty of a site: a factor by which its probability is multiplied. The certainty depends on the
+    /// kind of the samples that are evidence for the site, and on `is_through` (see [`Self::prior`]).
     fn certainty(&self, site: &Site, is_through: bool) -> f64 {
         let of = |through: f64, other: f64| if is_through { through } else { other };
         if site.survivors > 0 {

@@ -146,8 +146,8 @@ impl Evidence {
         self.notes.iter().cloned().chain(note).collect()
     }
 
-    /// Returns a number that identifies the recording. Saved evidence has the number of the complete evidence, even if
-    /// samples were left out.
+    /// Returns a number that identifies the recording. Evidence from a summary file keeps the number of the complete
+    /// evidence, even if the file lacks some of the samples.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest.unwrap_or_else(|| {
@@ -201,7 +201,8 @@ fn every(samples: &mut Vec<Seen>, most: usize) {
     let large = u64::try_from(2 * total / most as u128).unwrap_or(u64::MAX);
     let (mut kept, rest): (Vec<Seen>, Vec<Seen>) =
         samples.iter().partition(|seen| seen.weight > large);
-    // Fewer than half of `most` samples can weigh more than `large`, so the divisor is positive.
+    // Each sample in `kept` weighs more than `2 * total / most`. So `kept` has fewer than `most / 2` samples, and the
+    // divisor is positive.
     let step = rest.len().div_ceil(most - kept.len()).max(1);
     kept.extend(rest.iter().step_by(step).map(|seen| Seen {
         weight: seen.weight.saturating_mul(step as u64),

@@ -41,7 +41,8 @@ pub(crate) fn unknown(matching: u64) -> String {
     }
 }
 
-/// If there are fewer matching samples than this number, the sentence says that they are too few.
+/// If fewer samples match than this number, the sentence of [`unknown`] gives the small number of samples as the
+/// reason.
 const FEW: u64 = 6;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Runs heapdiff and its agent on each OpenJDK from 8 on, with each collector and object layout. The JDKs are in a root
 //! file system of Debian sid, because no other distribution has all of them. `cargo xtask jdks` starts itself again
-//! inside of that root, with the workspace mounted at the same path.
+//! inside of that root file system, with the workspace mounted at the same path.
 
 mod cell;
 mod recording;
@@ -35,7 +35,7 @@ pub struct Options {
     /// Debian mirror [default: from the configuration of apt]
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
-    /// Test JDK 26, 27 and 28 with G1, a few rounds each; only if the root exists
+    /// Test only JDK 26, 27 and 28 with G1, a few rounds each. Do nothing if the root file system does not exist
     #[arg(long)]
     short: bool,
     /// Test only JDKs of this major version; may be repeated
@@ -44,7 +44,8 @@ pub struct Options {
     /// Test only this collector, such as G1; may be repeated
     #[arg(long, value_name = "NAME")]
     collector: Vec<String>,
-    /// In the usual layout, attach, dump and detach this number of times under load [default: 50]
+    /// Number of rounds for each JVM without -XX options that change the object layout; each round attaches the agent
+    /// to the busy JVM, takes a dump, and detaches the agent [default: 50]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
     /// Number of classes that are loaded and unloaded [default: 100000 on JDK 26 and later, 5000 on older JDKs]
@@ -55,7 +56,7 @@ pub struct Options {
     output: Option<PathBuf>,
     #[command(flatten)]
     tested: run::Tested,
-    /// Run the tests: this process is already inside of the root
+    /// Run the tests, because this process already runs inside of the root file system
     #[arg(long, hide = true)]
     inside: bool,
 }

@@ -38,7 +38,7 @@ pub enum Measurement {
     Overhead(overhead::Options),
     /// Count allocations in a JVM with JaCoCo or async-profiler, and compare counts and coverage
     Beside(beside::Options),
-    /// Measure how often reports are right: leak scenarios, fixed twins and controls
+    /// Measure how often reports are right, on programs that leak and on programs that do not
     Accuracy(accuracy::Options),
     /// Measure how often the intervals of stacks contain the true value, on each JDK and collector
     Coverage(coverage::Options),
@@ -52,7 +52,8 @@ pub enum Measurement {
     Forks(forks::Options),
     /// Test each OpenJDK from 8 on with each collector and object layout, in a root file system that is made for it
     Jdks(jdks::Options),
-    /// Measure the intervals of the time to OutOfMemoryError, on JVMs whose heap fills up or is bounded
+    /// Measure how often the predicted interval for the time to OutOfMemoryError is right, on JVMs whose heap fills up
+    /// or stays bounded
     Oom(oom::Options),
     /// Let JVMs run out of memory, and measure how often a report names the leak and what the guard costs
     Guard(guard::Options),

@@ -150,7 +150,7 @@ mod tests {
         let found = compare_with_answers(vec![other(), right()], HOLDER, "com.acme.Ticket");
         assert_eq!((found.field, found.class), (Some(2), Some(2)));
         assert!(found.names_field() && found.names_class());
-        // Another field of the same class is expected. So MAT's answer is right by its class only.
+        // MAT's answer is a field of the right class, but not the expected field. So only the class is right.
         let found = compare_with_answers(vec![right()], "com.acme.Registry.closed", "-");
         assert_eq!((found.field, found.class), (None, Some(1)));
         assert!(!found.names_field() && found.names_class());

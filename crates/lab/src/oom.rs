@@ -18,7 +18,7 @@ use crate::{java, run};
 pub struct Options {
     #[command(flatten)]
     tested: Tested,
-    /// Number of programs that leak; as many bounded programs run, too
+    /// Number of programs that leak; the same number of programs with a bounded heap run, too
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     programs: u32,
     /// Approximate seconds until a heap is full

@@ -46,7 +46,7 @@ pub struct Options {
     /// Collector of the programs: G1, Serial, Parallel or Z
     #[arg(long, value_name = "NAME", default_value = G1)]
     collector: String,
-    /// Run the programs that leak with Flight Recorder in place of the agent, with ten times the work
+    /// Run only the programs that leak, with Flight Recorder instead of the agent, and with ten times the work
     #[arg(long, conflicts_with = "collector")]
     recording: bool,
     #[command(flatten)]
@@ -339,8 +339,8 @@ fn place(program: &Program, suspects: &Value) -> Option<usize> {
     found.map(|at| at + 1)
 }
 
-/// Returns the table row of a program: the figures of the suspect whose holder is the expected one. `alone` is the
-/// position of the expected holder in the report on the last dump alone.
+/// Returns the table row of a program, with the figures of the first suspect that has an accepted holder. `alone` is
+/// the position of the first such suspect in the report on a single dump, the last one.
 fn row(program: &Program, jdk: &Jdk, suspects: &Value, alone: Option<usize>) -> String {
     let (name, jdk) = (program.name, jdk.major());
     let alone = alone.map_or("not among the ten suspects".to_owned(), |place| {

@@ -139,7 +139,7 @@ impl Tested {
 
 /// File name of the agent's library.
 pub const AGENT: &str = "libheapdiff_agent.so";
-/// The build profile of the installed, packed and measured programs.
+/// The Cargo profile for programs that are installed, built for a release, or measured.
 pub const DIST: &str = "dist";
 
 /// Builds only the cdylib of the agent, not the Rust library that tests link to. With this library, cargo could not

@@ -32,7 +32,8 @@ struct Method {
     lines: Option<(usize, usize)>,
     /// The range of line numbers in the original source to which the mapping translates `lines`.
     original_lines: Option<(usize, Option<usize>)>,
-    /// The original class of the method; `None` if the class is that of the frame.
+    /// The original class of the method. `None` if the mapping names no class for the method: the method is then in the
+    /// original class of the frame.
     class: Option<Box<str>>,
     original: Box<str>,
 }
@@ -40,7 +41,8 @@ struct Method {
 /// A method in the source, and a line in the method.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place<'a> {
-    /// The class of the method; `None` if the class is that of the frame.
+    /// The original class of the method. `None` if it is the original class of the frame, or if the method is
+    /// ambiguous.
     pub(crate) class: Option<&'a str>,
     pub(crate) method: Cow<'a, str>,
     pub(crate) line: Option<usize>,

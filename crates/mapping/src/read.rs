@@ -44,7 +44,7 @@ pub enum MappingError {
         /// The line.
         line: String,
     },
-    /// The file names no class.
+    /// The file contains no class.
     #[error("it contains no class; a mapping has lines such as `com.acme.Foo -> a.b:`")]
     Empty,
 }

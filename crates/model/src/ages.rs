@@ -18,13 +18,13 @@ pub struct TraceAgesReport {
     /// Kind of the rows: application frames that allocate (frame, the default), stacks (site), or classes (class).
     #[schemars(extend("enum" = ["frame", "site", "class"]))]
     pub by: &'static str,
-    /// Order of the rows: the most surviving generations first (generations), or the most temporary bytes first
-    /// (temporary).
+    /// Order of the rows. generations: rows whose live objects have the largest number of different ages come first.
+    /// temporary: rows with the most temporary bytes come first.
     #[schemars(extend("enum" = ["generations", "temporary"]))]
     pub sort: &'static str,
     /// The regular expression of --focus; null without it.
     pub focus: Option<String>,
-    /// GCs of the run that the trace has.
+    /// Number of GCs of the run that are recorded in the trace.
     pub collections: Collections,
     /// True if only full GCs find dead samples, as in generational ZGC. Then the figures of freed objects are upper
     /// bounds.
@@ -63,13 +63,15 @@ pub struct AgeRow {
     pub live_bytes: u64,
     /// Estimated bytes that GCs freed in the run.
     pub freed_bytes: u64,
-    /// Estimated bytes that the first GC after their allocation freed. Null if no freed sample of the row was chosen.
+    /// Estimated bytes that the first GC after their allocation freed. Null if the random selection of freed samples
+    /// has none of this row.
     pub temporary_bytes: Option<u64>,
     /// Ages of the live objects at the end of the run; null if the row has no live sample.
     pub live: Option<Ages>,
-    /// Ages that the freed objects reached. Null if no freed sample of the row was chosen.
+    /// Ages that the freed objects reached. Null if the random selection of freed samples has none of this row.
     pub freed: Option<Ages>,
-    /// Distribution of the ages that the freed objects reached; empty if no freed sample of the row was chosen.
+    /// Distribution of the ages that the freed objects reached; empty if the random selection of freed samples has none
+    /// of this row.
     pub survived: Vec<SurvivedRow>,
 }
 

@@ -51,9 +51,9 @@ pub struct CountedInDump {
     pub missed: CountedMissed,
     /// Lines of code for which the samples and the count differ by more than random variation, the largest difference
     /// first. If the samples show fewer bytes than the count, the JIT compiler may have removed allocations, which are
-    /// counted but never sampled. Or the JDK made copies for the line, which are counted at the line and sampled in the
-    /// JDK. If the samples show more bytes, some allocations of the line are not counted. Reports of earlier versions
-    /// lack the key.
+    /// counted but never sampled. Or the line called a JDK method that copies an object, such as clone or copyOf. Such
+    /// copies are counted at the line, but their samples belong to the JDK method. If the samples show more bytes, some
+    /// allocations of the line are not counted. Reports of earlier versions lack the key.
     #[schemars(extend("maxItems" = 10, "optional" = true))]
     pub disagreements: Vec<LineDisagreement>,
     /// Number of lines of code for which the samples and the count differ, listed or not. Reports of earlier versions
@@ -65,7 +65,7 @@ pub struct CountedInDump {
 /// A line of code for which the samples and the count differ.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LineDisagreement {
-    /// The class that has the code.
+    /// Name of the class that contains the line.
     pub class: String,
     /// The method.
     pub method: String,

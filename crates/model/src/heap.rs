@@ -21,7 +21,8 @@ pub struct HeapReport {
     /// The dump.
     #[schemars(with = "crate::snapshot::SnapshotInfo")]
     pub snapshot: SnapshotInfo,
-    /// Options that match nothing: --include, --exclude.
+    /// Warnings: the dump is incomplete, a pattern of --include or --exclude matches nothing, or a recording lacks data
+    /// (--recording).
     pub warnings: Vec<String>,
     /// Minimum number of retained bytes of a suspect: 2 % of the reachable bytes, but at least 16 KiB.
     pub least_bytes: u64,

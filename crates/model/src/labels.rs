@@ -24,7 +24,7 @@ impl Labels {
     pub const FEW_SAMPLES: u64 = 10;
 }
 
-/// The part of objects whose threads had certain labels.
+/// The share of objects that threads with certain labels allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LabelShare {
     /// The labels.

@@ -41,7 +41,7 @@ impl OwnersReport {
 /// An owner and its memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnerRow {
-    /// Name of the owner. "JVM" has everything that only GC roots and JDK classes hold.
+    /// Name of the owner. "JVM" owns the objects that only GC roots and JDK classes hold.
     pub owner: String,
     /// Kind of the owner. jvm for "JVM"; other for the owners that are not listed.
     #[schemars(extend("enum" = ["package", "jar", "loader", "thread", "bean", "field", "jvm", "other"]))]
@@ -50,20 +50,20 @@ pub struct OwnerRow {
     pub bytes: Vec<u64>,
     /// Number of these objects.
     pub objects: Vec<u64>,
-    /// The classes with the most of these bytes in the last dump, at most 3.
+    /// The classes with the most of the owner's bytes in the last dump, at most 3.
     pub classes: Vec<OwnedClass>,
 }
 
 /// Memory that several owners share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SharedRow {
-    /// Names of the two owners that hold the objects. Empty for what three owners or more hold.
+    /// Names of the two owners that hold the objects. Empty if three or more owners hold the objects.
     pub owners: Vec<String>,
     /// Sum of the shallow sizes of these objects.
     pub bytes: Vec<u64>,
     /// Number of these objects.
     pub objects: Vec<u64>,
-    /// The classes with the most of these bytes in the last dump, at most 3.
+    /// The classes with the most of the shared bytes in the last dump, at most 3.
     pub classes: Vec<OwnedClass>,
 }
 

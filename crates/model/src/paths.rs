@@ -74,7 +74,7 @@ pub struct CutLine {
     pub to_id: String,
 }
 
-/// Objects on the paths that are reached by the same references.
+/// A line of the tree of paths: objects that are reached through the same references.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PathLine {
     /// Depth of this line in the tree of paths: 0 for the start of a path, otherwise 1 more than the line from which it
@@ -118,7 +118,7 @@ pub struct PathLine {
 pub struct Hidden {
     /// Number of lines.
     pub lines: u64,
-    /// Number of selected objects that these lines lead to.
+    /// Number of selected objects that are reached through these lines.
     pub selected: u64,
 }
 

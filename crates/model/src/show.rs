@@ -88,7 +88,7 @@ pub struct ThreadLocalValues {
     pub largest: Option<ObjectRef>,
     /// Bytes that this value retains.
     pub largest_retained_bytes: Option<u64>,
-    /// The name of a thread that has the largest value.
+    /// Name of a thread that has the object `largest` as its value.
     pub largest_thread: Option<String>,
     /// The command that shows the values; null if no thread has a value.
     pub next: Option<String>,
@@ -99,7 +99,8 @@ pub struct ThreadLocalValues {
 pub struct ShownReferrer {
     /// The field, or `[index]`.
     pub via: String,
-    /// `strong`, or the kind of the java.lang.ref object whose referent it is.
+    /// The kind of the reference: `strong`, unless a java.lang.ref object refers to its referent. Then the class of the
+    /// java.lang.ref object determines the kind.
     #[schemars(extend("enum" = ["strong", "soft", "weak", "phantom", "final"]))]
     pub strength: &'static str,
     /// The object.

@@ -28,7 +28,8 @@ pub struct SizeofReport {
     pub thread_local: Option<ThreadLocalValues>,
     /// The deep size of the set by class, most bytes first.
     pub by_class: Vec<SizeofClass>,
-    /// Shared values that skip_flyweights leaves out, in the whole dump; null without that option.
+    /// Number of shared values in the whole dump. The option skip_flyweights leaves them out of deep sizes. Null
+    /// without that option.
     pub flyweights: Option<SizeofFlyweights>,
     /// Classes for which skip_final and skip_transient have no information about modifiers of fields; null without these
     /// options.
@@ -98,8 +99,8 @@ pub struct SizeofSet {
     pub retained_bytes: Option<u64>,
     /// Number of objects that would be freed with them; null if all are unreachable.
     pub retained_objects: Option<u64>,
-    /// Number of selected objects whose own deep size was measured. This is the number of all selected objects unless
-    /// measuring them all would take too long because they share many objects. Then those that retain the most are
+    /// Number of selected objects whose own deep size was measured. Usually, all selected objects were measured. If
+    /// they share so many objects that this would take too long, only the selected objects that retain the most were
     /// measured.
     pub measured: u64,
     /// Sum of the deep sizes of the selected objects. If several selected objects reach the same object, it is included
@@ -161,8 +162,8 @@ pub struct SizeofFlyweights {
     pub interned_strings: u64,
 }
 
-/// Classes with objects in the deep size for which it is not known which fields are final. References in all fields of
-/// these classes are followed.
+/// Classes whose final fields are not known, and whose objects are included in the deep size. References in all fields
+/// of these classes are followed.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofFinals {
     /// Number of classes with objects in the deep size for which --classpath has no class file with the same fields as

@@ -41,7 +41,7 @@ pub struct SnapshotInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "AssumedRoots")]
     pub assumed_roots: Option<AssumedRoots>,
-    /// The agent; null if it was not loaded, and if no graph was built.
+    /// The agent. Null if it was not loaded, or if no graph was built.
     pub agent: Option<AgentInfo>,
 }
 

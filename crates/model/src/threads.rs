@@ -17,9 +17,9 @@ pub struct ThreadsReport {
     pub snapshot: SnapshotInfo,
     /// Totals of all threads, listed or not.
     pub totals: ThreadTotals,
-    /// Pending work, grouped by its shape: threads with equal stacks, tasks in queues of executors, incomplete futures,
-    /// coroutines, subscriptions and channels. Groups that retain the most come first. At most 10 unless --top sets
-    /// another limit.
+    /// Groups of pending work: threads with equal stacks, tasks in queues of executors, incomplete futures, coroutines,
+    /// subscriptions and channels. All members of a group have the same `shape`. Groups that retain the most come
+    /// first. At most 10 unless --top sets another limit.
     pub pending: Vec<PendingRow>,
     /// Number of groups of pending work.
     pub pending_groups: u64,
@@ -39,19 +39,20 @@ pub struct ThreadTotals {
     pub virtual_threads: u64,
 }
 
-/// Pending work of one shape.
+/// A group of pending work. All members of the group have the same lines in `shape`.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PendingRow {
     /// The kind of work.
     #[schemars(extend("enum" = ["threads", "virtual-threads", "tasks", "futures", "coroutines", "subscriptions", "pipelines"]))]
     pub kind: &'static str,
-    /// Number of threads, tasks, futures, coroutines, subscriptions or channels of this shape.
+    /// Number of members: threads, tasks, futures, coroutines, subscriptions or channels.
     pub count: u64,
-    /// Bytes that they retain. No byte is counted twice.
+    /// Bytes that the members retain. No byte is counted twice.
     pub retained_bytes: u64,
-    /// The lines that they have in common: frames, functions, operators or handlers.
+    /// The lines that all members have in common. Depending on the kind, these are frames, functions, operators or
+    /// handlers.
     pub shape: Vec<String>,
-    /// The one that retains the most.
+    /// The member that retains the most.
     pub largest: Option<ObjectRef>,
 }
 

@@ -228,7 +228,7 @@ pub struct HeapTrendRow {
     /// Start of the measured growth, in milliseconds since the run began. The used heap grew at another rate before,
     /// for example during a warm-up. Null with too few full GCs.
     pub since_uptime_ms: Option<u64>,
-    /// Growth per hour since then, a Theil-Sen estimate. Null with too few full GCs.
+    /// Growth per hour since `since_uptime_ms`, a Theil-Sen estimate. Null with too few full GCs.
     pub bytes_per_hour: Option<i64>,
     /// 95 % interval of the growth per hour.
     pub ci95: Option<[i64; 2]>,

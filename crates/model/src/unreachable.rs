@@ -14,9 +14,10 @@ pub struct UnreachableSummary {
     pub bytes: u64,
     /// Part of all bytes of the dump, in percent.
     pub percent: u64,
-    /// The classes with the most of these bytes, at most 3; at most 10 with `heapdiff top --unreachable`.
+    /// The classes with the most unreachable bytes, at most 3; at most 10 with `heapdiff top --unreachable`.
     pub classes: Vec<OwnedClass>,
-    /// Unreachable objects that no other unreachable object refers to, by class, as many as in `classes`. `objects` is
-    /// their number. `bytes` is the size of what only objects of this class would hold, themselves included.
+    /// Unreachable objects that no other unreachable object refers to, grouped by class. The limit is the same as for
+    /// `classes`. `objects` is the number of these objects in one class. `bytes` is the size of these objects, and of
+    /// the objects that only they refer to, directly or indirectly.
     pub holders: Vec<OwnedClass>,
 }

@@ -1,4 +1,4 @@
-//! Fixed strings of reports, and patterns of strings, for the schemas.
+//! Fixed strings in reports, and patterns of other strings. The JSON schemas contain both as constraints on values.
 
 /// The pattern of an object's id.
 pub(crate) const ID: &str = "^0x[0-9a-f]+$";

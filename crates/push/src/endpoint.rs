@@ -127,7 +127,8 @@ impl Endpoint {
     }
 }
 
-/// Splits a URL into the part before the interface's path, and the interface.
+/// Splits a URL into the base URL of the server and the interface. If the URL ends with the path of an interface, that
+/// path is not part of the base URL. Otherwise, the interface is unknown.
 fn address(url: &str) -> Result<(String, Interface), &'static str> {
     const FORM: &str = "the address must have the form http://localhost:4040";
     let uri: Uri = url.parse().map_err(|_| FORM)?;

@@ -20,7 +20,7 @@ pub struct Dumps {
 }
 
 impl Dumps {
-    /// Creates a set of one dump, which has no name in queries.
+    /// Creates a set that contains one dump. The dump has no name in queries.
     #[must_use]
     pub fn one(heap: Arc<Heap>) -> Self {
         Self {

@@ -49,12 +49,12 @@ impl Op {
         all.find(|(_, c)| *c == code).map(|(op, _)| op)
     }
 
-    /// Returns true for operators on sizes.
+    /// Returns true for operators that a filter on sizes supports.
     pub(crate) const fn is_for_sizes(self) -> bool {
         matches!(self, Self::Eq | Self::Gt | Self::Ge | Self::Lt | Self::Le)
     }
 
-    /// Returns true for operators on names.
+    /// Returns true for operators that a filter on class names supports.
     pub(crate) const fn is_for_names(self) -> bool {
         matches!(
             self,
@@ -62,7 +62,7 @@ impl Op {
         )
     }
 
-    /// Returns true for operators on ids.
+    /// Returns true for operators that a filter on ids supports.
     pub(crate) const fn is_for_ids(self) -> bool {
         matches!(self, Self::Eq | Self::In)
     }

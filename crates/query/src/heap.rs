@@ -186,8 +186,8 @@ impl Heap {
         Ok(self.samples()?.and_then(|s| s.at_sites.as_ref()))
     }
 
-    /// Describes the fault of the agent's samples, if there is one. The description says why the table `samples` cannot
-    /// be read ([`Error::Samples`]), or which data it lacks.
+    /// Returns a description of the problem with the agent's samples, or `None` if there is no problem. The description
+    /// is the reason why the table `samples` cannot be read ([`Error::Samples`]), or the data that the table lacks.
     #[must_use]
     pub fn doubt_of_samples(&self) -> Option<&str> {
         self.read_samples().1.as_deref()

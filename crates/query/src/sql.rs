@@ -34,8 +34,9 @@ pub struct Limits {
     pub memory: Option<u64>,
     /// Maximum duration.
     pub time: Option<Duration>,
-    /// Maximum number of bytes of SQLite's temporary files in this process. `None` means 1 GiB. If the system does not
-    /// list open files, SQLite sorts in memory, and this value limits SQLite's memory unless `memory` is set.
+    /// Maximum number of bytes of SQLite's temporary files in this process. `None` means 1 GiB. On a system that does
+    /// not list open files, SQLite sorts in memory. Then the limit of SQLite's memory is `memory`, or this value if
+    /// `memory` is `None`.
     pub temporary_files: Option<u64>,
     /// A function that returns true if the query was cancelled. Another thread calls it every 20 ms.
     pub is_given_up: Option<fn() -> bool>,

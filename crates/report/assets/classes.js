@@ -12,7 +12,7 @@ const PRINTED = 100;
  * - `figures` are the columns after the names. Each has a title and two functions. The first returns the value of a
  *   class, the second returns the text of a value.
  * - `by` is the number of the column by which the table is sorted at first.
- * - `changed` is a word that follows the number of all classes.
+ * - `changed` is a text after the number of all classes: ` changed` in a comparison, empty for one dump.
  */
 const showClasses = (classes, { all, label, figures, by, changed = "" }) => {
   const columns = [

@@ -15,7 +15,7 @@ const MOST_ABOVE = 200;
  * the bytes of the trunk's first frame.
  */
 const TRUNK = 0.95;
-/** A bar has a figure if it has room for at least this number of letters. */
+/** A bar shows its size in bytes if it has room for at least this number of letters. */
 const WITH_FIGURE = 26;
 
 /**
@@ -156,7 +156,7 @@ class FlameView {
       if (trunk.length < 2) continue;
       this.folds.set(first, trunk);
       for (const node of trunk) this.inner.set(node, first);
-      // Also find trunks in the narrow stacks that leave this trunk.
+      // Also find trunks in the stacks with few bytes that branch off from the frames of this trunk.
       heads.push(...this.below(first).filter((child) => child !== next));
     }
   }
@@ -333,8 +333,9 @@ class FlameView {
 
   /**
    * True if all stacks have this frame, including stacks without bytes in this mode. Nodes are numbered in preorder. So
-   * if the number of a node equals its depth, all nodes with smaller numbers are its ancestors. Stacks that the graph
-   * leaves out count only in their ancestors. Therefore the values of the node must also equal the total.
+   * if the number of a node equals its depth, all nodes with smaller numbers are its ancestors. The graph may leave out
+   * small stacks. Their values are then included only in the total and in their ancestors that the graph shows. So if
+   * the values of the node differ from the total, some omitted stacks do not have the frame.
    */
   isInAll(node) {
     const { tree } = this;

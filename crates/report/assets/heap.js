@@ -1,4 +1,4 @@
-// The page of one dump: folded frames, filters for what holds most, and the table of classes.
+// The page of one dump. Folds frames of stacks, adds filters for the list of suspects, and shows the table of classes.
 
 for (const list of document.querySelectorAll(".frames")) {
   list.replaceChildren(...framesView([...list.children].map((frame) => frame.textContent)));

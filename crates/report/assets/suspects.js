@@ -48,7 +48,10 @@ const historyChart = ({ series: { time_ms, live_bytes }, began_ms, began_within 
   return chart;
 };
 
-/** Returns the details of a suspect. `said` contains its path, and its sentences, which are the same in all formats. */
+/**
+ * Returns the details of a suspect. `said` contains the path of the suspect and the sentences about it. All formats of
+ * the report have the same sentences.
+ */
 const suspectDetails = (suspect, said) => {
   const facts = element("dl");
   const retained = series(suspect.retained_bytes, size);
@@ -68,7 +71,7 @@ const suspectDetails = (suspect, said) => {
   if (said.began) fact(facts, "since", said.began);
   const through = suspect.allocated_through;
   if (through) fact(facts, "through", name(through.frame), said.through);
-  // A suspect without stacks may have stacks that allocated objects of its class, dead or alive.
+  // If no stack of the suspect's own objects is known, show stacks that allocated objects of its class, dead or alive.
   const { stacks, allocated_at = [] } = suspect;
   const listed = stacks.length ? stacks : allocated_at.map(({ frames }) => ({ class: suspect.class, frames }));
   const showStacks = () => {

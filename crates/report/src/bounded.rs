@@ -133,7 +133,7 @@ pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
     lists.into_iter().filter(is_cut).collect()
 }
 
-/// A report that is being cut.
+/// The state while a report is cut: the limits, and the numbers of elements that were removed so far.
 struct Cutting<'a> {
     cut: &'a Cut,
     left_out: Map<String, Value>,
@@ -194,7 +194,8 @@ impl Cutting<'_> {
 mod tests {
     use super::*;
 
-    /// Returns a report that has `each` elements in every list, and names of `name` characters.
+    /// Returns a report in which each list of names, stacks or suspects has `each` elements. Each name has `name`
+    /// characters.
     fn report(each: usize, name: usize) -> Value {
         let name = "n".repeat(name);
         let names = vec![name.clone(); each];

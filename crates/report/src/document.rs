@@ -13,7 +13,7 @@ pub(crate) const WIDTH: usize = 100;
 /// Number of columns for the label in front of a text.
 pub(crate) const INDENT: usize = 13;
 
-/// The meaning of a part of a line. Each format decides how to show it.
+/// The kind of a [`Span`], such as a heading or a warning. The printer of each format decides how to show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,

@@ -29,7 +29,7 @@ pub(crate) struct Rule {
     pub(crate) about: String,
 }
 
-/// A suspect in the form of a finding.
+/// A suspect, converted to the form in which code checkers report problems.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding<'a> {
     pub(crate) rule: Rule,

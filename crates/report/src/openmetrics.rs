@@ -113,7 +113,7 @@ impl TraceMetrics {
     }
 }
 
-/// Returns the metrics of runs. A run has no metric in a family if the figure of the run is not known.
+/// Returns the metrics of runs. If a figure of a run is not known, the output has no metric for this figure and run.
 #[must_use]
 pub fn trace_metrics(runs: &[TraceMetrics], labels: &Labels) -> String {
     let mut families = Families::new(labels);

@@ -123,7 +123,7 @@ impl Report {
     }
 }
 
-/// Returns the condition of one dump of a comparison.
+/// Returns the state of one dump of a comparison.
 fn compared(snapshot: &diff::SnapshotInfo) -> Condition<'_> {
     Condition {
         path: &snapshot.path,
@@ -133,7 +133,7 @@ fn compared(snapshot: &diff::SnapshotInfo) -> Condition<'_> {
     }
 }
 
-/// Returns the condition of a single dump.
+/// Returns the state of a single dump.
 fn of_dump(snapshot: &SnapshotInfo) -> Condition<'_> {
     Condition {
         path: &snapshot.path,
@@ -143,7 +143,7 @@ fn of_dump(snapshot: &SnapshotInfo) -> Condition<'_> {
     }
 }
 
-/// Returns the condition of an input that is not a dump, such as another file or a process.
+/// Returns the state of an input that is not a dump, such as another file or a process.
 const fn other_condition<'a>(
     path: &'a str,
     partial: bool,

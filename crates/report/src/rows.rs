@@ -34,7 +34,7 @@ pub trait RowSource: fmt::Debug {
 
 /// Maximum width of a cell in text, in columns. The last cell of a row may take all of the remaining width.
 const CELL: usize = 60;
-/// In Parquet, the types of computed columns are determined from this number of first rows.
+/// Number of rows at the start of the result that determine the types of computed columns in Parquet.
 const SAMPLE: usize = 4096;
 
 /// Runs a query and writes its rows. Characters that can control a terminal are not written to a terminal.

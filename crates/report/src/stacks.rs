@@ -72,7 +72,7 @@ pub struct Stacks {
     pub reversed: bool,
 }
 
-/// One step of a stack in the order of output: a frame or the class.
+/// An element of a stack as it is written: a frame, or the allocated class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Index of a frame in [`Stacks::names`].
@@ -244,10 +244,12 @@ impl Table {
     }
 }
 
-/// Returns the stacks of a suspect. They are cut to the focus as in [`Stacks::new`], and equal stacks are merged.
+/// Returns the stacks of a suspect from the outermost frame that matches `focus`, as in [`Stacks::new`]. Stacks without
+/// such a frame are dropped, and equal stacks are merged.
 ///
 /// To merge estimates, this function assumes that they are independent: the half-width of the merged interval is the
-/// root of the sum of the squared half-widths. The survival of a merged stack is the mean, weighted by samples.
+/// root of the sum of the squared half-widths. The share of live bytes (`survival_permille`) of a merged stack is the
+/// mean, weighted by samples.
 #[must_use]
 pub(crate) fn stacks_in_focus(stacks: &[Stack], focus: &Regex) -> Vec<Stack> {
     let mut merged: Vec<Stack> = Vec::new();
@@ -292,8 +294,7 @@ fn add(sum: &mut Stack, other: Stack) {
     let probabilities = sum.probability_permille.zip(other.probability_permille);
     if let Some((own, more)) = probabilities {
         sum.probability_permille = Some(own.saturating_add(more).min(1000));
-        // The evidence of each stack is about the samples of that stack alone, so it does not apply to the merged
-        // stack.
+        // The sentence in `evidence` is about the samples of one stack. It would be wrong for the sum of two stacks.
         sum.evidence = None;
     }
     for thread in other.threads {

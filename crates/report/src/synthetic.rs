@@ -350,7 +350,8 @@ fn deep_frames(method: &str) -> String {
 }
 
 /// Gives a suspect long names and deep stacks. The second suspect has only stacks that allocated its class, dead or
-/// alive (`allocated_at`). The third suspect has no stacks, only the sentence of a recording.
+/// alive (`allocated_at`). The third suspect has no stacks, only the sentence that the allocating code is unknown
+/// (`joined`).
 fn deepen(suspect: &mut Suspect) {
     let field = format!("{}.CURRENT", long_class(70));
     suspect.holder.clone_from(&field);

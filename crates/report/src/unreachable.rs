@@ -7,8 +7,9 @@ use heapdiff_units::{Size, counted, grouped, percent};
 /// Maximum number of classes in the sentence.
 const CLASSES: usize = 3;
 
-/// Returns the sentence with the largest classes of the unreachable objects, and the class that would hold most of
-/// them. `dump` is the name of the dump.
+/// Returns the sentence about unreachable objects. It names their largest classes, and the class whose unreachable
+/// objects would hold the largest part of them. If most of them have no referrer, it states this instead of naming
+/// such a class. `dump` is the name of the dump.
 pub(crate) fn sentence(summary: &UnreachableSummary, dump: &str) -> String {
     let size = |class: &OwnedClass| format!("{} {}", Size(class.bytes), class.class);
     let classes: Vec<String> = summary.classes.iter().take(CLASSES).map(size).collect();

@@ -88,14 +88,15 @@ impl View {
     }
 }
 
-/// A comparison with its view.
+/// A comparison, with data and options that only its output needs.
 pub type DiffReport = Viewed<Report, DiffView>;
 
-/// The parts of a comparison that the report does not list, and the gates.
+/// Data about a comparison that is not in its JSON: the suspects and classes that the report does not list, and the
+/// gates (conditions under which the run fails).
 #[derive(Debug, Default)]
 pub struct DiffView {
-    /// Suspects that are not listed. With gates (conditions under which the run fails), these are all such suspects.
-    /// Without gates, at most one, which shows that there are more.
+    /// Suspects that are not listed. With gates, these are all such suspects. Without gates, at most one, which shows
+    /// that there are more.
     pub more_suspects: Vec<Suspect>,
     /// Number of classes that changed but are not listed.
     pub more_classes: usize,
@@ -129,7 +130,7 @@ impl DiffReport {
     }
 }
 
-/// A report of one dump with its view.
+/// A report of one dump, with data and options that only its output needs.
 pub type DumpReport = Viewed<HeapReport, HeapView>;
 
 /// The parts of one dump that the report does not list.

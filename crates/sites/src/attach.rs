@@ -1,7 +1,7 @@
 //! The agent's options, and the return codes of `Agent_OnAttach`. The process that attaches to the JVM receives the
 //! return code.
 
-/// A request to stop sampling, in place of options.
+/// A request to stop sampling. It is sent in place of the agent's options.
 pub const DETACH: &str = "detach:";
 /// Prefix of a request with options. An agent that is already sampling replaces all its options by the options of the
 /// request.
@@ -31,8 +31,8 @@ pub const NO_SPACE: i32 = 208;
 
 /// Prefix of the request for a snapshot that a forked child of the JVM writes to a file. The path of the file follows.
 pub const SNAPSHOT: &str = "snapshot=";
-/// Prefix of the request for a snapshot that a forked child of the JVM sends through a pipe ([`crate::piped`]). The
-/// token follows.
+/// Prefix of the request for a snapshot through a pipe. A token follows the prefix. A forked child of the JVM writes
+/// the snapshot to the pipe ([`crate::piped`]).
 pub const SNAPSHOT_PIPE: &str = "snapshot-pipe=";
 
 /// The agent was already sampling, and uses the new options now.
@@ -50,7 +50,7 @@ pub const COUNT: &str = "count:";
 /// file in memory whose name contains the token ([`counts_file_name`]).
 pub const COUNT_END: &str = "count-end:";
 /// Prefix of a request for the number of classes that the agent would change if counting started now. The rest of the
-/// request is options with [`COUNT_KEYS`]. The agent returns the sum of [`CLASSES`] and this number.
+/// request is options with [`COUNT_KEYS`]. The agent returns the sum of [`CLASSES`] and the number of classes.
 pub const COUNT_CLASSES: &str = "count-classes:";
 /// The return code of [`COUNT_CLASSES`] for zero classes. Each class adds 1.
 pub const CLASSES: i32 = 1 << 24;
@@ -62,8 +62,8 @@ pub const NO_SAMPLES: i32 = 218;
 pub const COUNTS_ALREADY: i32 = 213;
 /// No count is active.
 pub const COUNTS_NOT: i32 = 214;
-/// A debugger is attached, so the agent cannot change classes. A count that was requested to end has ended. Its
-/// counters are removed once the debugger has detached.
+/// A debugger is attached, so the agent cannot change classes. If the request was to end a count, the count has ended,
+/// but its counters remain. The agent removes them once the debugger has detached.
 pub const DEBUGGED: i32 = 215;
 /// The JVM is older than JDK 11 and lacks JVMTI 11; nothing was changed.
 pub const TOO_OLD: i32 = 216;

@@ -1,7 +1,7 @@
 //! Narrows estimates from samples, with bounds from exact allocation counts.
 //!
-//! The agent can count every executed allocation at a place in the code ([`crate::Counted`]). The counts give bounds
-//! for the live bytes of each place:
+//! The agent can count every executed allocation at a place (a line of code, [`crate::Counted`]). The counts give
+//! bounds for the live bytes of each place:
 //!
 //! - The live bytes of a place are at most the bytes that were allocated there.
 //! - The live bytes of a place are at least the total minus the upper bounds of all other places.
@@ -34,7 +34,7 @@ pub struct Births {
 pub struct OfStack {
     /// The place in the code at which the stack allocates; `None` if allocations are not counted there.
     pub place: Option<u32>,
-    /// Number of the stack's samples of objects whose allocations were counted at the place.
+    /// Number of the stack's samples whose allocations were counted at `place`.
     pub counted: u64,
     /// Number of the stack's samples whose allocations were not counted.
     pub other: u64,
@@ -107,7 +107,7 @@ struct Limits {
     /// The places in the code that have samples in the stratum (one class and size). Each has the upper bound of its
     /// live bytes, and its number of samples.
     places: BTreeMap<u32, (Interval, u64)>,
-    /// Upper bound for the live bytes of all places without samples together.
+    /// One upper bound for the sum of the live bytes of all places (lines of code) that have no samples.
     rest: Interval,
 }
 
@@ -147,8 +147,8 @@ impl Limits {
         }
     }
 
-    /// Returns the interval of a stack's bytes, narrowed by the bounds. `share` is the interval from samples. An end of
-    /// `share` is replaced if the bound for this end is better ([`is_tighter_bound`]).
+    /// Returns the interval of a stack's bytes, narrowed by the bounds. `share` is the interval from samples. A bound
+    /// replaces the upper or lower end of this interval if the bound is better ([`is_tighter_bound`]).
     fn narrow_interval(&self, stack: OfStack, share: Interval) -> Interval {
         let Some((place, births)) = stack.place.and_then(|p| Some((p, self.all.get(&p)?))) else {
             return share;
@@ -157,9 +157,9 @@ impl Limits {
             upper_live_bound(births, stack.counted),
             self.share(stack.other),
         ]);
-        // Exact counts exist only for places (lines of code). Two other numbers of bytes are estimated from their
-        // shares of the samples: the bytes of other stacks through the same place, and the bytes of objects that are
-        // not counted. `strangers` is the number of samples for both amounts together.
+        // Exact counts exist only for places (lines of code). They exist neither for other stacks with the same place
+        // nor for objects that are not counted. The bytes of both are estimated from their share of all samples.
+        // `strangers` is the number of their samples.
         let here = self.places.get(&place).map_or(0, |of| of.1);
         let elsewhere = self.counted.saturating_sub(here);
         let known = stack.counted + stack.other + elsewhere;
@@ -214,12 +214,12 @@ const FAR: f64 = 2.5;
 /// Distance from the estimate to an end of its 95 % interval, in standard errors.
 const ERRORS: f64 = 1.96;
 
-/// Returns true if a bound should replace an end (upper or lower) of a stack's interval, which was estimated from
-/// samples. The bound is uncertain, too: it is an interval with a value.
+/// Returns true if a bound should replace the upper or the lower end of a stack's interval. The interval was estimated
+/// from samples. The bound may depend on samples, too, so it consists of a value and an interval around it.
 ///
-/// `out` is the distance from the estimate to the bound's value. `width` is the distance from the bound's value to the
-/// same (upper or lower) end of the bound's interval. `share` is the distance from the estimate to the end of the
-/// estimate's interval.
+/// `out` is the distance from the estimate to the bound's value. The other two are distances to the end that may be
+/// replaced. `width` is the distance from the bound's value to this end of the bound's interval. `share` is the
+/// distance from the estimate to this end of the stack's interval.
 ///
 /// The bound replaces the end only if the interval of the bound is narrower (`width < share`) and the bound is not
 /// implausibly far from the estimate ([`FAR`]). Choosing the end that is nearer to the estimate would be wrong more
@@ -228,7 +228,8 @@ fn is_tighter_bound([out, width]: [f64; 2], share: f64) -> bool {
     width < share && out <= FAR / ERRORS * width.hypot(share)
 }
 
-/// Returns the upper bound of a place's live bytes. `alive` is the number of the place's samples that are alive.
+/// Returns an upper bound for the live bytes that were allocated at one place (line of code). `births` are the
+/// allocation counts of the place. `alive` is the number of its samples that are alive.
 fn upper_live_bound(births: &Births, alive: u64) -> Interval {
     let bytes = float(births.bytes);
     match births.samples {

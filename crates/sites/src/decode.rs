@@ -55,7 +55,7 @@ pub enum Fault {
     /// A string is not UTF-8.
     #[error("a string is not UTF-8")]
     Text,
-    /// A definition has the id 0.
+    /// A definition of a string, method, frame, site or type has the id 0.
     #[error("an entry of the kind {0} has the id 0, which is not allowed")]
     Zero(&'static str),
     /// An id has two different definitions.
@@ -133,11 +133,12 @@ pub struct SiteTable {
     pub(crate) frames: HashMap<u32, (u32, i32)>,
     pub(crate) sites: HashMap<u32, (bool, Box<[u32]>)>,
     pub(crate) types: HashMap<u32, u32>,
-    /// The positions of the batches in the pieces of the table, and of the strings in each batch.
+    /// The positions of all batches, in the order of the table.
     places: Vec<BatchPlace>,
 }
 
-/// The position of a batch of definitions in the pieces of the site table.
+/// The position of one batch. The site table is stored in several pieces (byte arrays). Each piece consists of batches,
+/// and each batch has a header and a body with definitions.
 #[derive(Debug, Default)]
 struct BatchPlace {
     piece: usize,
@@ -149,8 +150,8 @@ struct BatchPlace {
 }
 
 /// Returns a copy of the pieces of a site table for a redacted dump. Names of classes, methods and files stay readable.
-/// `overwrite` replaces each other string, such as a thread's name, by UTF-8 text with the same number of bytes.
-/// Returns `None` if the table cannot be read.
+/// All other strings, such as names of threads, are passed to `overwrite`, which replaces them by UTF-8 text with the
+/// same number of bytes. Returns `None` if the table cannot be read.
 #[must_use]
 pub fn names_only(pieces: &[&[u8]], overwrite: &dyn Fn(&mut [u8])) -> Option<Vec<Vec<u8>>> {
     let table = SiteTable::decode(pieces.iter().copied()).ok()?;

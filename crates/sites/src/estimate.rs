@@ -60,7 +60,8 @@ pub fn whole(value: f64) -> u64 {
 }
 
 impl Estimate {
-    /// Returns an estimate of `bytes` bytes. It comes from `samples` samples whose objects have `seen` bytes together.
+    /// Returns an estimate of `bytes` bytes from `samples` samples. `seen` is the sum of the sizes of the sampled
+    /// objects, in bytes.
     #[must_use]
     pub fn from_bytes(samples: u64, bytes: f64, variance: f64, seen: f64) -> Self {
         let added = Sum {

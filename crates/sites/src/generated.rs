@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-/// Marks in class names after which a library adds a random suffix. The stable name ends with the mark without its last
-/// character. The suffix is removed.
+/// Marks in class names after which a library adds a random suffix. The stable name contains neither the suffix nor the
+/// last character of the mark.
 const SUFFIXED: [&str; 9] = [
     "$$Lambda$",
     "$ByteBuddy$",
@@ -46,8 +46,8 @@ pub fn stable(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns true if no rule can apply to a name, as for nearly all names: it has no slash, at most one dollar sign, and
-/// no digit at the end.
+/// Returns true if no rule can apply to a name: the name has no slash, at most one dollar sign, and no digit at the
+/// end. This is true for nearly all names.
 fn needs_no_rewrite(name: &str) -> bool {
     let brackets = |byte: &u8| matches!(byte, b'[' | b']');
     let last = name.bytes().rev().find(|byte| !brackets(byte));

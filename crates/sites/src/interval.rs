@@ -174,7 +174,8 @@ mod tests {
     fn sums_of_intervals_keep_their_asymmetry() {
         let part = |value, low, high| Interval { value, low, high };
         let sum = Interval::sum([part(10.0, 7.0, 16.0), part(5.0, 1.0, 13.0)]);
-        // The distances from the value to the ends add up as squares: 3 and 4 give 5 below, 6 and 8 give 10 above.
+        // The squares of the distances from value to end are added. The distance to the lower end is √(3² + 4²) = 5,
+        // and the distance to the upper end is √(6² + 8²) = 10.
         near(sum, [15.0, 10.0, 25.0]);
         let less = Interval::sum([part(10.0, 7.0, 16.0), part(5.0, 1.0, 13.0).times(-1.0)]);
         near(less, [5.0, 5.0 - 73_f64.sqrt(), 5.0 + 52_f64.sqrt()]);

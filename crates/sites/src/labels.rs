@@ -7,8 +7,8 @@
 //!
 //! Versions of heapdiff that do not support labels show them as a part of the thread's name.
 
-/// Separates the name of a thread from its labels, and the labels from each other: the unit separator of ASCII. In
-/// names of threads and in labels, the agent replaces it by a space.
+/// The character between the name of a thread and its labels, and between two labels: the unit separator of ASCII. If a
+/// name or a label contains this character, the agent replaces it by a space.
 pub const SEPARATOR: char = '\u{1f}';
 /// Maximum number of labels of a thread.
 pub const MOST: usize = 3;

@@ -91,8 +91,8 @@ pub enum Keys {
     /// Allocation stacks. A report lists only stacks with samples, so estimates are corrected for stacks without
     /// samples.
     Stacks,
-    /// Groups other than stacks. A report lists all groups, even groups without samples, so estimates are not
-    /// corrected.
+    /// Groups other than stacks. A report lists all groups, even groups without samples. So no correction for missing
+    /// groups is needed.
     Groups,
 }
 
@@ -109,8 +109,8 @@ pub struct Stratum<K> {
     pub came: BTreeMap<K, Estimate>,
     /// Samples in the first dump only.
     pub went: BTreeMap<K, Estimate>,
-    /// The stacks of the samples in `came`, with the exact allocation counts of the class. `None` if allocations of the
-    /// class were not counted.
+    /// The stacks of the samples that are only in the last dump ([`Self::came`]), with the exact allocation counts of
+    /// the class. `None` if allocations of the class were not counted.
     pub counts: Option<Counts<K>>,
 }
 
@@ -222,9 +222,9 @@ impl<K: Ord + Copy> Division<K> {
 }
 
 impl<K: Ord + Copy> Stratum<K> {
-    /// Divides the objects of several classes among keys, such as allocating stacks. `strata` contains the strata of
-    /// each class by size class. If `keys` is [`Keys::Stacks`], the parts of stacks with few samples are reduced in
-    /// favour of stacks without samples.
+    /// Divides the objects of several classes among keys, such as allocating stacks. `strata` maps each class and size
+    /// class to its stratum. If `keys` is [`Keys::Stacks`], the parts of stacks with few samples are reduced, because
+    /// stacks without samples have a part, too.
     #[must_use]
     pub fn divide<C>(
         strata: BTreeMap<C, BTreeMap<u32, Self>>,
@@ -305,7 +305,8 @@ impl<K: Ord + Copy> Stratum<K> {
     }
 
     /// Estimates the objects of each key by the weights of the key's samples. Multiplies the upper ends of the
-    /// intervals by `shortfall`. Scales the estimates down if their sum exceeds `most` bytes.
+    /// intervals by `shortfall`, the factor by which the JVM may have taken too few samples. Scales the estimates down
+    /// if their sum exceeds `most` bytes.
     fn direct(
         &self,
         most: Option<u64>,
@@ -427,7 +428,8 @@ struct Flow {
 
 impl Flow {
     fn new(before: f64, after: f64, survival: Interval) -> Self {
-        // The survivors cannot be more than the objects in the last dump.
+        // The objects that survived from the first dump are in the last dump, too. So their number is at most the
+        // number of objects in that dump.
         let most = if before > after { after / before } else { 1.0 };
         let survival = survival.within(0.0, most);
         let gone = Interval {

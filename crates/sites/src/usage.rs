@@ -10,8 +10,8 @@ pub const CLASS: &str = "java.lang.HeapdiffUsage";
 
 /// Names of instance fields.
 pub mod fields {
-    /// A `long[]` that is divided into stripes of [`super::STRIPE`] numbers. In a stripe, the number at index
-    /// [`super::Kind::code`] counts the operations of that kind. The total of a kind is the sum over all stripes.
+    /// A `long[]` that is divided into stripes: parts of [`super::STRIPE`] numbers each. In a stripe, the number at
+    /// index [`super::Kind::code`] counts the operations of that kind. The total of a kind is the sum over all stripes.
     pub const COUNTS: &str = "counts";
     /// A `long`: the start of the watching, in milliseconds since 1970.
     pub const SINCE: &str = "since";
@@ -22,16 +22,16 @@ pub mod fields {
 /// Number of `long`s in a stripe of `counts`.
 pub const STRIPE: usize = 8;
 
-/// Index, in a stripe, of the time of the last put, in milliseconds since 1970; 0 if there was no put. The clock is not
+/// Index in a stripe of the time of the last put, in milliseconds since 1970; 0 if there was no put. The clock is not
 /// read at each put, so the time may be that of one of the 63 puts before the last put.
 pub const LAST: usize = 3;
 
-/// Index, in a stripe, of the mark. The mark is a time, followed by the number of elements put until that time.
-/// When the time since the start has doubled since the mark, the mark is moved to the current time.
+/// Index of the mark in a stripe. The mark consists of a time and the number of elements that were put until then. The
+/// mark is moved to the current time when the time since the start is at least twice as long as it was at the mark.
 pub const MARK: usize = 4;
 
-/// Index, in a stripe, of the previous mark: the values that the mark had before it was last moved. The time in the
-/// previous mark is in the first half of the time since the start.
+/// Index of the previous mark in a stripe: the two values that the mark ([`MARK`]) had before it was last moved. The
+/// time of the previous mark is in the first half of the time since the start.
 pub const BEFORE: usize = 6;
 
 /// The value of `size` in one special object, which counts the collections that are not watched because there was no
@@ -55,7 +55,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the index, in a stripe, of the count of this kind.
+    /// Returns the index in a stripe at which operations of this kind are counted.
     #[must_use]
     pub const fn code(self) -> i32 {
         match self {

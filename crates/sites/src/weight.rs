@@ -105,9 +105,9 @@ impl Sampling {
     /// Returns the factor by which a JVM before JDK 25 may take too few samples of objects of this size (JDK-8356372).
     ///
     /// When such a JVM allocates an object outside of the TLAB, it checks whether the next sample is due. This check
-    /// ignores the bytes that were allocated in the TLAB since the last sample. So the object is sampled only if two
-    /// sample points fall into these bytes and the object together. Let `x` be the size divided by the interval. The
-    /// probability of a sample is then:
+    /// ignores the bytes that were allocated in the TLAB since the last sample. So the object is sampled only if at
+    /// least two random sample points fall into one range: the ignored bytes, followed by the object. Let `x` be the
+    /// size divided by the interval. The probability of a sample is then:
     ///
     /// ```text
     /// inside the TLAB:  1 - exp(-x)
@@ -172,8 +172,9 @@ impl Sampling {
         )
     }
 
-    /// Returns a coarser sampling: with twice the interval, or twice the `rate`. An interval of 0 becomes 512 bytes.
-    /// The agent uses the result once its table of samples is full.
+    /// Returns a sampling that takes about half as many samples: with twice the interval (bytes per sample), or twice
+    /// the `rate` (allocations or milliseconds per sample). An interval of 0 becomes 512 bytes. The agent uses the
+    /// result once its table of samples is full.
     #[must_use]
     pub fn doubled(&self) -> Self {
         let mut next = *self;
@@ -288,7 +289,7 @@ mod tests {
         // The size divided by the interval is 3.05, so the factor is 0.953 / 0.808 (see `shortfall`).
         assert!((s.shortfall(200_000) - 1.179).abs() < 1e-3);
         assert!(s.shortfall(1 << 20) < 1.00001 && s.shortfall(u64::MAX) == 1.0);
-        // If the JVM reports every allocation to the agent, it misses no sample.
+        // If the JVM reports every allocation to the agent, no sample is missing, so the factor is 1.
         assert_eq!(bytes(0).shortfall(200_000), 1.0);
         assert_eq!(every(7).shortfall(200_000), 1.0);
     }

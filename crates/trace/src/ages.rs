@@ -276,7 +276,8 @@ mod tests {
         let freed = freed.map(|(from, to)| ends.survived(from, to));
         let expected = [gcs(0, 0), gcs(0, 1), gcs(1, 1), gcs(0, 0), gcs(1, 0)];
         assert_eq!(freed, expected);
-        // The GC that freed the object may be missing in the trace. Then the object survived no GC.
+        // The trace may lack the GC that freed the object. If it contains no GC between allocation and death, the
+        // result is 0.
         assert_eq!(ends.survived(110, 120), gcs(0, 0));
         assert_eq!(ends.survived(400, 310), gcs(0, 0));
     }

@@ -36,10 +36,10 @@ pub struct CountedClass {
 /// A cache of the rows that the writer's run has in the table `class_total` (allocation counts by class).
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
-    /// The classes that have their own row. The caller identifies classes by numbers.
+    /// The classes that have their own row. The caller gives each class a number; the set contains these numbers.
     own: FxHashSet<u32>,
-    /// The classes that share one row, by the caller's numbers for classes. These classes never get their own row
-    /// later, because a new row would not contain their earlier counts.
+    /// The numbers of the classes that share one row. These classes never get their own row later, because a new row
+    /// would not contain their earlier counts.
     others: FxHashSet<u32>,
 }
 

@@ -37,7 +37,8 @@ impl Trace {
 fn without_arguments(file: &Path) -> rusqlite::Result<()> {
     let connection = Connection::open(file)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-    // The copy must have no log beside it. `secure_delete` overwrites the deleted arguments in the file.
+    // `journal_mode = off`: the copy must be one file without a log. `secure_delete`: SQLite overwrites the old flags
+    // and arguments in the file when the update removes them.
     connection.execute_batch(
         "PRAGMA journal_mode = off; PRAGMA secure_delete = on; PRAGMA trusted_schema = off;
         UPDATE run SET flags = '', command = substr(command, 1, instr(command || ' ', ' ') - 1);",

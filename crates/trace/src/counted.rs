@@ -25,7 +25,7 @@ const MOST_SPANS: usize = 720;
 /// AMOUNTS_PART` bytes. A row takes about 24 bytes.
 const AMOUNTS_PART: u64 = 8;
 const AMOUNT_BYTES: u64 = 24;
-/// Bytes of the file's size limit (`trace_max`) per line. A run has at most `trace_max / BYTES_PER_LINE` lines of code.
+/// A run has at most `trace_max / BYTES_PER_LINE` lines of code. `trace_max` is the size limit of the file in bytes.
 const BYTES_PER_LINE: u64 = 4096;
 /// Class name of the row that sums all lines without their own row.
 pub(crate) const OTHERS: &str = "(other lines)";
@@ -51,10 +51,11 @@ pub struct Counting {
     pub lines: Vec<LineCount>,
 }
 
-/// Allocations at a line of code since the last tick.
+/// Allocations at a line of code since the end of the last tick. The agent writes to the trace at the end of each tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCount {
-    /// The number that the caller uses for the line. The caller never uses this number for another line.
+    /// A number with which the caller identifies the line of code. The caller never uses the same number for another
+    /// line of code.
     pub number: u32,
     /// Name of the class that contains the line, in the form `com.acme.Foo$Bar`.
     pub class: Arc<str>,
@@ -91,7 +92,7 @@ impl Span {
     }
 }
 
-/// A cache of the rows of the writer's run in the tables of counts.
+/// A cache of database rows: the rows in the tables of counts that belong to the run of the writer.
 #[derive(Debug, Default)]
 pub(crate) struct CountedRows {
     /// True if the tables of counts are known to exist in the file.
@@ -101,8 +102,8 @@ pub(crate) struct CountedRows {
     ids: FxHashMap<u32, (i64, Option<u64>)>,
     /// Number of lines of code that have their own row.
     lines: u64,
-    /// The lines that share one row, by the numbers that the caller uses for lines. These lines never get their own row
-    /// later, because a new row would not contain their earlier counts.
+    /// The lines of code that share one row, as the numbers with which the caller identifies them. These lines never
+    /// get their own row later, because a new row would not contain their earlier counts.
     others: FxHashSet<u32>,
     spans: Vec<Span>,
 }
@@ -550,8 +551,8 @@ mod tests {
         assert_eq!(read(&path, 1, Window::ALL).1[0].line, Some(1));
     }
 
-    /// After a day of ticks, the number of spans is limited. The latest spans have not been merged, and the sum over
-    /// all spans is exact.
+    /// Writes more ticks than the maximum number of spans (periods of time with their counts). Old spans are then
+    /// merged with their neighbours, but the latest spans are not. The sum over all spans stays exact.
     #[test]
     fn old_spans_are_merged_without_loss() {
         let folder = tempfile::tempdir().unwrap();
@@ -579,8 +580,8 @@ mod tests {
             sums.values().sum::<u64>(),
             u64::from(ticks + 2 * ticks / 100)
         );
-        // Old spans are merged, but not the spans of the last minutes. A span is at most 1/20 of its age plus one
-        // second long.
+        // Old spans are merged, but not the spans of the last minutes. The length of a span is at most one second plus
+        // 1/20 of its age.
         let last = Window {
             from_ms: 19_901_000,
             to_ms: u64::MAX,
@@ -613,8 +614,8 @@ mod tests {
         }
         let sums = objects(&path, 1, Window::ALL);
         assert!(sums.len() == 200 && sums.values().all(|n| *n == 100));
-        // A single tick has more amounts than the limit allows. Then all spans are merged into one, and its sums are
-        // complete.
+        // A single tick has more counts of lines than the limit allows for all spans together. Then all spans are
+        // merged into one span, and the sums of this span are complete.
         let many = (0..200).map(|i| line(i, 1)).collect();
         let mut rows = CountedRows::default();
         let connection = writer.database.connection();

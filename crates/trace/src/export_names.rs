@@ -125,8 +125,9 @@ impl Renamed {
 }
 
 impl Trace {
-    /// Passes the rows of a table with original names to a callback, as [`each_row`](Self::each_row) does. If the table
-    /// contains no names, returns false without calling the callback.
+    /// Passes the rows of a table to a callback, as [`each_row`](Self::each_row) does, but with original names, files
+    /// and lines. The stacks then also have the inlined frames. If the table contains neither names nor stacks, returns
+    /// false without calling the callback.
     pub(crate) fn for_each_renamed_row(
         &self,
         names: &dyn Originals,

@@ -1,5 +1,6 @@
-//! Live objects of allocation sites over time. A live amount changes only at a tick that has a row for the site, and
-//! stays constant until the next such row.
+//! Live objects of allocation sites over time. A trace divides a run into ticks (periods of time). A tick has a row for
+//! each site with activity in the tick. So the live amount of a site stays constant until the next tick with a row for
+//! the site.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +19,7 @@ const ENOUGH_FOR_WORK: u64 = 1000;
 /// Minimum number of full GCs to compute a trend from the live amounts after them.
 const LEAST_MAJOR: usize = heapdiff_trend::LEAST_POINTS;
 
-/// The ticks and GCs of a window of a run.
+/// The ticks ([`Tick`], periods of a run) and the GCs in one part of a run (a [`Window`]).
 #[derive(Clone, Debug)]
 pub struct Timeline {
     run: i64,
@@ -63,9 +64,9 @@ impl Major {
     }
 }
 
-/// A full GC of generational ZGC certainly examines all objects that were allocated before the end of the GC this many
-/// GCs earlier. Such objects are in the old generation, because the largest tenuring threshold of ZGC is 15. This
-/// number is larger than 15, because a GC may have begun before the object was allocated.
+/// Let G be the GC that comes this many GCs before a full GC of generational ZGC. Objects that were allocated before
+/// the end of G are certainly in the old generation, because the largest tenuring threshold of ZGC is 15. So the full
+/// GC examines them. This number is larger than 15, because a GC may have begun before an object was allocated.
 const CERTAINLY_OLD: usize = 17;
 
 /// Returns true if generational ZGC made the GC. The name of the collector identifies generational ZGC.
@@ -79,7 +80,7 @@ fn ignores_dead_samples(collection: &Collection) -> bool {
     collection.collector.contains("ZGC Minor")
 }
 
-/// The point in time to which the live amounts refer.
+/// The point in time at which the live amounts are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AliveAt {
     /// The end of the window.
@@ -204,7 +205,7 @@ impl Timeline {
         majors
     }
 
-    /// Returns the time to which the live amounts refer.
+    /// Returns the point in time at which the live amounts are valid. It depends on the collector and its full GCs.
     #[must_use]
     pub fn alive_at(&self) -> AliveAt {
         match self.majors.as_ref().map(BTreeMap::last_key_value) {
@@ -259,14 +260,15 @@ impl Timeline {
 pub enum Basis {
     /// The live amounts after full GCs. They include no garbage.
     Major,
-    /// The minimum of the live amounts between GCs of any kind. It may include garbage in the old generation.
+    /// The live amounts after GCs of any kind. If there are many GCs, each point is the minimum over several GCs. The
+    /// amounts may include garbage in the old generation.
     Collections,
-    /// The minimum of the live amounts in each of several parts of the time with about the same number of ticks. Used
-    /// if there was no GC that could find dead samples.
+    /// The live amounts at the ends of ticks (periods of the run). If there are many ticks, each point is the minimum
+    /// over several neighbouring ticks. Used if there was no GC that could find dead samples.
     Ticks,
-    /// The minimum of the live amounts in each of several parts of the time with about the same number of ticks. Used
-    /// for recordings. If the recorder's last search found an object alive, the object counts as live since its
-    /// allocation. Objects that died before that search are unknown, so a cache whose content changes seems to grow.
+    /// The same points as for [`Self::Ticks`]. Used for recordings. If the recorder's last search found an object
+    /// alive, the object counts as live since its allocation. Objects that died before that search are unknown, so a
+    /// cache whose content changes seems to grow.
     Survivors,
 }
 
@@ -423,7 +425,7 @@ pub struct Steps {
     came: BTreeMap<usize, Amount>,
     /// Amount allocated in the window.
     pub allocated: Amount,
-    /// Amount collected in the window.
+    /// Amount of the objects that were found dead in the window.
     pub collected: Amount,
 }
 
@@ -563,9 +565,9 @@ impl Steps {
             }
         }
         let (live, amount, variance) = left;
-        // The survivors are the live amount (`live`) minus the amount allocated since the GC. So their variance has two
-        // parts: the variance of the live amount, multiplied by the share of its bytes that survived, and the variance
-        // of the subtracted amount.
+        // The survivors are the live amount (`live`) minus the amount allocated since the GC. The variance of the
+        // survivors is a sum. The first term is the variance of `live`, multiplied by `part`: survivors' bytes divided
+        // by live bytes. The second term is the variance of the subtracted amount.
         let part = amount.bytes as f64 / live.amount.bytes.max(1) as f64;
         Live {
             amount,

@@ -16,8 +16,9 @@ use crate::tick::NewRun;
 const TABLE: &str = include_str!("heap_limit.sql");
 const NAME: &str = "heap_limit";
 const MS_PER_HOUR: f64 = 3_600_000.0;
-/// Minimum number of full GCs to estimate the time to OutOfMemoryError. Fewer GCs suffice if the program had run before
-/// the first full GC for as long as the full GCs span. Otherwise the growth may only be the start-up of the program.
+/// Minimum number of full GCs to estimate the time to OutOfMemoryError. Fewer GCs suffice if the time before the first
+/// full GC is at least as long as the time from the first full GC to the last. Otherwise the growth may only be the
+/// start-up of the program.
 pub const LEAST_FULL_GCS: usize = 10;
 /// Minimum time from the first full GC to the last, in milliseconds. With a shorter time, the growth may only be the
 /// start-up of the program.

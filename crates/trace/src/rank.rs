@@ -17,10 +17,11 @@ use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
-/// Work counts as uneven if, at some point, two shares differ by more than this: the share of the work that was done,
-/// and the share of the time that has passed. Example: after half of the time, three quarters of the work are done.
+/// Work is the number of bytes that all sites allocated. It counts as uneven if, at some point, two shares differ by
+/// more than this: the share of the work that was done, and the share of the time that has passed. Example: after half
+/// of the time, three quarters of the work are done.
 const UNEVEN_PART: f64 = 0.125;
-/// Maximum number of points of a trend over the work done. Other trends are over time.
+/// Maximum number of points of a trend of live bytes over the work done (bytes allocated). Other trends are over time.
 const PARTS_OF_WORK: usize = 64;
 /// Number of groups into which points are divided to compute a trend. The trend is computed from the medians of the
 /// groups.
@@ -90,7 +91,7 @@ impl HourlySlope {
 /// The trend over the work done (bytes allocated by all sites together) instead of over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerWork {
-    /// The shape of the live amount over the work done.
+    /// How the live amount changes with the work done, such as steady growth or a plateau.
     pub trend: Trend,
     /// Growth in bytes per GiB allocated.
     pub bytes: HourlySlope,
@@ -101,7 +102,7 @@ pub struct PerWork {
 pub struct Trending {
     /// The verdict.
     pub verdict: Verdict,
-    /// The shape of the live amount over time. Reports on dumps use the same names of shapes.
+    /// How the live amount changes over time, such as steady growth or a plateau. Reports on dumps use the same names.
     pub trend: Trend,
     /// Live objects at the last point minus live objects at the first point.
     pub grown_objects: i64,
@@ -185,7 +186,7 @@ pub struct Candidate {
     pub live: Live,
     /// Amount allocated in the window.
     pub allocated: Amount,
-    /// Amount collected in the window.
+    /// Amount of the objects that were found dead in the window.
     pub collected: Amount,
     /// The trend of the live amount.
     pub trending: Trending,
@@ -202,9 +203,9 @@ pub struct Ranking {
     pub live: Live,
     /// Amount allocated in the window.
     pub allocated: Amount,
-    /// Amount collected in the window.
+    /// Amount of the objects that were found dead in the window.
     pub collected: Amount,
-    /// All candidates that were alive or allocated in the window.
+    /// All candidates (sites or classes) with objects that were live, allocated or collected in the window.
     pub candidates: Vec<Candidate>,
 }
 
@@ -367,11 +368,13 @@ impl Evidence {
     /// Returns the verdict for a program that does not work evenly over time. `by_time` is the verdict on the live
     /// amounts over time. `by_work` is the verdict on the live amounts over the work done.
     ///
-    /// If both verdicts rule out growth, or both do not, returns `by_time`. If only one of them rules out growth,
-    /// returns the other one, with [`Verdict::Growth`] in place of [`Verdict::Leak`].
+    /// The verdicts plateau, warm-up and level rule out growth. There are three cases:
     ///
-    /// There is one exception: if only `by_work` rules out growth, and the slope in the last third of the work is
-    /// certainly small, returns `by_work`.
+    /// - Both verdicts rule out growth, or neither does: returns `by_time`.
+    /// - Only `by_work` rules out growth, and the slope in the last third of the work is certainly small: returns
+    ///   `by_work`.
+    /// - Otherwise: returns the verdict that does not rule out growth. [`Verdict::Leak`] is weakened to
+    ///   [`Verdict::Growth`].
     fn combine_verdicts(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
         let acquits = |verdict| verdict > Verdict::Unclear;
         match (acquits(by_time), acquits(by_work)) {
@@ -391,8 +394,9 @@ impl Evidence {
         Some([self.points.get(..=at)?, self.points.get(at..)?])
     }
 
-    /// Returns the live amounts by work done instead of time, as medians of equal parts of the work. `None` if the work
-    /// is unknown. Also `None` if the work was even over time, because then the result would be the same as by time.
+    /// Returns the live amounts over the work done instead of over time. The work (bytes allocated) is divided into
+    /// equal parts, and each part becomes one point with its median live amount. `None` if the work is unknown. Also
+    /// `None` if the work was even over time, because then both trends would be the same.
     fn live_by_work(&self) -> Option<Vec<Moment>> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let (begin, end) = (*self.work.first()?, *self.work.last()?);
@@ -425,8 +429,8 @@ impl Evidence {
 
     /// Returns the standard error of the growth from `first` to `last`. Samples that are alive at both points do not
     /// contribute. Three groups of samples contribute: the samples by which the amount grew, the samples collected
-    /// between the two points, and the samples that replaced the collected ones. The collected bytes count only up to
-    /// the live bytes at `first`.
+    /// between the two points, and the samples that replaced the collected ones. If more bytes were collected than were
+    /// live at `first`, only the number of bytes live at `first` counts as collected.
     fn growth_std_error(&self, first: &Live, last: &Live) -> f64 {
         let ratio = [last, first]
             .iter()
@@ -617,7 +621,7 @@ fn widen_interval(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
     }
 }
 
-/// Returns the trend of the summed live amounts in `steps`, without ranking candidates.
+/// Returns one trend for the sites in `steps`: the trend of the sum of their live amounts.
 #[must_use]
 pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending {
     Evidence::of(steps, timeline, points).trending(points.basis, 0)

@@ -472,7 +472,7 @@ impl Trace {
         self.collections_of(run, Window::ALL)
     }
 
-    /// Returns those garbage collections of a run that ended in a window, oldest first.
+    /// Returns the garbage collections of a run, oldest first. Includes only the GCs that ended in `window`.
     pub(crate) fn collections_of(
         &self,
         run: i64,
@@ -601,8 +601,8 @@ impl Trace {
         self.list(sql, [site, first, last], |row| self.site_tick(row))
     }
 
-    /// Returns the amounts of each site with activity in a tick. In the results, the field `tick` contains the row id
-    /// of the site, not of a tick.
+    /// Returns the amounts in a tick: one item for each site with activity in the tick. Unlike in
+    /// [`site_ticks`](Self::site_ticks), the field `tick` of an item contains the row id of the site.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

@@ -20,7 +20,7 @@ const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_a
 /// were requested. If it becomes longer, it is sorted and cut to the requested length.
 const SPARE: usize = 4096;
 
-/// Facts about the counting of allocations in a run.
+/// The period in which the agent counted allocations in a run, and how complete the counts are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedRun {
     /// Start of the counting, in milliseconds since the run began.
@@ -68,7 +68,7 @@ pub struct CountedLine {
 /// The lines of code that allocated the most in a part of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopLines {
-    /// Facts about the counting in the run.
+    /// The period in which the agent counted allocations in the run, and how complete the counts are.
     pub run: CountedRun,
     /// The part of the run that the counts cover.
     pub part: CountedPart,
@@ -109,7 +109,7 @@ impl CountedLine {
 }
 
 impl Trace {
-    /// Returns facts about the counting in a run, or `None` if the agent did not count by line.
+    /// Returns the period and the completeness of the counts in a run. `None` if the agent did not count by line.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or if a view or another object has the name of one of the tables.

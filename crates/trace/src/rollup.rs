@@ -24,7 +24,7 @@ use crate::write_names::{ALIVE, SILENT, drop_names};
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// The levels to which ticks are merged. Each pair has the minimum age of the ticks to merge, and the length of the
+/// The rules by which old ticks are merged. Each rule has the minimum age of the ticks to merge, and the length of the
 /// merged ticks, in milliseconds.
 const STEPS: [(i64, i64); 2] = [(HOUR, MINUTE), (DAY, HOUR)];
 /// Minimum time between two passes over old ticks, in milliseconds.
@@ -44,8 +44,8 @@ const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace
 const PART: i64 = 8;
 
 impl Writer {
-    /// Merges and deletes old data. If the last pass began less than [`PERIOD`] before this uptime, does nothing. There
-    /// is one exception: the file is too large, and the last pass did not find it full of names.
+    /// Merges and deletes old data if the last pass began at least [`PERIOD`] before this uptime. If the file is too
+    /// large, does this at each call, unless the last pass found that names of sites fill the file.
     pub(crate) fn merge_and_prune(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
         if uptime_ms - self.tended_ms < PERIOD && (self.full || !self.is_large()?) {
             return Ok(());
@@ -68,8 +68,8 @@ impl Writer {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let others = runs(&transaction)?;
         for (age, span) in STEPS {
-            // Measure the age of this run's ticks by uptime. For other runs, use the time of day, because their current
-            // uptimes are unknown here.
+            // Measure the age of this run's ticks by uptime. For other runs, use the machine's clock, because their
+            // current uptimes are unknown here.
             merge_old_ticks(&transaction, Runs::This(run), uptime_ms - age, span)?;
             if others.len() > 1 {
                 merge_old_ticks(&transaction, Runs::Others(run), time_ms - age, span)?;
@@ -217,7 +217,8 @@ enum Runs {
     Others(i64),
 }
 
-/// Merges ticks that ended before `until` into spans of length `span`.
+/// Merges the ticks of each period of length `span` into one tick. Merges only periods that end at `until` or earlier,
+/// and at most [`AT_A_TIME`] periods.
 fn merge_old_ticks(
     connection: &Connection,
     runs: Runs,
@@ -292,7 +293,7 @@ fn merge(
     Ok(())
 }
 
-/// Deletes the data of all runs before a time of day.
+/// Deletes the data that all runs recorded before `before_ms` (milliseconds since 1970).
 fn prune(connection: &Connection, before_ms: i64, now_ms: i64) -> rusqlite::Result<()> {
     for run in runs(connection)? {
         prune_run(connection, run, before_ms, now_ms)?;
@@ -342,7 +343,8 @@ fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Res
     Ok(dropped > 0)
 }
 
-/// Deletes the data of a run from before a time of day. Keeps the last live amounts of its sites, and its live samples.
+/// Deletes the data that a run recorded before `before_ms` (milliseconds since 1970). Keeps the last live amounts of
+/// the run's sites, and its live samples. If the run has ended and has no newer data, deletes the whole run.
 fn prune_run(
     connection: &Connection,
     run: i64,
@@ -525,7 +527,7 @@ mod tests {
         )));
         let newest = "SELECT count(*) FROM tick WHERE newest_collected_ms <> uptime_ms - 20";
         assert_eq!(number(&path, newest), 0);
-        // The live amounts of a merged period must be those of its last tick.
+        // A merged tick must have the live amounts of the last tick that was merged into it.
         let wrong = "SELECT count(*) FROM site_tick st JOIN tick t ON t.id = st.tick
              JOIN site s ON s.id = st.site JOIN class c ON c.id = s.class
              WHERE c.name = 'com.acme.C1' AND live_objects <> uptime_ms / 15000";
@@ -714,7 +716,7 @@ mod tests {
         let sql = "SELECT sum(live_objects) FROM site_tick st JOIN tick t ON t.id = st.tick
                    WHERE t.run = 2 AND t.uptime_ms = 50000";
         assert_eq!(number(&path, sql), 101);
-        // A third run, days later, merges the ticks of the runs that have ended.
+        // A third run begins two days later. Its writer also merges the old ticks of the first two runs.
         let mut c = Writer::create(&path, &run("3-1"), Limits::default()).unwrap();
         for n in 1..=3 {
             tick(
@@ -732,7 +734,7 @@ mod tests {
         );
     }
 
-    /// Ticks are ordered by id and uptime, never by time of day.
+    /// Ticks are ordered by id and uptime, never by the machine's clock.
     #[test]
     fn a_clock_that_goes_back_does_not_reorder_ticks() {
         let folder = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ const BUSY: Duration = Duration::from_millis(50);
 pub struct SideWriter {
     database: Database,
     run: i64,
-    /// The time of day minus the uptime, in milliseconds.
+    /// The time since 1970 minus the uptime, in milliseconds.
     clock: i64,
 }
 
@@ -57,8 +57,9 @@ impl SideWriter {
         let Some((run, started)) = found else {
             return Ok(None);
         };
-        // Convert uptimes to times of day with the difference between the two at the last tick. The difference at the
-        // start of the run may be outdated, because the machine's clock may have been changed.
+        // `dump` converts a time since 1970 to an uptime. For this, use the difference between the two at the last
+        // tick. The difference at the start of the run may be outdated, because the machine's clock may have been
+        // changed.
         let tick =
             "SELECT time_ms - uptime_ms FROM tick WHERE run = ?1 ORDER BY uptime_ms DESC LIMIT 1";
         let clock = database
@@ -147,7 +148,8 @@ mod tests {
         }
     }
 
-    /// Returns a tick that ends at `uptime_ms`. `dumped` is the end and the duration of a GC for a dump.
+    /// Returns a tick that ends at `uptime_ms`. If a dump was taken in the tick, `dumped` describes the GC before the
+    /// dump: the uptime of its end, and its duration, in milliseconds.
     fn tick(uptime_ms: i64, dumped: Option<(i64, i64)>) -> NewTick {
         let collections = dumped.map(|(ms, took)| NewCollection {
             time_ms: START + ms,
@@ -190,12 +192,12 @@ mod tests {
             };
             assert_eq!(side.dump(&dump).unwrap(), Written::Done);
         };
-        // The agent's tick records this dump first, and the side writer records it afterwards, because the dump took
-        // longer than a tick.
+        // The agent records this dump first, in its tick. The `SideWriter` records the dump when it is complete, which
+        // is after the end of the tick.
         wrote(tick(1000, Some((900, 40))));
         told(850, 2100, "/d/one");
-        // The side writer records this dump first, and the agent's tick records it afterwards. The GC for the dump took
-        // nine seconds.
+        // The `SideWriter` records this dump first. The agent records it afterwards, in its next tick. The GC before
+        // the dump took nine seconds.
         told(3000, 14_000, "/d/two");
         wrote(tick(15_000, Some((13_500, 9000))));
         // Two more dumps: the first was not preceded by a GC, and the path of the second is unknown.

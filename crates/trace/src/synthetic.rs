@@ -37,7 +37,8 @@ impl Names for Numbered {
 /// A frame: class, method, file and line.
 pub type SceneFrame<'a> = (&'a str, &'a str, &'a str, i64);
 
-/// An allocation site of a synthetic trace. Its amounts depend only on the number of the tick.
+/// An allocation site of a synthetic trace. A trace consists of ticks (periods of time). The amounts of a site in a
+/// tick depend only on the number of the tick.
 #[derive(Clone, Copy)]
 pub struct SceneSite<'a> {
     /// The allocated class.
@@ -71,7 +72,8 @@ pub struct Scene<'a> {
     pub weight: i64,
     /// True if the run has not ended.
     pub running: bool,
-    /// Returns the factor by which `churn` is multiplied in a tick.
+    /// Returns a factor for the tick with this number. In the tick, the `churn` of each site is multiplied by the
+    /// factor.
     pub load: fn(i64) -> i64,
     /// Returns the allocation time (uptime) of the newest sample that was found dead in a tick.
     pub newest: fn(i64) -> Option<i64>,

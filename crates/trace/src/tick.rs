@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::counted::Counting;
 
-/// Maximum time from the request for a dump to the GC before the dump, excluding the GC's pause. The JVM may be busy,
-/// and the clock is read at a different moment for each of the two times.
+/// Maximum time from the request for a dump to the end of the GC before the dump, excluding the GC's pause. The JVM may
+/// be busy when it receives the request. Also, two processes read the clock: the requesting process and the JVM.
 pub(crate) const APART_MS: i64 = 5000;
 
 /// The data of a JVM, stored as a row of the table `run`.

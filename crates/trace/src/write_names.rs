@@ -31,7 +31,7 @@ pub struct FrameName {
     pub line: i32,
 }
 
-/// A source of names for the numbers in [`crate::Activity`].
+/// A source of the names of classes and stacks. [`crate::Activity`] contains only their numbers.
 pub trait Names {
     /// Returns the name of a class, in the form `com.acme.Foo$Bar` or `byte[]`.
     fn class(&self, class: u32) -> Option<Arc<str>>;

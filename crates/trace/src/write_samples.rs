@@ -85,11 +85,11 @@ impl Samples for () {
     }
 }
 
-/// A cache of the rows that the writer's run has in the table.
+/// A cache of the rows of the table `sample` that belong to the writer's run.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    /// For each slot of the agent: the uid of the sample that the slot's row in the table contains, or 0 if the slot
-    /// has no row.
+    /// For each slot of the agent: the uid of the sample in the row that was written for the slot. 0 if the table has
+    /// no row for the slot.
     live: Vec<u64>,
     /// The first slot that got no row in the last tick, because the limit [`AT_A_TIME`] was reached.
     next: usize,
@@ -285,7 +285,8 @@ impl Rows {
                 self.next = place as usize;
                 break;
             }
-            // A quarter of the rows is reserved for collected samples.
+            // Live samples may use at most three quarters of the rows. The others are reserved for samples whose
+            // objects were collected.
             let live = self.all.saturating_sub(collected);
             if self.all >= most || live >= most - most / 4 {
                 return Ok(false);

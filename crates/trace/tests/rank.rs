@@ -117,7 +117,7 @@ fn a_window_limits_the_ranking() {
 
 #[test]
 fn less_evidence_gives_a_weaker_verdict() {
-    // There are only young GCs, so the additional objects may be garbage in the old generation.
+    // There are only young GCs. So the objects by which the live amount grows may be garbage in the old generation.
     let (ranking, ..) = ranked(
         &Scene {
             major: 0,
@@ -202,8 +202,9 @@ fn with_generational_zgc_live_objects_survived_a_full_gc() {
     assert_eq!(ranking.points.basis, Basis::Major);
     assert!(page.trending.verdict > Verdict::Unclear, "{page:?}");
     assert!(page.trending.survival_permille < Some(300), "{page:?}");
-    // If there are too few full GCs, points are normally at GCs of any kind. But young GCs of generational ZGC find no
-    // dead objects, so only points at full GCs are used.
+    // There are too few full GCs for a trend. With another collector, live amounts after GCs of any kind would be
+    // compared. But young GCs of generational ZGC find no dead objects, so only the live amounts after full GCs are
+    // compared.
     let (ranking, ..) = ranked(&scene(40, 119), By::Class, Window::ALL);
     assert_eq!(
         (ranking.points.basis, ranking.points.len()),
@@ -453,7 +454,7 @@ fn in_a_short_trace_growth_comes_first() {
     );
     assert!(!large.bytes.is_sure() && slow.bytes.is_sure(), "{large:?}");
     assert_eq!(first(9).0, "com.acme.Large");
-    // With at least ten points, certain growth comes before uncertain growth.
+    // With at least ten points, candidates with the same verdict are ranked by their certain growth.
     let (class, trending) = first(200);
     assert!(
         class == "com.acme.Large" && trending.bytes.is_sure(),

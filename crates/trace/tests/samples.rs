@@ -195,7 +195,8 @@ fn many_samples_are_written_over_several_ticks() {
         assert_eq!(number(&path, "SELECT count(*) FROM sample"), rows);
     }
     assert_eq!(number(&path, "SELECT count(*) FROM note"), 0);
-    // If all samples change in each tick, the slots are written in turn, so that each slot gets a row at some time.
+    // All samples change in each tick, but a tick writes at most 10,000 rows. Each tick begins at the slot where the
+    // last tick stopped. So each slot gets a row in at least one of the ticks.
     let mut least = [u64::MAX; 3];
     for n in 5..12 {
         let first = n * 100_000;

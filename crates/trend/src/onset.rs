@@ -45,7 +45,8 @@ pub fn onset(points: &[(f64, f64)]) -> Option<usize> {
         let common = hy - h * sum_y / n;
         if spread > 1e-12 && common > 0.0 {
             let explained = common * common / spread;
-            // If two knees fit equally well, use the earlier knee.
+            // If the line with the knee at this point fits as well as the best line so far, prefer this knee, because
+            // it is earlier.
             if best.is_none_or(|(most, _)| explained >= most) {
                 best = Some((explained, knee));
             }

@@ -5,32 +5,32 @@
 use crate::series::Course;
 use crate::slope::{LEAST_POINTS, Slope, Z95};
 
-/// Maximum number of points used. More points are divided into this number of groups, and each group becomes a point,
-/// its median.
+/// Maximum number of points used. A longer series is divided into this number of groups of neighbouring points. Each
+/// group is replaced by one point, its median.
 const MOST_POINTS: usize = 128;
 /// Maximum number of groups into which the points are divided to measure how much the rate varies.
 const GROUPS: usize = 9;
 /// 97.5 % quantiles of Student's t distribution, for 1 to 7 degrees of freedom.
 const T95: [f64; 7] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365];
-/// The rates of two parts of a series count as different only if their difference is more than the larger rate divided
-/// by this number.
+/// The rates of two parts of a series count as different only if they differ by more than 1/`RATE_PART` of the larger
+/// rate.
 const RATE_PART: f64 = 8.0;
 /// A series counts as growing only if it grew by at least the limit divided by this number.
 const LIMIT_PART: f64 = 1000.0;
-/// Part of the maximum heap that live objects may not be able to use, such as the survivor spaces of Serial and
-/// Parallel.
+/// Part of the maximum heap that may stay unavailable to live objects. Examples are the survivor spaces of the Serial
+/// and Parallel collectors.
 const KEPT_PART: f64 = 0.05;
 /// Part of the maximum heap by which a figure may be too high. After a concurrent GC, the figure still includes objects
 /// that died during the GC.
 const DEAD_PART: f64 = 0.03;
-/// At least the variance between groups, divided by this number, counts as variation of the rate. The rest of the
-/// variance may be noise of single points.
+/// The variance of the growth between groups has two causes: variation of the rate, and noise of single points. At
+/// least 1/`NOISE_PART` of this variance counts as variation of the rate.
 const NOISE_PART: f64 = 4.0;
-/// The last quarter of a rising series must be higher than each earlier quarter, by more than the growth divided by
-/// this number.
+/// The last quarter of a rising series must be higher than each earlier quarter by more than 1/`HIGH_PART` of the
+/// growth.
 const HIGH_PART: f64 = 32.0;
-/// Number of parts of a series whose lowest and highest figures are compared. The parts have about the same number of
-/// points.
+/// Number of parts into which a series is divided to compare the lowest and the highest figures of the parts. The parts
+/// have about the same number of points.
 const QUARTERS: usize = 4;
 /// To classify a series, its points are divided into this number of groups, as in the ranking of a trace. The median of
 /// each group is used.
@@ -89,7 +89,8 @@ pub struct Reach {
 pub enum Outlook {
     /// The series does not reach the limit at the measured rate.
     NoEnd,
-    /// The series rises, but its rate varies so much that the interval has no end.
+    /// The series rises, but its rate varies too much: the 95 % interval of the time to the limit has no upper end.
+    /// Also used for a series that may be a sawtooth.
     Irregular,
     /// The series reaches the limit.
     Reaches(Reach),
@@ -99,9 +100,9 @@ impl Rise {
     /// Fits a line to the end of a series of (time, figure), in order of time. Returns `None` for fewer than
     /// [`LEAST_POINTS`] different times.
     ///
-    /// The line is fitted to the end of the series, where the slope is the same everywhere. The first quarter of the
-    /// points is discarded, as long as the first half or the first quarter has a significantly different slope from the
-    /// points after it. This removes a warm-up, and the time before a leak began.
+    /// The line is fitted to the end of the series, where the slope is the same everywhere. If the first half or the
+    /// first quarter has a significantly different slope from the points after it, the first quarter of the points is
+    /// discarded. This step is repeated. This removes a warm-up, and the time before a leak began.
     ///
     /// Cost: `n² log n` for at most 128 points.
     #[must_use]
@@ -117,7 +118,8 @@ impl Rise {
         let offsets: Vec<f64> = used.iter().map(|p| p.1 - slope.slope * p.0).collect();
         let middle = median(&offsets);
         let scatter = MAD * median_of(offsets.iter().map(|o| (o - middle).abs()));
-        // Use the level of the last quarter, because the series may not be quite straight.
+        // Fit the level at the end to the points of the last quarter, because the slope may still vary a little over
+        // the series.
         let tail = (used.len() / 4).max(3).min(used.len());
         let level = median(&offsets[used.len() - tail..]) + slope.slope * last.0;
         let (drift, quantile) = variation(used, slope.slope);
@@ -162,7 +164,8 @@ impl Rise {
         let at = left / rate;
         let varied = self.drift * self.quantile * (1.0 / self.span + 1.0 / at.max(1.0)).sqrt();
         let [low, high] = self.slope.ci95.unwrap_or([rate, rate]);
-        // If the rate changes evenly: the mean rate from the last point to the limit, minus the measured rate.
+        // The measured rate is about the mean rate over the points. The mean rate from the last point to the limit may
+        // differ by `bend`. `bend` assumes that the rate continues to change as from the first to the second half.
         let bend = self.bend * (1.0 + (at / self.span).min(2.0));
         let slowest = rate - varied.max(rate - low) + bend.min(0.0);
         let fastest = rate + varied.max(high - rate) + bend.max(0.0);
@@ -212,8 +215,9 @@ fn grouped(points: &[(f64, f64)], groups: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Returns the points at the end of the series that have the same slope everywhere. Discards the first quarter, as long
-/// as the first half or the first quarter has another slope than the points after it.
+/// Returns the points at the end of the series that have the same slope everywhere. Repeats this step: if the first
+/// half or the first quarter has a different slope than the points after it, discards the first quarter. Stops at the
+/// latest when fewer than `2 * LEAST_POINTS` points are left.
 fn even_part(points: &[(f64, f64)]) -> &[(f64, f64)] {
     let mut part = points;
     while part.len() >= 2 * LEAST_POINTS {
@@ -241,7 +245,8 @@ fn differ(early: &[(f64, f64)], late: &[(f64, f64)]) -> bool {
     let (drift, quantile) = variation(late, b);
     let span = |part: &[(f64, f64)]| part[part.len() - 1].0 - part[0].0;
     let varied = drift * quantile * (1.0 / span(early) + 1.0 / span(late)).sqrt();
-    // Also compare the mean growth of the early part: a few steep points at its start do not change its median slope.
+    // Also compare the mean growth of the early part. A few steep points at the start of this part increase its mean
+    // growth, but hardly change its slope, which is a median.
     let mean = (early[early.len() - 1].1 - early[0].1) / span(early);
     let is_steep = (mean - b).abs() > varied.max(b.abs()) && mean > a_high.max(b_high);
     let is_apart = a_high < b_low || b_high < a_low;
@@ -260,9 +265,10 @@ fn bend(points: &[(f64, f64)]) -> f64 {
 /// Returns the standard deviation of the growth in one unit of time, and the quantile of Student's t distribution for
 /// its degrees of freedom.
 ///
-/// If a leak depends on the load, its growth varies, and its deviations from the line add up over time. A deviation
-/// that the next group reverses is noise of single points. Such deviations do not add up. Adding the covariance of
-/// neighbouring groups removes them from the variance.
+/// The points are divided into at most [`GROUPS`] groups, and the growth from each group to the next is compared with
+/// the line. If a leak depends on the load, its growth varies, and its deviations from the line add up over time. Noise
+/// of single points does not add up: if a group is too high, the growth after it is too low. Adding the covariance of
+/// neighbouring deviations removes this noise from the variance.
 fn variation(points: &[(f64, f64)], slope: f64) -> (f64, f64) {
     let groups = grouped(points, GROUPS);
     let steps: Vec<f64> = groups
@@ -281,8 +287,9 @@ fn variation(points: &[(f64, f64)], slope: f64) -> (f64, f64) {
     (adding.sqrt(), T95[free.min(T95.len()) - 1])
 }
 
-/// Returns true if the lowest figures of the quarters rise, and the last quarter is higher than all earlier quarters. A
-/// series that only returned to an earlier level, such as a sawtooth, need not reach the limit.
+/// Returns true if the lowest figures of the quarters rise, and the last quarter is higher than all earlier quarters.
+/// Both the lowest and the highest figure of the last quarter must be higher. A series that only returns to an earlier
+/// level, such as a sawtooth, may never reach the maximum heap.
 fn has_new_high(points: &[(f64, f64)], growth: f64) -> bool {
     let margin = growth / HIGH_PART;
     let rises = |figure: fn(&[(f64, f64)]) -> f64| {
@@ -305,7 +312,8 @@ fn has_ended(points: &[(f64, f64)], rate: f64) -> bool {
     let n = points.len();
     let ends = |tail: &[(f64, f64)]| Slope::fit(tail)?.ci95;
     let recent = (n / PARTS).max(LEAST_POINTS);
-    // The last points are level only if they do not fall either, as they may in a sawtooth.
+    // The last points are level if their slope is certainly between `-rate / 2` and `rate / 2`. A fall does not count,
+    // because it may be part of a sawtooth.
     let is_level = |[low, high]: [f64; 2]| high < rate / 2.0 && low > -rate / 2.0;
     if n >= 2 * LEAST_POINTS && ends(&points[n - recent..]).is_some_and(is_level) {
         return true;

@@ -7,7 +7,8 @@
 //! Growth has ended only if the level period after it is at least 1/[`END_PART`] as long as the time of growth. A level
 //! step that is shorter than 1/[`SHORT_PART`] of the mean step is ignored.
 
-/// How a figure developed over several dumps. Each example lists the figures of dumps at equal distances.
+/// How a figure developed over several dumps. Each example lists the figures of dumps with equal intervals between
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trend {
     /// No significant growth: 1000, 1005, 1010.
@@ -61,8 +62,8 @@ const SIGNIFICANT: u64 = 16;
 /// A step also counts as level if its growth is at most `noise / number of steps`, and its rate is at most 1/4 of the
 /// fastest rate of any step.
 const SLOWER: u64 = 4;
-/// Growth that slows down has ended if the last steps together have less than 1/10 of all growth, and take long enough
-/// ([`END_PART`]).
+/// Growth that slows down has ended if the last steps together contribute less than 1/10 of all growth, and take long
+/// enough ([`END_PART`]).
 const LAST_PART: u64 = 10;
 /// A fall counts if it is more than 1/10 of the difference between the largest and the smallest figure.
 const FALL_PART: u64 = 10;
@@ -82,7 +83,7 @@ struct Step {
 }
 
 impl Step {
-    /// Returns true if the figure grew at least `times` times more slowly in this step than in the step `than`.
+    /// Returns true if the rate of growth in this step is at most 1/`times` of the rate in the step `than`.
     fn is_slower(&self, times: u64, than: &Self) -> bool {
         let (own, other) = (u128::from(self.growth), u128::from(than.growth));
         let own = own.saturating_mul(u128::from(than.time) * u128::from(times));
@@ -283,7 +284,7 @@ fn classify_rising(steps: &[Step], noise: u64) -> Trend {
         return Trend::Steady;
     }
     let all = sum(steps, |s| s.growth);
-    // Count the last steps that together have less than 1/[`LAST_PART`] of all growth.
+    // `end` is the number of steps at the end that together contribute less than 1/[`LAST_PART`] of all growth.
     let mut little = 0;
     let end = steps.iter().rev().take_while(|s| {
         little += s.growth;
@@ -382,8 +383,8 @@ mod tests {
             "{idle:?}"
         );
         assert_eq!((idle.telling, idle.short_end), (2, None));
-        // If the figure grows between the last two dumps, its growth goes on, no matter how much work the program did
-        // in that time.
+        // If the figure grew between the last two dumps, growth has not ended. The amount of work in that time makes no
+        // difference.
         let both = [
             of([0, 1000 * MB, 1001 * MB], [100, 200, 300]),
             of([0, 100, 6000], [100, 200, 300]),
@@ -399,7 +400,7 @@ mod tests {
         assert_eq!(of([5, 5, 5], leaked).trend, Trend::WarmUp);
     }
 
-    /// Classifies figures at equal distances.
+    /// Classifies the figures of dumps whose times are unknown. All intervals between two dumps count as equally long.
     fn from_points(figures: &[u64], noise: u64) -> Trend {
         let points: Vec<(u64, u64)> = figures.iter().map(|&f| (0, f)).collect();
         Course::from_points(&points, noise).trend
@@ -431,7 +432,7 @@ mod tests {
             timed(&[(0, 0), (75, 1000), (150, 1004)]),
             (Trend::WarmUp, 3, None)
         );
-        // An interval that is too short is also ignored at the start and in the middle.
+        // An interval between dumps that is too short is also ignored at the start and in the middle of the series.
         assert_eq!(
             timed(&[(0, 0), (2, 0), (77, 1000), (150, 2000)]),
             (Trend::Steady, 3, None)
@@ -472,8 +473,8 @@ mod tests {
             timed(&[(0, 0), (75, 1000), (150, 1090)]),
             (Trend::WarmUp, 3, None)
         );
-        // The rate of growth in the second interval is 0.7 times the rate in the first interval, which is not slow
-        // enough to count. In the next case, both rates are equal.
+        // Growth slows down only if both the growth and the rate fall to at most 3/4. Here the rate falls to 0.72 times
+        // the first rate, but the growth is equal in both intervals. In the next case, both rates are equal.
         assert_eq!(timed(&[(0, 0), (26, 1000), (62, 2000)]).0, Trend::Steady);
         assert_eq!(timed(&[(0, 0), (60, 600), (90, 900)]).0, Trend::Steady);
     }

@@ -90,7 +90,7 @@ let connected = false;
 let dragging = false;
 for (const host of document.querySelectorAll(".chart")) host.addEventListener("pointerdown", () => (dragging = true));
 for (const end of ["pointerup", "pointercancel", "blur"]) window.addEventListener(end, () => (dragging = false));
-/** Requests all shown data. If an answer is pending, requests once more after it. */
+/** Requests the data that the page shows, and draws it. If an earlier call is still running, starts again after it. */
 const refresh = async () => {
   if (busy) {
     again = true;

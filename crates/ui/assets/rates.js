@@ -1,6 +1,6 @@
 // Exact allocation rates by line of code, shown if a selected run has counts.
 
-/** If the page shows the whole time, rates are for this last part of the time, in milliseconds. */
+/** If no window is selected, the page shows the rates in the last part of the trace: its length in milliseconds. */
 const LATEST = 60000;
 
 const rate = (n, amount) => (n === 0 && amount > 0 ? "<1" : grouped(n));

@@ -1,4 +1,4 @@
-//! Numbers of objects with their bytes, and the choice of the user to see objects or bytes.
+//! Figures of the page: numbers of objects and bytes. The user chooses which of the two the page draws.
 
 /// A number of objects and their bytes. Both are estimates unless the trace was recorded with interval 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

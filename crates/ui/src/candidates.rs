@@ -18,7 +18,8 @@ pub(crate) struct Line {
     /// A text that distinguishes lines of the same class: the frame, or the whole stack. It is the same in each run.
     pub(crate) stack: String,
     pub(crate) standing: Standing,
-    /// The trend of the line in the run in which it has the worst verdict.
+    /// The trend of the line. If the line is merged from several runs, this is the trend in the run with the worst
+    /// verdict.
     pub(crate) trending: Trending,
     pub(crate) grown: Amount,
     pub(crate) sites: Vec<(Key, i64)>,

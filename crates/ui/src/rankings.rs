@@ -13,8 +13,8 @@ use crate::by::By;
 const HOLDS: u32 = 10;
 /// Maximum number of cached answers of one kind for a trace, shared by all pages.
 const MOST: usize = 16;
-/// Tolerance for the end of a window, because ticks can be long or late. A cached answer is reused for a later window
-/// only if the end moved by at most the time since the computation plus this tolerance.
+/// Tolerance for the end of a window, because ticks can be long or late. A cached answer is reused for a window that
+/// ends later. The difference may be at most the time since the computation plus this tolerance.
 const STEP: Duration = Duration::from_secs(2);
 
 /// The cached rankings of one trace, by run.
@@ -71,7 +71,8 @@ impl<K: PartialEq, T> Cached<K, T> {
 
 impl<K, T> CachedAnswer<K, T> {
     /// Returns true if the answer can be used for `window`. The window of the answer must have the same length or the
-    /// same start. `window` may end later by at most the elapsed time plus [`STEP`], but not earlier.
+    /// same start. `window` must not end earlier than the window of the answer. It may end later, by at most the time
+    /// since the computation plus [`STEP`].
     fn follows(&self, window: Window, now: Instant) -> bool {
         let moved = window.to_ms.checked_sub(self.window.to_ms);
         let passed = (now.saturating_duration_since(self.at) + STEP).as_millis();

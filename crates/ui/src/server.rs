@@ -30,7 +30,7 @@ const STACK: usize = 8 << 20;
 /// The content to show.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// One page with traces, finished or still being written.
+    /// One page that shows traces. JVMs may still be writing to them.
     Traces {
         /// The files of the traces.
         files: Vec<PathBuf>,

@@ -1,6 +1,6 @@
 //! Limits the number of open connections. Each connection has a slot. If all slots are in use, a new connection
-//! replaces the connection whose client the server has waited for longest. So clients that send or read slowly do not
-//! block other clients.
+//! replaces an open one: the connection on which the server has waited longest for its client. So clients that send or
+//! read slowly do not block other clients.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -38,9 +38,9 @@ impl Slots {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a slot for a connection. If no slot is free, ends the connection whose client the server has waited for
-    /// longest, if it has waited at least [`GRACE`]. Otherwise waits at most [`GRACE`] until a slot is free or such a
-    /// connection exists. Returns `None` after that time.
+    /// Returns a slot for a connection. If no slot is free, ends another connection: the one on which the server has
+    /// waited longest for its client, if it has waited for at least [`GRACE`]. If there is no such connection, waits
+    /// until there is one, or until a slot is free. Returns `None` after [`GRACE`].
     pub(crate) fn take(self: &Arc<Self>, stream: &TcpStream, number: u64) -> Option<Slot> {
         let stream = stream.try_clone().ok()?;
         let end = Instant::now() + GRACE;
@@ -91,7 +91,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Records that the server waits for the client from now on: for the request, or until the client accepts the next
+    /// Records that the server waits for the client from now on. The client must send the request, or accept the next
     /// part of the answer.
     pub(crate) fn waits(&self) {
         self.slots.set(self.number, Some(Instant::now()));

@@ -237,7 +237,7 @@ impl Life {
     }
 }
 
-/// A run, and its ticks within the window.
+/// A run, and its ticks (recorded periods) in the time window that the page requested.
 struct Part {
     life: Life,
     timeline: Timeline,

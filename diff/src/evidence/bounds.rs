@@ -25,7 +25,8 @@ use crate::trie::StepId;
 const FAR: u64 = 64;
 /// Minimum value of a bound. Smaller numbers are rarely bounds of a collection that grows.
 const LEAST: u64 = 16;
-/// Maximum number of objects of one trie node whose fields are searched for a bound.
+/// Maximum number of objects of one trie node that are read, to find the maximum size of a collection or to count empty
+/// slots.
 const LOOKED_AT: usize = 4;
 
 /// How strong the evidence is that a collection has a bound, which is a limit of its size.
@@ -64,8 +65,8 @@ impl Bound {
     }
 }
 
-/// Returns the limit on a collection's growth for which the evidence is strongest. Returns `None` if there is no
-/// evidence for a limit.
+/// Returns the limit on the growth of a collection. If there is evidence for several limits, returns the one with the
+/// strongest evidence. Returns `None` if there is no evidence for a limit.
 pub(crate) fn of(context: &SuspectContext<'_>) -> Option<Bound> {
     let softly = || {
         soft_reference_sentence(context)
@@ -82,8 +83,8 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> Option<Bound> {
         .or_else(|| lru_map_hint(context).map(Bound::hint))
 }
 
-/// The JVM may clear all soft references. The growth that would then stay is ignored if it is less than 1/8 of all
-/// growth.
+/// The JVM may clear all soft references. Then only a part of the growth would stay. This part is ignored if it is less
+/// than 1/8 of all growth.
 const STAYING_PART: u64 = 8;
 /// Name of the reference from a reference object to its referent.
 const REFERENT: &str = "java.lang.ref.Reference.referent";
@@ -105,8 +106,8 @@ pub(crate) fn is_softly_held(context: &SuspectContext<'_>, step: StepId) -> bool
         .any(|w| context.reference(w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT)
 }
 
-/// Returns the trie nodes in the suspect's content whose objects are soft references, each with the trie node of their
-/// referents.
+/// Returns pairs of trie nodes in the suspect's content. The objects of the first node are soft references. The objects
+/// of the second node are the referents of these soft references.
 fn soft_reference_steps(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
@@ -182,15 +183,16 @@ pub(crate) fn lack_queue(context: &SuspectContext<'_>, step: StepId) -> Option<b
     Some(!queues.any(|queue| snapshot.name(queue) != NO_QUEUE))
 }
 
-/// Returns the hint that the suspect's content is in a weak map, or consists of weak references, although other paths
-/// keep the keys or referents alive. This shows where to look, not that the growth ends.
+/// Returns a hint if a `WeakHashMap` holds the suspect's content, or if the content consists of weak references. Such
+/// content grows only if other paths keep the keys or referents alive. The hint shows where to look. It is no evidence
+/// that the growth ends.
 fn weak_hint(context: &SuspectContext<'_>) -> Option<Evidence> {
     let table = context.first_via(|v| v == "java.util.WeakHashMap.table");
     if table.is_some_and(|table| grows_by_elements(context, table)) {
         return Some(Evidence::WeakHashMap);
     }
-    // Subclasses of `WeakReference` that also hold other objects, such as the entries of thread locals, do not match.
-    // In this case, the report names the other objects.
+    // Some subclasses of `WeakReference` also hold other objects, such as the values of thread locals. For them, the
+    // report names these other objects, so there is no hint.
     let step = context.candidate.named;
     if context.reference(step) != Some(Reference::Weak) {
         return None;
@@ -221,9 +223,9 @@ pub(crate) fn grows_by_elements(context: &SuspectContext<'_>, collection: StepId
     let Some(at) = path.iter().position(|&s| s == collection) else {
         return false;
     };
-    // The elements of the collection come after its first node or entry on the path. If another collection is inside
-    // the collection, it is one of the elements. There is one exception: a set or a cache is implemented with a map
-    // inside, and this map is not an element.
+    // On the path, everything below a node or an entry of the collection belongs to one element. Another collection
+    // inside the collection is also an element. There is one exception: a set or a cache contains an internal map, and
+    // this map is not an element.
     let outer = context.class(collection);
     let maps = usize::from(!outer.starts_with("java.util.") || outer.contains("Set"));
     let is_inner = |&s: &StepId| {
@@ -495,8 +497,9 @@ impl Held {
         }
     }
 
-    /// Returns the limit that a field with this name and value states. Returns `None` if the field is a high-water
-    /// mark, or if the number of elements exceeds the value and rose by more than [`noise`].
+    /// Returns the limit that a field with this name and value states. Returns `None` in two cases. In the first case,
+    /// the field is a high-water mark. In the second case, the number of elements exceeds the value, and rose by more
+    /// than [`noise`] since the previous dump.
     fn bound(&self, (field, bound): (String, u64)) -> Option<Bound> {
         let Self { now, late, is_one } = *self;
         let room = bound.saturating_sub(now);
@@ -739,7 +742,8 @@ pub(crate) fn field_limits(context: &SuspectContext<'_>, step: StepId) -> Vec<Fi
     fields.filter_map(limit).collect()
 }
 
-/// Returns a maximum size: from an instance field of a trie node's objects, or else from a static field of their class.
+/// Returns the field that limits the number of elements, and its value. Searches the instance fields of the trie node's
+/// objects first, and then the static fields of their class.
 fn bound_from_fields(
     context: &SuspectContext<'_>,
     step: StepId,

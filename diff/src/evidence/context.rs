@@ -1,5 +1,7 @@
-//! A candidate together with the sources of evidence about it: the summaries of all dumps, and the last dump, which is
-//! still open. If the last dump is not open, the facts in its summary replace it.
+//! A candidate together with the sources of evidence about it: the summaries of all dumps, and the last dump.
+//!
+//! The last dump is open if its objects can be read. If only its summary file is given, the [`Facts`] in this file
+//! replace the dump. Facts are evidence that was read from the dump when the summary file was written.
 //!
 //! In all comments here, a trie node represents all objects of one class that one reference holds.
 
@@ -31,7 +33,7 @@ pub(crate) enum Last<'a> {
 }
 
 impl<'a> Last<'a> {
-    /// Returns the dump if it is open.
+    /// Returns the dump. Returns `None` if only its summary file is given.
     pub(crate) const fn dump(self) -> Option<&'a Snapshot> {
         match self {
             Self::Dump(snapshot) => Some(snapshot),
@@ -75,13 +77,13 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Returns the last dump if it is open.
+    /// Returns the last dump. Returns `None` if only its summary file is given.
     pub(crate) const fn dump(&self) -> Option<&'a Snapshot> {
         self.last.dump()
     }
 
-    /// Returns a fact about a trie node. If the last dump is open, `read` reads the fact. Otherwise, `saved` takes it
-    /// from the facts in the summary.
+    /// Returns evidence about a trie node. If the last dump is open, `read` reads the evidence from the dump.
+    /// Otherwise, `saved` returns it from the facts in the summary file.
     pub(crate) fn fact<T>(
         &self,
         step: StepId,
@@ -94,7 +96,8 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// True if the summary of the last dump has no facts about the suspect, because many other places are larger.
+    /// True if the summary file of the last dump has no facts about the suspect. Facts are stored only for the largest
+    /// trie nodes.
     pub(crate) fn lacks_facts(&self) -> bool {
         let Last::Summary(facts) = self.last else {
             return false;
@@ -134,12 +137,12 @@ impl<'a> SuspectContext<'a> {
         trie.names.text(trie[step].via)
     }
 
-    /// Returns the first trie node on the path for whose class name `wanted` returns true.
+    /// Returns the first trie node on the path whose class name satisfies `wanted`.
     pub(crate) fn of_class(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.class(s)))
     }
 
-    /// Returns the first trie node on the path for whose reference name `wanted` returns true.
+    /// Returns the first trie node on the path whose reference name satisfies `wanted`.
     pub(crate) fn first_via(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.via(s)))
     }
@@ -192,8 +195,8 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Returns the class of a trie node's objects; `None` for class objects. The index is that of a class of the open
-    /// dump, or else of a class in the facts of the summary.
+    /// Returns the class of a trie node's objects; `None` for class objects. If the last dump is open, the index is an
+    /// index of the dump's classes. Otherwise, it is an index of the classes in the facts.
     pub(crate) fn class_index(&self, step: StepId) -> Option<ClassIndex> {
         let snapshot = match self.last {
             Last::Dump(snapshot) => snapshot,
@@ -274,8 +277,8 @@ impl<'a> SuspectContext<'a> {
         if objects.is_empty() {
             objects.clone_from(&trie[step].samples);
         }
-        // A chain is folded into one trie node. So far only the first object of each chain was found. Add the other
-        // objects of the chains.
+        // One trie node represents all objects of a chain, such as a linked list. The search above found only the first
+        // object of each chain. Add the other objects.
         if objects.len() < limit {
             objects = self.follow_chain(objects, self.class_index(step));
         }

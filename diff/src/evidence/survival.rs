@@ -11,10 +11,10 @@ use crate::trie::{StepId, Trie};
 
 /// Minimum number of samples for a statement about survival.
 const ENOUGH: u64 = 50;
-/// Minimum part of the samples that has to survive, in thousandths, to count as "all stay".
+/// Samples count as "all stay" if at least this part of them survives, in thousandths.
 const ALL: u64 = 980;
 
-/// Maximum part of the samples that may survive, in thousandths, to count as "none stays".
+/// Samples count as "none stays" if at most this part of them survives, in thousandths.
 const NONE: u64 = 20;
 /// Minimum number of samples for two conclusions:
 ///
@@ -22,14 +22,14 @@ const NONE: u64 = 20;
 /// - If the first dump has at least this number of samples, and none of them is alive, objects were replaced.
 const NEW: u64 = 16;
 
-/// The samples of objects in one structure (the place), in the first and in the last dump of one JVM.
+/// The samples of the objects in one structure, in the first and in the last dump of one JVM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survival {
-    /// Number of samples at the place in the first dump, downsampled to the rate of the last dump.
+    /// Number of samples of objects in the structure in the first dump, downsampled to the rate of the last dump.
     pub(crate) held: u64,
-    /// Number of the samples counted in `held` that are still at the place in the last dump.
+    /// Number of the samples counted in `held` whose objects are still in the structure in the last dump.
     pub(crate) kept: u64,
-    /// Number of the samples counted in `held` that are alive in the last dump, at any place.
+    /// Number of the samples counted in `held` whose objects are alive in the last dump, in the structure or elsewhere.
     pub(crate) alive: u64,
     /// Number of samples of objects in the structure in the last dump.
     pub(crate) live: u64,
@@ -57,7 +57,7 @@ impl Survival {
         came >= NEW && self.quarters[3] * 16 >= came
     }
 
-    /// True if, in every quarter of the time between the dumps, objects were added at this place and almost none of
+    /// True if, in every quarter of the time between the dumps, objects were added to the structure and almost none of
     /// them were collected.
     pub(crate) fn is_total(&self) -> bool {
         self.keeps_first_samples()
@@ -81,15 +81,16 @@ impl Survival {
         (self.held >= ENOUGH).then(|| gone / self.held)
     }
 
-    /// True if the bytes that were added and removed again are at least twice the growth. Only the stacks that
-    /// allocated the growth count.
+    /// True if the bytes that were added and removed again are at least twice the growth. They are estimated from the
+    /// samples of the stacks that allocated the growth.
     pub(crate) fn is_within_passage(&self, grown: u64, held: u64) -> bool {
         let stayed = 1000_u64.saturating_sub(self.gone_permille);
         2 * u128::from(grown) * u128::from(stayed)
             <= u128::from(held) * u128::from(self.gone_permille)
     }
 
-    /// Returns the sentence for a report. Returns `None` if there are fewer than [`ENOUGH`] samples.
+    /// Returns the sentence about the survival of the first dump's samples, for a report. Returns `None` if there are
+    /// fewer than [`ENOUGH`] samples.
     pub(crate) fn sentence(&self) -> Option<Evidence> {
         (self.held >= ENOUGH).then(|| Evidence::Samples {
             held: self.held,

@@ -225,7 +225,8 @@ impl Counted {
         }
     }
 
-    /// Adds counts: further counts of the same collection, or the counts of another collection for a total.
+    /// Adds the counts in `other`. They are further counts of the same collection, or the counts of another collection
+    /// of the same trie node.
     fn merge(&mut self, other: &Self) {
         if (other.since_ms, other.size) < (self.since_ms, self.size) {
             (self.since_ms, self.size) = (other.since_ms, other.size);
@@ -269,8 +270,8 @@ pub(crate) struct Usage {
     grown: u64,
 }
 
-/// Returns the usage of the collections in which a suspect's objects accumulate. Only collections that the agent
-/// watches count.
+/// Returns the usage of the collections in which a suspect's objects accumulate. Includes only collections whose calls
+/// the agent counts.
 pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage> {
     if context.dump().is_some() && usages.by_collection.is_empty() {
         return None;
@@ -451,8 +452,8 @@ pub(crate) mod tests {
             ..usage(5000, 0, 0)
         };
         assert!(!elsewhere.only_fills());
-        // The collection was loaded once: less than a quarter of the elements were put after the mark, or none was put
-        // in the last quarter of the time.
+        // The elements were put mostly at the start. In the first case, less than a quarter of them was put after the
+        // mark (see `Counted::late`). In the second case, none was put in the last quarter of the time.
         let with = |change: fn(&mut Counted)| {
             let mut usage = usage(5000, 0, 0);
             change(&mut usage.counted);

@@ -53,8 +53,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) usage: Option<Usage>,
     /// Number of objects added, if they are few and retain little of the heap. Otherwise `None`.
     pub(crate) few: Option<u64>,
-    /// The intervals between two dumps in which the number of objects at this place grew, although the number of all
-    /// objects of their class did not.
+    /// The intervals between two dumps in which the number of objects in this structure grew, although the number of
+    /// all objects of their class did not.
     pub(crate) moved: Moved,
 }
 
@@ -149,7 +149,7 @@ impl Evidence<'_> {
     /// True if the suspect grew at every step (the interval between two dumps), and more than one step is long enough
     /// to show growth.
     ///
-    /// If the size is level in the last step, but this step is too short, it shows neither that growth goes on nor that
+    /// False if the size is level in the last step, but this step is very short. Such a step does not show whether
     /// growth has ended.
     fn grew_steadily(&self) -> bool {
         let is_level = self.course.short_end.is_some();
@@ -187,7 +187,7 @@ impl Evidence<'_> {
             })
     }
 
-    /// True if the growth is less than 1/10 of the bytes of the objects that were replaced in the same time. Always
+    /// True if the growth is less than 1/10 of the replaced bytes (see [`Self::is_below_share_of_replaced`]). Always
     /// false for a known leak pattern. Also false if there are at least [`LEAST_POINTS`] dumps and the size rises from
     /// each dump to the next.
     fn is_mostly_turnover(&self) -> bool {
@@ -196,14 +196,14 @@ impl Evidence<'_> {
             && self.is_below_share_of_replaced(WAVERING_PART)
     }
 
-    /// True if the growth is less than half of the bytes of the objects that were replaced in the same time.
+    /// True if the growth is less than half of the replaced bytes (see [`Self::is_below_share_of_replaced`]).
     fn is_within_turnover(&self) -> bool {
         self.is_below_share_of_replaced(2)
     }
 
-    /// True if the growth is less than `1 / part` of the bytes of the objects that were replaced in the same time. The
-    /// replaced bytes are the size in the first dump, multiplied by the part of its samples that are not alive any
-    /// more.
+    /// True if the growth is less than 1/`part` of the replaced bytes. These are the bytes of objects that the first
+    /// dump contains and that are dead in the last dump. They are estimated from the samples of the first dump: the
+    /// size in the first dump, multiplied by the fraction of samples that are not alive any more.
     fn is_below_share_of_replaced(&self, part: u128) -> bool {
         let (first, last) = self.ends();
         let grown = u128::from(last.saturating_sub(first)) * 1000;
@@ -211,9 +211,12 @@ impl Evidence<'_> {
         replaced.is_some_and(|permille| grown * part < u128::from(first) * u128::from(permille))
     }
 
-    /// Returns the largest growth between two dumps, in thousandths of the size in the earlier dump, if the growth may
-    /// be random variation. Returns `None` if the growth is more than 1/20 of the size in the earlier dump, if there
-    /// are only two dumps, or if there are at least [`LEAST_POINTS`] dumps (enough to rule out random variation).
+    /// Returns the largest growth from one dump to the next, in thousandths of the size in the earlier dump, if it may
+    /// be random variation. Returns `None` in these cases:
+    ///
+    /// - The growth is more than 1/20 of the size in the earlier dump.
+    /// - There are only two dumps.
+    /// - There are at least [`LEAST_POINTS`] dumps, which are enough to rule out random variation.
     fn max_growth_permille(&self) -> Option<u64> {
         let part = |w: &[u64]| {
             let grown = u128::from(w[1].saturating_sub(w[0]));
@@ -477,7 +480,8 @@ mod tests {
         let long = || timed(&[0, 75_000, 150_000], &[100, 10_000, 10_000]);
         assert_eq!(long().verdict(), Some(Verdict::Warmup));
         assert!(!says(long(), "too short to show"));
-        // If the times are unknown, the number of level intervals decides.
+        // If the times of the dumps are unknown, all intervals count as equally long. One level interval after four
+        // intervals with growth is too short to show that growth has ended.
         let few = || evidence(&[100, 200, 300, 400, 500, 500]);
         assert_eq!(few().verdict(), Some(Verdict::Growth));
         assert!(says(few(), "too few dumps"));
@@ -512,7 +516,8 @@ mod tests {
             };
             assert_eq!(loaded.verdict(), Some(Verdict::Warmup));
         }
-        // A size that rises and falls contradicts samples that all stay.
+        // If all samples of the first dump stay, the size should not fall. Here it does, so the evidence is
+        // contradictory.
         let odd = Evidence {
             survival: survival(100, [100, 100, 0, 0]),
             ..evidence(&[100, 900, 200, 890])
@@ -567,7 +572,7 @@ mod tests {
         assert_eq!(with(0, 300, sawtooth).verdict(), Some(Verdict::Growth));
         // For stacks whose samples were not tracked, survival is unknown.
         assert_eq!(with(0, 0, sawtooth).verdict(), Some(Verdict::Growth));
-        // The first dump's samples have stayed.
+        // Most samples of the first dump are still alive, so the content was not replaced.
         assert_eq!(with(90, 670, sawtooth).verdict(), Some(Verdict::Growth));
         // The size never fell.
         assert_eq!(
@@ -733,7 +738,7 @@ mod tests {
             bound: bound(Strength::Enforced),
             ..evidence(figures)
         };
-        // If the cause of the leak is certain, the reasons do not mention the bound.
+        // If the cause of the leak is certain, the reasons do not mention the limit of the collection's size.
         assert_eq!(with(true, &[100, 200]).reasons(), [THREAD_LOCAL]);
         assert_eq!(with(false, &[100, 200]).reasons(), [THREAD_LOCAL, WEAK_MAP]);
         // The hint to take a third dump appears only for two dumps, if no other evidence decided.

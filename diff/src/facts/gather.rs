@@ -1,4 +1,4 @@
-//! Collects the facts about an open dump.
+//! Collects the facts about a dump, the evidence that its summary file stores.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,11 +21,12 @@ use crate::trie::{StepId, Trie};
 
 /// Trie nodes are left out if they retain less than 1/`PART` of the smallest growth that a comparison reports.
 const PART: u64 = 2;
-/// Maximum number of trie nodes with facts. The largest are used.
+/// Maximum number of trie nodes for which facts are collected. The largest are used.
 const PLACES: usize = 1 << 10;
 /// Maximum number of trie nodes whose holder, paths and content are searched. The largest are used.
 const SEARCHED: usize = 1 << 6;
-/// Maximum number of different searches for paths to shared trie nodes.
+/// Maximum number of searches for paths to shared trie nodes (whose objects several references hold). Repeated searches
+/// count once.
 const SEARCHES: usize = 1 << 4;
 /// Maximum number of lines of a trie node's content to store.
 const LINES: usize = 1 << 6;
@@ -33,7 +34,7 @@ const LINES: usize = 1 << 6;
 impl Facts {
     /// Collects the facts about a dump. `summary` is the summary of the dump.
     ///
-    /// Cost: reads at most some thousand objects for each of at most [`PLACES`] trie nodes.
+    /// Cost: inspects at most [`PLACES`] trie nodes. For each of them, reads a few thousand objects at most.
     pub(crate) fn gather(summary: &Summary, snapshot: &Snapshot) -> Option<Self> {
         let mut aligned = Aligned::new(std::slice::from_ref(summary))?;
         let trie = &summary.trie;
@@ -106,8 +107,9 @@ struct Places<'a> {
     usages: &'a Usages,
     /// Names of the classes of the collections that the agent watches.
     watched: BTreeSet<String>,
-    /// The results of searches for paths. The key has the objects to which paths are searched, and a flag. If the flag
-    /// is true, these objects are only samples: paths to all objects of their trie node are searched.
+    /// The results of searches for paths to objects. The key is a flag and a list of objects. If the flag is false, the
+    /// search was for paths to these objects. If it is true, the list has the samples of a trie node, and the search
+    /// was for paths to all objects of this node.
     searches: HashMap<(bool, Vec<ObjectIndex>), Vec<SharedPath>>,
 }
 
@@ -189,7 +191,8 @@ impl Places<'_> {
     }
 }
 
-/// Returns the classes of the trie nodes' objects with their superclasses, and the class of each trie node.
+/// Returns two lists. The first has each class that objects of a trie node have, and its superclasses. The second has
+/// the class of the objects of each trie node.
 fn classes(snapshot: &Snapshot, trie: &Trie) -> (Vec<ClassFacts>, Vec<StepClass>) {
     let mut known: HashMap<ClassIndex, u32> = HashMap::new();
     let mut list: Vec<ClassFacts> = Vec::new();

@@ -30,7 +30,8 @@ pub(crate) struct Facts {
     places: BTreeMap<StepId, PlaceFacts>,
     /// Trie nodes with fewer bytes than this have no facts. The bytes include memory outside of the heap.
     pub(crate) least_bytes: u64,
-    /// Application classes that are containers for several purposes.
+    /// Application classes that are containers: like JDK collections, they store objects of other classes, for several
+    /// purposes.
     pub(crate) containers: BTreeSet<String>,
     /// Number of generated application classes whose names are equal except for the generated part. Counts the most
     /// frequent such name.
@@ -117,7 +118,7 @@ pub(crate) struct HolderFacts {
 }
 
 impl Facts {
-    /// Returns the facts about a trie node, if there are any.
+    /// Returns the facts about the objects of a trie node. `None` if none were collected.
     pub(crate) fn place(&self, step: StepId) -> Option<&PlaceFacts> {
         self.places.get(&step)
     }
@@ -161,7 +162,7 @@ impl PlaceFacts {
         self.of_holder(holder)?.id.clone()
     }
 
-    /// True if there are facts about this holder of the objects.
+    /// True if the holder that was collected with these facts has the name `holder`.
     pub(crate) fn is_held_by(&self, holder: &str) -> bool {
         self.of_holder(holder).is_some()
     }

@@ -3,7 +3,7 @@
 //! A trie node represents all objects of one class that one reference holds. Trie nodes with the same path correspond.
 //! The path of an object can also change. For example, if a thread is running a method of a collection when the dump is
 //! taken, the collection has another dominator and so another path. Trie nodes without a counterpart are therefore
-//! aligned a second time, by field and class at any place, and a third time, by class and content.
+//! aligned a second time, by field and class on any path, and a third time, by class and content.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ struct Pairs<'a> {
     taken: Vec<bool>,
 }
 
-/// A key for trie nodes at different places: two trie nodes with the same key correspond.
+/// A key for trie nodes on different paths: two trie nodes with the same key correspond.
 type Key = (String, String);
 
 impl<'a> Pairs<'a> {
@@ -89,7 +89,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Returns, by label, the children of the node in the earlier trie to which the trie node `step` is aligned.
+    /// Returns the children of the earlier trie's node that corresponds to `step`, by label. `step` is a node of the
+    /// last trie.
     fn below(&self, step: StepId) -> BTreeMap<(&'a str, &'a str), StepId> {
         let earlier = self.earlier;
         let children = self.of[step.0 as usize].map_or(&[][..], |s| &earlier[s].children);
@@ -123,11 +124,11 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// True if two trie nodes at different places may be aligned. One of these conditions must be true:
+    /// True if two trie nodes on different paths may be treated as corresponding. One of these conditions must be true:
     ///
-    /// - Their objects are of an application class, or hold objects of an application class.
-    /// - In one of the dumps, no field or array element holds the objects. Instead, several paths lead to them, or a GC
-    ///   root, class, class loader or thread holds them.
+    /// - The objects of `last` are of an application class, or hold objects of an application class.
+    /// - In one of the two dumps, several paths lead to the objects, or the holder is a GC root, class, class loader or
+    ///   thread. So no field or array element identifies them.
     fn may_be_aligned(&self, last: StepId, earlier: StepId) -> bool {
         let anywhere = |trie: &Trie, step: StepId| {
             let kind = trie.names.kind(trie[step].via);
@@ -180,9 +181,9 @@ impl<'a> Pairs<'a> {
 /// Maximum number of levels below a trie node to search for an application class.
 const DEPTH: usize = 6;
 
-/// Returns the class of the largest descendant of a trie node that has an application class. Only the first application
-/// class on each way down is considered, at most [`DEPTH`] levels down. Returns `None` if no such descendant exists, or
-/// if the class of the trie node itself is an application class.
+/// Searches the descendants of a trie node for application classes, at most [`DEPTH`] levels down. Does not search
+/// below a descendant that has an application class. Returns the class of the largest descendant found. Returns `None`
+/// if there is none, or if the trie node itself has an application class.
 fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     let own = |s: StepId| names::is_application_class_name(trie.names.text(trie[s].class));
     if own(step) {

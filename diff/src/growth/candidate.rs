@@ -7,20 +7,20 @@ use super::difference;
 use crate::summary::stats::OffHeap;
 use crate::trie::{StepId, Trie};
 
-/// A structure that grows: the trie node of its holder, and the growing trie nodes of its content.
+/// A structure that grows. It consists of a holder (the trie node `at`) and of growing trie nodes below it (`content`).
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     /// The trie node that holds the candidate's content, in the last dump.
     pub(crate) at: StepId,
     /// The growing trie nodes directly below `at`, sorted by growth, descending.
     pub(crate) content: Vec<StepId>,
-    /// Other growing trie nodes that belong to the candidate. They are at other places of the trie, but the same field
+    /// Other growing trie nodes that belong to the candidate. They are on other paths of the trie, but the same field
     /// holds their objects.
     pub(crate) beside: Vec<StepId>,
-    /// The trie nodes whose objects are counted in `objects`: `named`, and the named trie nodes of candidates of the
-    /// same class that were merged into this one.
+    /// The trie nodes whose objects are counted in `objects`. One is `named`. The others are the `named` nodes of
+    /// candidates of the same class that were merged into this candidate.
     pub(super) counted: Vec<StepId>,
-    /// The trie node that the report names: a node of the candidate's content, or a node below it.
+    /// The trie node that the report names: one of the nodes in `content`, or a descendant of such a node.
     pub(crate) named: StepId,
     /// True if the objects themselves became larger, and no objects were added.
     pub(crate) in_place: bool,
@@ -37,16 +37,16 @@ pub(crate) struct Candidate {
     pub(crate) series: Vec<u64>,
     /// The trend of `series`.
     pub(crate) trend: Trend,
-    /// Indices of dumps in which the candidate's content was on other paths of the trie. In these dumps, the figures
-    /// are computed from the total number of instances of the class.
+    /// Indices of dumps in which the candidate's content was on other paths of the trie than in the last dump. In these
+    /// dumps, the figures are computed from the total number of instances of the class.
     pub(crate) by_class: Vec<usize>,
-    /// Indices of dumps between the first and the last whose figures are interpolated, because they are unknown, even
-    /// from the total of the class.
+    /// Indices of dumps between the first and the last whose figures are unknown. The figures cannot be computed from
+    /// the total number of instances either, so they are interpolated.
     pub(crate) elsewhere: Vec<usize>,
 }
 
 impl Candidate {
-    /// Creates the candidate whose content is one trie node, in a single dump. Its figures are 0, so it shows where the
+    /// Creates a candidate from one trie node of a single dump. All figures of the candidate are 0: it shows where the
     /// objects are, and not how large they are.
     pub(crate) fn of_step(trie: &Trie, step: StepId) -> Self {
         Self {
@@ -72,8 +72,8 @@ impl Candidate {
         difference(&self.retained)
     }
 
-    /// Merges another candidate into this one. The same field holds the content of both, at different places. `same` is
-    /// true if both candidates are of one class, so that their numbers of objects can be added up.
+    /// Merges another candidate into this one. The same field holds the content of both, on different paths of the
+    /// trie. `same` is true if both candidates are of one class, so that their numbers of objects can be added up.
     pub(crate) fn merge(&mut self, other: Self, same: bool) {
         self.beside.extend(other.content);
         self.beside.extend(other.beside);

@@ -29,13 +29,13 @@ const BELOW: usize = 64;
 /// If there are at least this number of threads of an application class, they are not a pool: the program keeps
 /// creating threads.
 const POOL: u64 = 64;
-/// Limits of the search that tests if objects that dominate each other form a chain: at most `LINKS` levels, and at
-/// most `LOOKED_AT` objects on each level.
+/// Limits of the searches for recursive structures (linked lists and trees): at most `LINKS` levels, and at most
+/// `LOOKED_AT` objects on each level.
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 
-/// The factor `parts / of` by which a trie node has more parts than its parent. The number of parts is the retained
-/// size divided by the retained size of the largest object.
+/// The factor `parts / of` by which the number of parts grows from the parent of a trie node to the trie node. The
+/// number of parts of a trie node is its retained size divided by the retained size of its largest object.
 #[derive(Clone, Copy, Debug)]
 struct Fan {
     parts: u64,
@@ -45,7 +45,7 @@ struct Fan {
 impl Fan {
     const NONE: Self = Self { parts: 1, of: 1 };
 
-    /// True if the trie node has at least twice as many parts as its parent.
+    /// True if the number of parts of the trie node is at least twice that of its parent.
     const fn is_fan_out(self) -> bool {
         self.parts >= self.of.saturating_mul(2)
     }
@@ -105,8 +105,8 @@ impl Aligned<'_> {
         found
     }
 
-    /// Returns the ancestors of the trie nodes whose direct buffers own at least `least` bytes outside of the heap.
-    /// These ancestors are not candidates themselves, because there is a candidate for the buffers.
+    /// Returns all ancestors of trie nodes with large direct buffers. The buffers of such a node together own at least
+    /// `least` bytes outside of the heap. The buffers are a candidate, so their ancestors need not be candidates.
     fn buffer_ancestors(&self, least: u64) -> BTreeSet<StepId> {
         let trie = self.last();
         let large = self.summaries.last().into_iter();
@@ -122,8 +122,8 @@ impl Aligned<'_> {
     }
 
     /// True if the trie node is part of a recursive structure, such as a tree whose inner nodes hold further nodes. The
-    /// sign: among the objects that the trie node's largest object dominates, the largest one has the same class as the
-    /// objects of one of the [`LINKS`] nearest ancestors. The content is then reported at this ancestor.
+    /// content is then reported at an ancestor. The test: take the largest object that the trie node's largest object
+    /// immediately dominates. Its class must be the class of the objects of one of the [`LINKS`] nearest ancestors.
     fn leads_to_ancestor_class(&self, snapshot: &Snapshot, step: StepId) -> bool {
         let trie = self.last();
         let tree = snapshot.tree();
@@ -167,8 +167,8 @@ impl Aligned<'_> {
             child.filter(|&c| trie[c].retained_bytes >= of.retained_bytes / 2)
         };
         let below = std::iter::successors(heaviest(&step), heaviest).take(LINKS);
-        // The heaviest child at each level may have a sibling of the searched class, because inner nodes and leaves may
-        // be siblings. So the siblings are checked as well.
+        // The inner nodes and the leaves of a tree may be siblings of different classes. So check not only the heaviest
+        // child on each level, but also its siblings.
         let beside = below.flat_map(|s| trie[trie[s].parent].children.iter().copied());
         let mut large = beside.filter(|&s| trie[s].retained_bytes >= of.retained_bytes / 2);
         large.any(|s| trie[s].class == of.class)
@@ -177,9 +177,9 @@ impl Aligned<'_> {
     /// True if the objects of a trie node are the ones that accumulate. The number of parts of a trie node is its
     /// retained size divided by that of its largest object. Two conditions must be true:
     ///
-    /// - The trie node has at least twice as many parts as its parent.
-    /// - On the chain of its largest descendants, each with at least half of its retained size, no trie node multiplies
-    ///   the number of parts by a larger factor.
+    /// - The number of parts is at least twice that of the parent.
+    /// - The largest descendants form a chain: each is the largest child of the one before, and retains at least half
+    ///   of the trie node's bytes. None of them multiplies the number of parts of its parent by a larger factor.
     fn is_accumulation(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let own = self.fan_out(parts, step);
@@ -196,8 +196,8 @@ impl Aligned<'_> {
     }
 
     /// Returns the number of parts of a trie node divided by the number of parts of its parent. The number of parts is
-    /// the retained size divided by the retained size of the largest object. A pool of threads is not an accumulation,
-    /// so the content of each pool thread is counted separately.
+    /// the retained size divided by the retained size of the largest object. A pool of threads is not an accumulation:
+    /// its factor is 1, and for its children, it counts as one part.
     fn fan_out(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {

@@ -1,6 +1,7 @@
 //! Splits the growth of bytes into growth in the number of objects and growth in their size.
 //!
-//! A population of n objects of mean size s has n s bytes. Its growth is the sum of two shares:
+//! A population of n objects of mean size s has n s bytes. Its growth is the sum of two parts, one from the number and
+//! one from the size:
 //!
 //! ```text
 //! number:  (n1 - n0) (s0 + s1) / 2
@@ -8,9 +9,9 @@
 //! ```
 //!
 //! The objects that accumulate belong to a descendant of the holder's trie node. It is the descendant nearest to the
-//! holder for which the share of the number is larger than the share of the size: for example, there are more sessions,
-//! each about as large as before. If the share of the size is larger, the objects are holders themselves, and the
-//! growing content is among the descendants of their trie node.
+//! holder that grew more from the number than from the size. Example: there are more sessions, each about as large as
+//! before. If a descendant grew more from the size, its objects are holders themselves. The growing content is then
+//! among its own descendants.
 
 /// True if a population grew more in number than in size, given its numbers and bytes in the first dump and the last. A
 /// single object is not a population. If there were no objects before, all growth is in number.
@@ -21,9 +22,9 @@ pub(super) fn grew_more_by_count([n0, n1]: [u64; 2], [b0, b1]: [u64; 2]) -> bool
     if n0 == 0 || b0 == 0 {
         return true;
     }
-    // The number's share is larger if the number grew by a larger factor than the mean size. With numbers n and mean
-    // sizes s, the difference of the two shares is n1 s0 - n0 s1. The products fit into 128 bits, because a dump has
-    // fewer than 2^32 objects.
+    // The growth from the number is larger if the number grew by a larger factor than the mean size. With numbers n and
+    // mean sizes s, the difference of the two parts of the growth is n1 s0 - n0 s1. The products fit into 128 bits,
+    // because a dump has fewer than 2^32 objects.
     let square = |n: u64| u128::from(n).saturating_mul(u128::from(n));
     let number = square(n1).saturating_mul(u128::from(b0));
     number >= square(n0).saturating_mul(u128::from(b1))

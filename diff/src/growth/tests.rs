@@ -174,8 +174,8 @@ fn figures_between_two_dumps_are_interpolated() {
     );
 }
 
-/// Returns dumps in which a registry's list has entries of one class. For each dump, `dumps` has the number of entries
-/// and the total number of instances of the class. If the first number is 0, other paths lead to the instances.
+/// Returns dumps in which a registry's list has entries of one class. For each dump, `dumps` has two numbers: the
+/// entries of the list, and all instances of the class. If there are 0 entries, other paths lead to the instances.
 fn elsewhere(class: &'static str, dumps: &[(u64, u64)]) -> Vec<Summary> {
     let dump = |&(entries, instances): &(u64, u64)| {
         let mut steps = registry(entries);
@@ -206,8 +206,8 @@ fn class_totals_give_the_objects_on_other_paths() {
         (&*found[0].objects, &*found[0].by_class),
         (&[50, 100, 3150][..], &[0][..])
     );
-    // The first dump has only 90 instances, but 100 instances are assumed to be in no trie node. So the estimate
-    // assumes that none of the 90 was in the list, and that the list is new.
+    // The last dump has 100 instances in no trie node. The first dump has only 90 instances, so none of them is counted
+    // as an entry of the list. The list is new.
     let found = candidates(&elsewhere(ENTRY, &[(0, 90), (3150, 3250)]));
     assert_eq!(
         (&*found[0].objects, &*found[0].by_class),
@@ -254,9 +254,9 @@ fn unknown_figures_are_interpolated() {
         (&[2][..], &[][..])
     );
     assert_eq!(found[0].trend, Trend::Steady);
-    // The third dump does not have the list. The list's 200 objects are assumed to be at another place in the third
-    // dump if it has enough instances of the class: at least half as many as the second dump or the last dump,
-    // whichever has fewer.
+    // The third dump has no entries in the list. If it has enough instances of the class, the entries are assumed to be
+    // on another path. It must have at least half as many instances as the second dump or the last dump, whichever has
+    // fewer.
     for (there, after, elsewhere) in [(100, 600, true), (99, 600, false), (20, 40, true)] {
         let found = candidates(&dumps(there, after));
         assert_eq!(!found[0].elsewhere.is_empty(), elsewhere, "{there}");
@@ -421,7 +421,7 @@ fn growing_buffers_next_to_a_growing_list_are_a_candidate() {
     assert_eq!((level.len(), &*level[0].content), (1, &[StepId(4)][..]));
     let grown = found([1 << 20, 2 << 20]);
     assert_eq!((grown.len(), &*grown[0].content), (2, &[StepId(1)][..]));
-    // The list's retained bytes are not counted for the candidate of the buffers.
+    // The first candidate is for the buffers. Its retained bytes do not include those of the list.
     assert_eq!(grown[0].retained, [200, 200]);
     assert_eq!(grown[0].all_growth(), 1 << 20);
 }
@@ -438,8 +438,9 @@ fn objects_that_only_moved_are_no_candidate() {
         let found = candidates(&[shared(100, 200), shared(200, 200 + more)]);
         assert_eq!(found.len(), count, "{more}");
     }
-    // In the last dump, a new path leads to objects of a class that did not grow, so they are not a candidate. JDK
-    // classes are an exception, because their objects are everywhere.
+    // In the last dump, a new path leads to objects, but the total number of instances of their class did not grow. So
+    // the objects are old, and there is no candidate. For JDK classes there is one: their instances are everywhere, so
+    // the total shows nothing.
     let single = |class: &'static str, entries: u64| {
         let field = ("com.acme.Registry.one", LabelKind::ApplicationStatic);
         let step = (0, field, class, [entries, 0, 1000 * entries]);
@@ -463,7 +464,8 @@ fn growth_of_a_larger_candidate_is_not_counted_twice() {
     let found = candidates(&[dump(100), dump(200)]);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].content, [StepId(4)]);
-    // If the class has 400 more instances, both the entries of the list and the other entries are new.
+    // The class gains 400 instances. This is enough for the 200 new entries of the list and for the 100 other entries.
+    // So both are candidates.
     let mut last = dump(200);
     last.classes = summary(&[], &[("com.acme.Entry", 600)]).classes;
     assert_eq!(candidates(&[dump(100), last]).len(), 2);
@@ -635,7 +637,8 @@ fn a_static_field_of_the_jdk_holds_one_candidate() {
     };
     assert_eq!(found(LabelKind::ApplicationField), 1);
     assert_eq!(found(LabelKind::RuntimeStatic), 1);
-    // Below an instance field of a JDK class, the objects of each class are a separate candidate.
+    // If an instance field of a JDK class holds the objects, they are not merged: the objects of each class are a
+    // separate candidate.
     assert_eq!(found(LabelKind::RuntimeField), 2);
 }
 

@@ -57,10 +57,11 @@ pub struct OneDump {
 }
 
 impl OneDump {
-    /// Analyzes an open dump. `summary` is the summary of the same dump.
+    /// Analyzes a dump. `summary` is the summary of the same dump.
     ///
-    /// Cost: a walk over the folded tree, which has some thousand nodes. For each suspect, at most some ten thousand
-    /// objects are read from the file. Waste costs as much as [`Snapshot::waste`].
+    /// Cost: visits the trie of the summary, which has a few thousand nodes. Each node represents all objects of one
+    /// class that one reference holds. For each suspect, at most some ten thousand objects are read from the file.
+    /// Waste costs as much as [`Snapshot::waste`].
     ///
     /// # Errors
     /// Returns an error if memory runs out.

@@ -48,7 +48,8 @@ fn local(snapshot: &Snapshot, thread: &Thread) -> Option<ThreadHold> {
     let own = |f: &hprof::answers::Frame| names::is_application_class_name(&f.class);
     let locals = thread.frames.iter().enumerate().flat_map(|(depth, frame)| {
         let held = frame.locals.iter();
-        // Skip the thread object itself: its own run method has it in a local variable.
+        // Skip the thread object itself. The `run` method of a thread has the thread object in a local variable
+        // (`this`).
         let held = held.filter(|local| Some(local.object) != thread.object);
         held.map(move |local| (local.object, depth, &frame.frame))
     });

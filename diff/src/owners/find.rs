@@ -161,8 +161,8 @@ fn loaders(snapshot: &Snapshot, names: &[&str]) -> BTreeSet<ObjectId> {
     loaders
 }
 
-/// Assigns classes to packages. The instances of frameworks' classes serve the application, so only the class objects
-/// of frameworks are assigned.
+/// Assigns classes to packages. For a class of a framework, only the class object is assigned to the framework. Its
+/// instances serve the application, so they are not assigned to the framework.
 fn by_package(snapshot: &Snapshot, parts: Option<usize>) -> Found {
     let package = |name: &str| {
         name.rsplit_once('.')
@@ -210,8 +210,8 @@ pub(super) fn cut(package: &str, parts: usize) -> &str {
     }
 }
 
-/// Assigns each class to its class loader. The loader object itself belongs to its own owner, not to the loader of its
-/// class.
+/// Assigns each class to an owner that represents its class loader. The loader object is assigned to the same owner,
+/// not to the loader that defined the loader's own class.
 fn by_loader(snapshot: &Snapshot) -> Found {
     let mut builder = Builder::new(snapshot, OwnerKind::Loader);
     let mut classes: BTreeMap<ObjectIndex, Vec<ClassIndex>> = BTreeMap::new();

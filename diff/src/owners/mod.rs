@@ -41,7 +41,7 @@ pub enum OwnerKind {
     Thread,
     /// Beans of Spring and CDI.
     Bean,
-    /// The values of a field: class and field.
+    /// Values of an instance field. The strings are the names of the class and of the field.
     Field(String, String),
 }
 

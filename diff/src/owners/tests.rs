@@ -1,4 +1,4 @@
-//! Tests owners on written heaps and on the committed dumps.
+//! Tests owners on heaps that the tests build, and on the dumps in the repository.
 
 use std::path::Path;
 
@@ -101,7 +101,8 @@ fn private_and_shared_bytes_of_plugins_are_exact() {
             names.find(|name| name.starts_with(&start)).unwrap().clone()
         };
         for plugin in 0..PLUGINS {
-            // The pair of the last plugin is shared with no other plugin, so the last plugin owns it alone.
+            // Two consecutive plugins share each array in `pairs`, except the last array. Only the last plugin refers
+            // to the last array, so this plugin owns it alone.
             let own = bytes(100 * (plugin + 1));
             let alone = if plugin + 1 == PLUGINS {
                 bytes(10 * PLUGINS)
@@ -168,7 +169,7 @@ fn the_values_of_a_field_are_owners() {
     );
 }
 
-/// Returns the names of the owners of a dump in which a field has these values. `JVM` is left out.
+/// Builds a dump in which a field has these values. Returns the names of the owners by this field, without `JVM`.
 fn values(kind: FieldType, values: &[Value]) -> Vec<String> {
     let mut heap = HeapBuilder::new(Written::default());
     let object = heap.boot().object;
@@ -184,7 +185,8 @@ fn values(kind: FieldType, values: &[Value]) -> Vec<String> {
     owners.into_keys().filter(|name| name != JVM).collect()
 }
 
-/// A GC can move an object without a name, so its address must not be compared.
+/// A GC can move an object between two dumps. So in a comparison, a field value without a name must not be identified
+/// by its address.
 #[test]
 fn values_without_a_name_have_no_address_in_a_comparison() {
     let mut heap = HeapBuilder::new(Written::default());

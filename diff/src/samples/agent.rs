@@ -48,7 +48,7 @@ pub(super) fn read(
 /// The sites and classes to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// Only sites and classes of samples that are still in the heap.
+    /// The sites and classes of samples that are still in the heap. If the agent tracks only some samples, all sites.
     Remembered,
     /// All sites and classes for which an allocation was sampled or counted.
     All,
@@ -118,7 +118,8 @@ impl Reader<'_> {
             .sum();
         let mut live = found.live(&references, &agent);
         live.sort_unstable_by_key(|s| (s.uid, s.object));
-        // If a class object has both a class definition and a sample, use only the class definition.
+        // If one class object is in `live` both as a class definition and as a sampled object, keep only the class
+        // definition.
         let defined: BTreeSet<ObjectIndex> = live
             .iter()
             .filter(|s| s.is_definition)
@@ -497,8 +498,8 @@ impl<'a> SampleBuilder<'a> {
             let Some(object) = fields.referent else {
                 continue;
             };
-            // The agent had made its sampling coarser when the dump was taken, but had not dropped all samples that no
-            // longer fit. Ignore these samples.
+            // The agent may have made its sampling coarser shortly before the dump. It may not yet have dropped all
+            // samples that the coarser sampling would not take. Ignore these samples.
             let is_kept = fields.is_class
                 || *sampling == agent.first
                 || sampling.would_take(&agent.first, fields.uid, fields.size);

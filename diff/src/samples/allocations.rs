@@ -102,11 +102,12 @@ impl Remembered {
     }
 }
 
-/// Returns the variance of an estimate of `bytes` from `samples` samples whose own sizes sum up to `seen`.
+/// Returns the variance of the estimate that `samples` samples represent `bytes` bytes. `seen` is the total size of the
+/// sampled objects.
 ///
-/// A sample by bytes represents `w` bytes, `s` of which are its own, with the variance `w (w - s)`. `w - s` is at most
-/// the interval. If the interval never changed, `w - s` falls as `w` rises. By Chebyshev's sum inequality, the sum of
-/// the variances is therefore at most that of the same number of equal samples.
+/// With [`Strategy::Bytes`], the sample of an object of `s` bytes represents `w` bytes. Its variance is `w (w - s)`,
+/// and `w - s` is at most the interval. If the interval never changed, `w - s` falls as `w` rises. By Chebyshev's sum
+/// inequality, the sum of the variances is therefore at most that of the same number of equal samples.
 fn variance(
     sampling: &Sampling,
     is_first: bool,
@@ -225,8 +226,9 @@ impl Samples {
         classes.iter().map(|c| self.name(c.0)).collect()
     }
 
-    /// Corrects the intervals of stacks, because stacks that allocate without a sample are missing in the list. Stacks
-    /// that allocate one class in about one size are corrected as a group.
+    /// Corrects the estimates and confidence intervals in `figures`. The correction is necessary because stacks that
+    /// allocated but have no sample are missing in `figures`. Stacks that allocate the same class in about the same
+    /// size are corrected as a group.
     fn correct_intervals(&self, figures: &mut [Figures], remembered: &[Remembered]) {
         let mut groups: BTreeMap<(Option<&str>, u32), BTreeMap<usize, Estimate>> = BTreeMap::new();
         for of in figures.iter() {
@@ -388,7 +390,7 @@ struct Figures {
     /// Total size of the sampled objects, without an estimate for other objects.
     seen: f64,
     bytes: f64,
-    /// The estimated bytes with their interval, corrected because stacks without a sample are missing in the list.
+    /// The estimated bytes with their confidence interval. [`Samples::correct_intervals`] may correct both.
     corrected: Interval,
     objects: f64,
     /// Factor by which the number of samples may be too low, because the JVM took too few.
@@ -411,7 +413,7 @@ struct Sum {
     stacks: Vec<StackAllocations>,
     samples: u64,
     undersampled: u64,
-    /// Intervals of the stacks whose estimate is a share of an exact count.
+    /// Confidence intervals of the stacks whose estimate is a part of the exact count of a line of code.
     counted: Vec<Interval>,
     objects: f64,
     /// Sums over the stacks that are not in `counted`: their estimated bytes, the sizes of their samples, the bytes

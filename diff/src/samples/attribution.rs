@@ -221,7 +221,8 @@ impl Samples {
         }
         let mut all = ByLabels::default();
         for line in lines.values() {
-            // The samples of a line are of the same class and stack, so each sample represents the same part.
+            // All samples of a line are of the same class and stack, so the bytes of the line are divided equally among
+            // them.
             let samples: u64 = line.threads.values().sum();
             #[allow(clippy::cast_precision_loss, reason = "an estimate")]
             for (&thread, &of_thread) in &line.threads {
@@ -457,7 +458,7 @@ pub fn by_class(
     classes
 }
 
-/// The code that allocated the growth at one place of the heap.
+/// The code that allocated the growth of one or more trie nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Growing {
     /// The stacks, the most bytes first, at most [`STACKS`].
@@ -495,7 +496,7 @@ impl Attribution {
         Self { samples, steps }
     }
 
-    /// Creates an attribution from samples whose trie nodes are already known.
+    /// Combines samples with their trie nodes, which are already known: `steps` has the trie node of each live sample.
     pub(super) const fn from_steps(samples: Samples, steps: Vec<StepId>) -> Self {
         Self { samples, steps }
     }
@@ -525,8 +526,9 @@ impl Attribution {
         same.then_some((own.sampling, own.first))
     }
 
-    /// Returns the code that allocated the growth in these nodes of the last trie. `first` is the first dump with the
-    /// corresponding nodes of its trie.
+    /// Returns the code that allocated the growth of the nodes `content` in `trie`, the trie of the last dump. `first`
+    /// has three parts: the samples of the first dump, its trie, and the nodes of this trie that correspond to
+    /// `content`.
     ///
     /// In dumps of one JVM, a sample keeps its uid:
     ///

@@ -47,7 +47,7 @@ pub(crate) struct Counting {
     /// start.
     pub(crate) since_ms: u64,
     pub(crate) at_ms: u64,
-    /// Places with their counts, sorted by place.
+    /// Each place (a line of code and a class that it allocates) with its counts, sorted by [`Place`].
     pub(crate) places: Vec<(Place, OfPlace)>,
     /// The place of each stack and class. A class is an index into [`super::Samples::names`], a place an index into
     /// `places`.
@@ -99,11 +99,11 @@ impl Counting {
         }
     }
 
-    /// Adds a sample to `counts`, the counts of its class. These counts contain only samples with a uid above `after`.
-    /// `size` is the size class if the sample is an array.
+    /// Adds a sample to `counts`, the counts of the sample's class. A sample with a uid of at most `after` is added as
+    /// a sample that these counts do not include. `size` is the size class if the sampled object is an array.
     ///
-    /// If a place allocates arrays of different size classes, its number of samples is set to unknown. The reason: the
-    /// samples of a size class do not show which part of the place's allocations is alive.
+    /// If a [`Place`] allocates arrays of different size classes, its number of samples is set to `None` (unknown). The
+    /// reason: the samples of one size class do not show how many of all arrays that the place allocated are alive.
     pub(crate) fn add_sample<K: Ord>(
         &self,
         counts: &mut Counts<K>,
@@ -150,8 +150,8 @@ pub(super) type Leaf<'a> = (&'a str, &'a str, u32);
 /// The first frame of each stack. `None` if the frame has no line number.
 pub(super) type Leaves<'a> = BTreeMap<SiteId, Option<Leaf<'a>>>;
 
-/// Returns the first frame of each stack. Two ids of the agent are one stack if their frames have the same text. If the
-/// first frames of these ids differ in class, method or line, the stack gets no first frame.
+/// Returns the innermost frame of each stack. If several of the agent's stack ids have frames with the same text, these
+/// ids are one stack. If their innermost frames differ in class, method or line, the stack gets `None`.
 pub(super) fn leaves<'a>(table: &'a SiteTable, numbers: &HashMap<u32, SiteId>) -> Leaves<'a> {
     let mut leaves = Leaves::new();
     for (&id, &site) in numbers {
@@ -306,7 +306,8 @@ fn most_samples(agent: &Agent, objects: u64, bytes: Option<u64>) -> f64 {
 /// For objects of some sizes, a JVM before JDK 25 can take too many samples, by at most this factor.
 const TOO_MANY: f64 = 1.5;
 
-/// True unless there are more samples than random variation around the expected number explains.
+/// True if random variation around the expected number explains this number of samples. Also true if there are fewer
+/// samples than expected.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn is_random_variation(samples: u64, expected: f64) -> bool {
     let most = expected * TOO_MANY;
@@ -396,7 +397,8 @@ mod tests {
             other,
         };
         let times = [50, 2000, 3000, 4999];
-        // One sample was taken before counting began, one during counting, and one too late for the copy of the counts.
+        // One sample was taken before counting began, and two during counting. The last one was taken less than
+        // `ROUNDED_MS` before the counts were copied, so the copy may not include it.
         let entries = times.map(|time| sample(3, 2, time));
         let counts = tallied(&entries, 0);
         assert_eq!(counts.stacks, [(3, of(Some(1), 2, 2))].into());
@@ -431,7 +433,7 @@ mod tests {
         first.places[0].1.births = births(600, Some(20));
         let counts = last.counts_since::<u32>(&first, "byte[]");
         assert_eq!(counts.places, [(0, births(300, Some(10)))].into());
-        // At one place, the number of samples is unknown. The other place is missing in the copy of the earlier dump.
+        // At line 7, the number of samples is unknown. Line 9 has no counts in the earlier dump.
         let counts = last.counts_since::<u32>(&first, "com.acme.Entry");
         assert_eq!(
             counts.places,

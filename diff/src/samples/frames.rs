@@ -206,7 +206,8 @@ fn scala(class: &str, method: &str) -> String {
         let name = name.trim_end_matches('$');
         return format!("{class}.{} (lambda)", operators(name));
     }
-    // A method that is specialized for primitive types has a suffix. So has a method inside another method.
+    // The compiler adds a suffix to two kinds of methods: methods that are specialized for primitive types, and methods
+    // that are declared inside another method.
     let method = method.split_once("$mc").map_or(method, |(name, _)| name);
     let method = match method.rsplit_once('$') {
         Some((name, number)) if !name.is_empty() && is_number(number) => name,

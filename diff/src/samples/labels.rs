@@ -9,7 +9,8 @@ use crate::samples::Samples;
 
 /// Maximum number of single labels to report.
 const SHARES: usize = 10;
-/// Minimum share of all bytes that the samples with a label must have, for the label to be the first common label.
+/// Minimum share for the first common label: the bytes of the samples with this label, relative to the bytes of all
+/// samples.
 const COMMON: f64 = 0.5;
 /// Minimum share for each further common label, relative to the bytes of the samples that have all earlier common
 /// labels.

@@ -28,7 +28,7 @@ pub(super) struct Sampled {
     pub(super) shortfall: f64,
     /// Mean number of bytes that one sample represents.
     pub(super) each: f64,
-    /// Number of samples that were taken after the agent copied the count of the line.
+    /// Number of samples that were taken after the agent copied the exact counts into the heap.
     pub(super) late: u64,
 }
 
@@ -54,7 +54,8 @@ impl Sampled {
         (self.variance > 0.0).then_some(is_within)
     }
 
-    /// Returns an estimate of the bytes that were allocated after the agent copied the count of the line.
+    /// Returns an estimate of the bytes that were allocated after the agent copied the exact counts into the heap. The
+    /// counts in the dump lack these bytes.
     fn after(&self) -> Interval {
         let late = float(self.late);
         let middle = late + Z95 * Z95 / 2.0;
@@ -96,7 +97,7 @@ pub struct Disagreement {
     pub ci99: [u64; 2],
 }
 
-/// Lines of code, with the estimates from the samples of the stacks that begin there.
+/// Lines of code, each with the estimate from the samples of all stacks whose innermost frame is at this line.
 pub(super) struct Lines<'a> {
     counts: Option<&'a AtSites>,
     sampled: BTreeMap<u32, Sampled>,
@@ -110,7 +111,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Returns the index of the line of code at which a stack begins.
+    /// Returns the index of the line of code of a stack's innermost frame.
     fn line(&self, stack: usize) -> Option<u32> {
         self.counts?.lines_of_stacks.get(stack).copied().flatten()
     }
@@ -120,7 +121,7 @@ impl<'a> Lines<'a> {
         Some((of, self.sampled.get(&line)?))
     }
 
-    /// Adds the estimate for a stack to the line of code at which the stack begins.
+    /// Adds the estimate for a stack to the line of code of the stack's innermost frame.
     pub(super) fn add(&mut self, stack: usize, sampled: &Sampled) {
         if let Some(line) = self.line(stack) {
             self.sampled.entry(line).or_default().add(sampled);

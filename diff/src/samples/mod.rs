@@ -142,7 +142,7 @@ impl Agent {
     /// Returns how many bytes of lost samples may be missing in the totals of stacks.
     ///
     /// If the agent tracks only some samples, the totals also count the samples that were lost because the agent's
-    /// table was full. So the result is 0 if samples were lost for no other reason.
+    /// table was full. So if this is the only reason for lost samples, the result is 0.
     pub(crate) fn uncounted_bytes(&self) -> u64 {
         let uncounted = [Counter::DroppedFailed, Counter::DroppedPending];
         let counts_full = self.counter(Counter::FewFollowed) > 0;

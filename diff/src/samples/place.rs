@@ -25,7 +25,7 @@ pub(super) struct Net {
     pub(super) shared: f64,
 }
 
-/// The objects of one class that one stack allocated, at one place of the heap.
+/// The objects of one class that one stack allocated, and that are in the trie nodes of a [`Place`].
 pub(crate) struct Level<'a> {
     /// Frames, innermost first.
     pub(crate) frames: Vec<&'a str>,
@@ -50,7 +50,8 @@ pub(crate) struct Place<'a> {
     /// Maps the text of each stack to a number. The numbers of stacks in a dump are not used, because each dump numbers
     /// its stacks differently.
     texts: BTreeMap<(Vec<&'a str>, &'a str), usize>,
-    /// Maps each stack of the dump whose samples are being added to its number in `texts`.
+    /// Maps a stack and a class to a number in `texts`. The keys are of the dump of `of`. So the map is cleared when
+    /// `of` changes.
     numbers: BTreeMap<SiteAndClass, usize>,
     /// The report's line for each stack in the last dump.
     lines: BTreeMap<usize, (SiteAndClass, Line)>,
@@ -65,7 +66,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Creates a place in the last dump. `last` are the samples of this dump.
+    /// Creates a [`Place`] without objects and samples. `last` contains all samples of the last dump.
     pub(crate) fn new(last: &'a Attribution) -> Self {
         Self {
             last,
@@ -83,14 +84,14 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Adds the objects of some trie nodes of the last dump to the counts of the place.
+    /// Adds the objects and bytes of these trie nodes of the last dump to this [`Place`].
     pub(crate) fn add_last_dump(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).after.add(known);
         }
     }
 
-    /// Adds the objects of some trie nodes of the first dump to the counts of the place.
+    /// Adds the objects and bytes of these trie nodes of the first dump to this [`Place`].
     pub(crate) fn add_first_dump(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).before.add(known);
@@ -212,8 +213,8 @@ impl<'a> Place<'a> {
         self.last.samples.sampling().interval > 0 && self.totals == Totals::Shared
     }
 
-    /// Returns the growth of each stack. `most` is the growth of the whole place. If it is given, the sum over all
-    /// stacks is limited to `most`.
+    /// Returns the growth of each stack. `most` is the growth of all trie nodes of this [`Place`]. If it is given, the
+    /// sum over all stacks is limited to `most`.
     fn growth(&self, most: Option<u64>) -> (BTreeMap<usize, Part>, Net) {
         let strata = self.strata.clone();
         let sampling = self.last.samples.sampling();
@@ -229,8 +230,9 @@ impl<'a> Place<'a> {
             direct: self.net,
             shared: parts.values().map(|p| p.bytes.value).sum(),
         };
-        // Freed objects that are older than the agent cannot be assigned to a stack. New objects that only replaced
-        // them are not growth. So the sum of all stacks is limited to `most`, the growth of the place.
+        // New objects that only replace freed objects are not growth. But freed objects that are older than the agent
+        // have no known stack, so they cannot be subtracted. The sum over all stacks can therefore be too large. Limit
+        // it to `most`, the growth of all trie nodes.
         #[allow(clippy::cast_precision_loss, reason = "an estimate")]
         let most = most.map_or(f64::INFINITY, |most| most as f64);
         if net.shared > most {
@@ -241,7 +243,7 @@ impl<'a> Place<'a> {
         (parts, net)
     }
 
-    /// Returns the stacks that grew. The place as a whole grew by `growth_bytes`.
+    /// Returns the stacks that grew. `growth_bytes` is the growth of all trie nodes of this [`Place`].
     pub(super) fn lines(self, growth_bytes: u64) -> (BTreeMap<SiteAndClass, Line>, Net) {
         let (parts, net) = self.growth(Some(growth_bytes));
         let mut lines = BTreeMap::new();
@@ -284,9 +286,10 @@ impl<'a> Place<'a> {
         all
     }
 
-    /// Returns the objects of each stack at the place, in the first and in the last dump. The figures of the last dump
-    /// are the same as in a report on that dump alone. The figures of the first dump are lower by the growth that
-    /// [`Self::lines`] returns. `growth_bytes` is the growth of the whole place.
+    /// Returns the objects in the trie nodes of this [`Place`], by the stack that allocated them, in the first and last
+    /// dump. The figures of the last dump are the same as in a report on that dump alone. A figure of the first dump is
+    /// the figure of the last dump minus the growth that [`Self::lines`] returns for the stack. `growth_bytes` is the
+    /// growth of all trie nodes of the place.
     pub(crate) fn levels(&self, growth_bytes: Option<u64>) -> Vec<Level<'a>> {
         let (grown, _) = self.growth(growth_bytes);
         let alive = self.alive().parts;

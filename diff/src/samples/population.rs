@@ -56,7 +56,7 @@ impl SizeClasses {
         self.add_all(size_class(bytes), one);
     }
 
-    /// Adds objects of one size class.
+    /// Adds the numbers of objects and bytes in `known` to the size class `class`.
     pub(crate) fn add_all(&mut self, class: u32, known: Known) {
         match self.0.binary_search_by_key(&class, |c| c.0) {
             Ok(at) => self.0[at].1.add(known),
@@ -70,8 +70,8 @@ impl SizeClasses {
         }
     }
 
-    /// Returns the number of arrays in each size class. If the class is not an array class, all its objects have one
-    /// size, so the only entry is `known`.
+    /// Returns the numbers of arrays and bytes in each size class. If there are no size classes, the objects are not
+    /// arrays and have one size. Then the result has one entry: `known`, the numbers of all objects and bytes.
     pub(crate) fn by_size_class(&self, known: Known) -> BTreeMap<u32, Known> {
         if self.0.is_empty() {
             [(ONE_SIZE, known)].into()

@@ -1,4 +1,5 @@
-//! An example of each sentence, in each of its wordings.
+//! Examples of all sentences that the enums in [`super`] and [`Flaw`] define. A sentence with several wordings has an
+//! example of each wording.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use hprof::repair::Repaired;
 use super::samples::{Alive, First, Loss, Rate, Samples, Whole};
 use super::{Change, Evidence, Names, Verdict, Warning, Waste};
 
-/// Replaces names in the example sentences. It does not occur in any golden case (expected output in the tests).
+/// Replaces names in the example sentences. This character does not occur in any golden case (expected output in the
+/// tests).
 pub(super) const NAME: &str = "§";
 /// Replaces numbers in the example sentences.
 const N: u64 = 7777;

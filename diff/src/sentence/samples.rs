@@ -111,7 +111,7 @@ pub enum Samples {
     MoreThanCounted,
 }
 
-/// How often a sample is taken.
+/// The sampling rate: how often a sample is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Each allocation is sampled, except those that a filter excludes and samples that were lost. If `is_counted` is
@@ -121,13 +121,13 @@ pub enum Rate {
         has_lost: bool,
         is_counted: bool,
     },
-    /// One sample in this many bytes.
+    /// Mean number of allocated bytes between samples.
     Bytes(u64),
-    /// One sample in this time.
+    /// Mean time between samples, in milliseconds.
     Milliseconds(u64),
-    /// One sample in this many objects of each class.
+    /// Mean number of allocated objects of one class between samples of this class.
     OfClass(u64),
-    /// One sample in this many objects.
+    /// Mean number of allocated objects between samples.
     Objects(u64),
 }
 
@@ -138,7 +138,7 @@ pub enum First {
     Same,
     /// The rate at the start was higher than the current rate.
     Other(Rate),
-    /// The agent still counts samples at the rate of the start, but tracks only a part of them.
+    /// The agent still takes and counts samples at its initial rate, but tracks only a part of these samples.
     Counted(Rate),
 }
 

@@ -21,10 +21,11 @@ const CODE: [&str; 6] = [
     include_str!("waste.rs"),
 ];
 
-/// Number of consecutive words in a pattern that identifies a sentence by a part of the sentence.
+/// Number of consecutive words in a pattern that is only a part of a sentence.
 const QUOTED: usize = 4;
 
-/// Returns examples of each sentence in each of its wordings: the `Debug` text of the enum's value, and the sentence.
+/// Returns the examples of all sentences. Each example has two texts: the `Debug` text of the enum's value, and the
+/// sentence.
 fn all_examples() -> Vec<(String, String)> {
     fn texts<T: fmt::Debug + fmt::Display>(all: &[T]) -> Vec<(String, String)> {
         let texts = all.iter().map(|e| (format!("{e:?}"), e.to_string()));
@@ -110,8 +111,8 @@ fn files(folder: &Path, extensions: &[&str], found: &mut Vec<String>) {
     }
 }
 
-/// Returns the part of a source file that contains its tests. Tests are golden cases, and the rest of the file has
-/// none. The examples of this test are not golden cases.
+/// Returns the part of a source file that contains its unit tests. The rest of the file contains no golden cases. The
+/// examples of this test are not golden cases.
 fn unit_tests(code: &str) -> &str {
     let tests = code.find("mod tests {").map(|at| &code[at..]);
     let is_test_file = !code.contains("#[cfg(test)]") && code.contains("#[test]\n");

@@ -5,10 +5,10 @@ use std::fmt;
 
 use heapdiff_units::grouped;
 
-/// The change of a number of things: `12 tasks, up from 5`.
+/// The number of some things, such as tasks, in the first and in the last dump: `12 tasks, up from 5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// The number of things in the first dump; `None` if there is only one dump.
+    /// The number in the first dump; `None` if there is only one dump.
     pub(crate) first: Option<u64>,
     pub(crate) last: u64,
     /// The plural noun for what is counted, such as "objects".

@@ -69,13 +69,14 @@ pub enum Verdict {
 
     /// In a report on one dump, a large object is not called a leak.
     NoLeak,
-    /// The user's options exclude all places that retain much.
+    /// The user's options exclude all suspects that retain at least `least`.
     LeftOut { least: Size },
-    /// A saved report contains no place that retains much.
+    /// A saved report contains no suspect that retains at least `least`.
     NoneInReport { least: Size },
-    /// The heap has no place that retains much.
+    /// The heap has no suspect that retains at least `least`.
     NoAccumulation { least: Size },
-    /// The total of all places that retain at least `least`. `share` is the total's share of the reachable bytes.
+    /// The bytes that all suspects of at least `least` retain together. `places` is the number of these suspects.
+    /// `share` is the part of the reachable bytes that they retain.
     Accumulated {
         retained: Size,
         reachable: Size,
@@ -83,7 +84,8 @@ pub enum Verdict {
         places: u64,
         least: Size,
     },
-    /// The places that own memory outside of the heap, such as direct buffers.
+    /// The memory outside of the heap that suspects below the `least` of the other sentences own, for example through
+    /// direct buffers. `places` is the number of these suspects.
     AccumulatedOffHeap { size: Size, places: u64 },
 }
 

@@ -24,21 +24,21 @@ pub enum Waste {
     /// Kinds with little waste are listed without examples.
     SmallKinds,
 
-    /// Title of the waste by strings with equal content.
+    /// Title of a kind of waste: strings with equal content.
     DuplicateStrings,
-    /// Title of the waste by arrays of primitives with equal content.
+    /// Title of a kind of waste: arrays of primitives with equal content.
     DuplicateArrays,
-    /// Title of the waste by boxes with equal values.
+    /// Title of a kind of waste: boxed primitive values (`Integer`, `Long`) that are equal.
     DuplicateBoxes,
-    /// Title of the waste by boxes in arrays and collections.
+    /// Title of a kind of waste: boxed primitive values in arrays and collections.
     BoxedValues,
-    /// Title of the waste by collections without elements.
+    /// Title of a kind of waste: collections without elements.
     EmptyCollections,
-    /// Title of the waste by collections that are at most half full.
+    /// Title of a kind of waste: collections that are at most half full.
     SparseCollections,
-    /// Title of the waste by arrays without a value.
+    /// Title of a kind of waste: arrays without a value.
     ZeroArrays,
-    /// Title of the waste by arrays whose second half contains no values.
+    /// Title of a kind of waste: arrays whose second half contains no values.
     LongArrays,
 }
 

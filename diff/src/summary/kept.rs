@@ -25,11 +25,12 @@ pub(crate) const VERSION: u32 = 6;
 /// Version of the format of summary files. It must be increased if the content or encoding of the facts changes, or if
 /// [`VERSION`] is increased.
 pub(crate) const FILE_VERSION: u32 = 7;
-/// Version of summary files without facts. They still replace a dump, except the last one of a comparison.
+/// Version of the format of summary files without [`Facts`]. Such a file can replace any dump of a comparison except
+/// the last dump.
 const FILE_VERSION_WITHOUT_FACTS: u32 = 6;
 /// Maximum size of a cached summary, in bytes.
 const MOST: u64 = 64 << 20;
-/// Maximum size of a cached summary, as a part of the size of its dump.
+/// A cached summary may have at most 1/`PART` of the size of its dump.
 const PART: u64 = 8;
 /// Maximum size, in bytes, of a summary file that is written at the user's request. It is higher than the maximum for a
 /// cached summary.
@@ -71,8 +72,8 @@ impl Summary {
         (file.len() as u64 <= MOST_ALONE).then_some(file)
     }
 
-    /// Returns the bytes of a summary file without facts. The file can replace any dump of a comparison except the last
-    /// one. [`Summary::from_file`] reads the file.
+    /// Returns the bytes of a summary file without the evidence that a comparison reads from its last dump. So the file
+    /// can replace any dump of a comparison except the last dump. [`Summary::from_file`] reads the file.
     ///
     /// Cost: one visit to each trie node and each sample.
     #[must_use]

@@ -31,7 +31,8 @@ pub(crate) struct ClassFigures {
     pub(crate) retained_bytes: u64,
 }
 
-/// One dump reduced to the data of a comparison: class totals, the folded dominator tree, samples.
+/// One dump reduced to the data of a comparison: class totals, the folded dominator tree, samples. In the folded tree,
+/// children of a node are merged if they have the same class and the same field holds them.
 ///
 /// A summary takes a few megabytes for usual heaps, whatever their size. Once the summary exists, the dump is not
 /// needed any more.
@@ -49,7 +50,8 @@ pub struct Summary {
     pub(crate) origin: Origin,
     /// The mapping (ProGuard, R8) that restored the names in the summary. `None` if there was no mapping.
     pub(crate) names: Option<Names>,
-    /// The facts that replace the dump if it is the last one of a comparison. Only summary files have them.
+    /// The evidence that a comparison reads from its last dump. If the summary has it, the summary can replace the last
+    /// dump. Only summary files have it.
     pub(crate) facts: Option<Facts>,
     /// The recordings that were matched with the dump. Only summary files have them.
     pub recordings: Vec<SavedRecording>,
@@ -146,9 +148,10 @@ impl Summary {
                     |l| names::name_of(snapshot, l),
                 )
             });
-            // Loaders cannot be identified across dumps, because their ids change. If loaders of one class define
-            // classes of one name (a web application deployed twice), these classes are therefore one line. Generated
-            // classes whose names differ only in an address or a number are also one line.
+            // Loaders cannot be identified across dumps, because their ids change. If a web application is deployed
+            // twice, two loaders of the same class define classes of the same name. The figures of such classes are
+            // therefore added up. The figures of generated classes whose names differ only in an address or a number
+            // are added up, too.
             let line = classes
                 .entry((names::stable(&class.name).into_owned(), loader))
                 .or_default();

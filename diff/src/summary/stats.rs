@@ -20,8 +20,8 @@ pub(crate) struct DumpStats {
     /// Maps the name of a class to the number of loaders that define a class of this name. Only classes with more than
     /// one loader are included. Hidden and generated classes are left out, because one loader may have many of them.
     pub(crate) defined_by: BTreeMap<String, u64>,
-    /// Memory outside of the heap that is owned by direct buffers. It is listed by the deepest trie node that contains
-    /// the buffer.
+    /// Direct buffers and the memory outside of the heap that they own. The key is the deepest trie node that contains
+    /// the buffers.
     pub(crate) off_heap: BTreeMap<StepId, OffHeap>,
 }
 

@@ -14,12 +14,12 @@ const REFERENCES: u32 = 1 << 14;
 /// Maximum number of dominators to check above the object.
 const DOMINATORS: usize = 1 << 8;
 
-/// Returns the labels of another path to an object that the field `field` holds. This path does not lead through the
-/// field. Returns `None` if clearing the field in all objects would free the object, or if the limits were reached
-/// before the answer was known.
+/// Checks whether an object would stay reachable if the field `field` were cleared in all objects. If it would, returns
+/// the labels of references that lead around the field. Returns `None` in three cases: the object would be freed, no
+/// path through the field was found, or a limit was reached.
 ///
-/// Each dominator of the object is on all paths to it. If all paths from one dominator to the next contain the field,
-/// clearing it makes the object unreachable:
+/// Each dominator of the object is on all paths to the object. If all paths from one dominator to the next lead through
+/// the field, clearing the field frees the object:
 ///
 /// ```text
 /// root -> ... -> dominator --field--> dominator -> ... -> object     cleared: the object is freed
@@ -91,7 +91,7 @@ enum Between {
 struct Search<'a> {
     snapshot: &'a Snapshot,
     field: &'a str,
-    /// For each kind of reference found so far, true if it has the name `field`.
+    /// For each kind of reference found so far, true if the label of the reference is `field`.
     is_field: FxHashMap<Hold, bool>,
     /// Number of references that may still be read.
     left: u32,
@@ -112,7 +112,7 @@ impl<'a> Search<'a> {
     }
 
     /// Searches for paths from the object of `node` to `below`, an object that `node` dominates directly. Returns
-    /// `None` if the limit of read references is reached.
+    /// `None` if the search has to stop because it has read [`REFERENCES`] references.
     fn between(&mut self, node: Node, below: ObjectIndex) -> Option<Between> {
         let above = self.snapshot.tree().object(node)?;
         let mut through_field = Vec::new();
@@ -141,11 +141,11 @@ impl<'a> Search<'a> {
     }
 
     /// Searches for a shortest path from one of `starts` to `below`, through objects that `node` dominates. Returns the
-    /// labels of the references on this path, or `Some(None)` if there is no path. Returns `None` if the limit of read
-    /// references is reached.
+    /// labels of the references on this path. Returns `Some(None)` if there is no path. Returns `None` if the search
+    /// has to stop because it has read [`REFERENCES`] references.
     ///
-    /// If `through_field` is given, the search does not follow references of the searched field. It adds their targets
-    /// to `through_field`.
+    /// If `through_field` is given, the search does not follow references with the label [`Self::field`]. It adds the
+    /// targets of these references to `through_field`.
     #[expect(
         clippy::option_option,
         reason = "the outer Option is None if the limit is reached, the inner Option is the path"

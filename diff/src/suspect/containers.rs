@@ -78,8 +78,9 @@ fn is_of(class: &str, outer: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('$') || rest.starts_with("[]"))
 }
 
-/// True if the field of the class at `step` holds an array of any objects (`Object[]` or `Comparable[]`), or nodes that
-/// are nested in the class. The array or the nodes must hold objects of other classes.
+/// True if the objects of the trie node `step` are the inside of a container of the class `class`. They must be arrays
+/// (`Object[]` or `Comparable[]`), objects of the class itself or of a class nested in it, or arrays of such objects.
+/// In addition, objects of other classes must be below them, at most [`DEPTH`] levels down.
 fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
     let trie = aligned.last();
     let text = |s: StepId| trie.names.text(trie[s].class);
@@ -101,8 +102,8 @@ fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
     false
 }
 
-/// True if the class serves several purposes: either several fields of other classes each hold an instance, or a class
-/// of another loader holds an instance.
+/// True if the class serves several purposes. One of two conditions must be met: several fields of other classes hold
+/// instances, or a class of another loader holds an instance.
 fn is_multi_purpose(snapshot: &Snapshot, class: &str) -> bool {
     let classes = snapshot.classes();
     let tree = snapshot.tree();

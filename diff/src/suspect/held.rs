@@ -39,9 +39,9 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
 /// Maximum number of trie nodes to inspect below the suspect's content.
 const BELOW: usize = 64;
 
-/// Returns the sentence about an application field of the suspect's objects, if this field holds at least half of the
-/// bytes that the objects retain and leads to at least [`MANY`] times as many objects. Returns `None` if there is no
-/// such field.
+/// Returns the sentence about an application field below the suspect's objects. The field must hold at least half of
+/// the bytes that the suspect's objects retain. It must lead to at least [`MANY`] times as many objects as the suspect
+/// has. Returns `None` if there is no such field.
 fn inner_field_sentence(context: &SuspectContext<'_>) -> Option<Evidence> {
     let trie = context.trie();
     let &content = context.candidate.content.first()?;
@@ -136,7 +136,7 @@ fn holder_count_sentence(context: &SuspectContext<'_>, at: StepId) -> Option<Evi
     })
 }
 
-/// Returns the sentence about a collection that another field refers to, if it holds the same objects.
+/// Returns the sentence which says that the collection in another field holds the same objects as a suspect.
 pub(crate) fn holds_same_objects(collection: &Suspect) -> Evidence {
     Evidence::CollectionHolds {
         field: collection.holder.clone(),

@@ -43,21 +43,23 @@ struct Placed {
     /// The class that declares the holding field.
     holder_class: String,
     resolved: ResolvedPaths,
-    /// The indices of the shared trie nodes on the path.
+    /// The indices of the shared trie nodes on the path. A trie node is shared if its objects are reachable on several
+    /// paths.
     shared_steps: Vec<usize>,
     /// True if several local variables of a thread hold the suspect's objects.
     is_shared_by_locals: bool,
-    /// True if the path begins at a GC root that the trie shows.
+    /// True if the trie shows at which GC root the path begins. False if a class object is on the path, or if a path
+    /// found in the dump replaces the first trie node.
     begins_at_root: bool,
 }
 
-/// Returns the trie node at which the reported path begins, and the shared trie nodes below it. Both are indices in
-/// `steps`, the path to the suspect.
+/// Returns two results, as indices in `steps`, the path to the suspect. The first one is the trie node at which the
+/// reported path begins; `None` is the root. The second one is the list of the shared trie nodes below it.
 fn path_parts(context: &SuspectContext<'_>, steps: &[StepId]) -> (Option<usize>, Vec<usize>) {
     let trie = context.trie();
     // The reported path begins at the deepest class object on the path, because its static field leads to the suspect's
     // content. If there is no class object, the path begins at the root. If the last trie node consists of several
-    // class objects, they are the content itself, so the path does not begin at them.
+    // class objects, these are the suspect's content. So the path does not begin at them.
     let holds = |s: &StepId| trie[*s].objects == 1 || Some(s) != steps.last();
     let start = steps
         .iter()
@@ -292,13 +294,13 @@ pub(crate) fn add_verdict(
     true
 }
 
-/// Growth by fewer than [`FEW`] objects that retain less than 1/100 of the heap is not called a leak, unless the cause
-/// is certain or the suspect grew in many dumps.
+/// If fewer than [`FEW`] objects were added, and they retain less than 1/[`SMALL_PART`] of the heap, the growth is
+/// usually not called a leak. Exceptions: the cause is certain, or the suspect grew in many dumps.
 const FEW: u64 = 30;
 const SMALL_PART: i64 = 100;
 
-/// Returns the number of objects that were added. Returns `None` unless there are fewer than [`FEW`] of them, and they
-/// retain less than 1/100 of the heap, including the memory of their direct buffers.
+/// Returns the number of added objects if there are only a few small ones: fewer than [`FEW`] objects that together
+/// retain less than 1/100 of the heap. The memory of their direct buffers is included. Otherwise returns `None`.
 fn few(context: &SuspectContext<'_>) -> Option<u64> {
     let candidate = context.candidate;
     let came = u64::try_from(difference(&candidate.objects)).ok()?;
@@ -391,12 +393,13 @@ fn grown(suspect: &Suspect) -> Size {
     Size(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
 }
 
-/// True if a suspect is only the collection that contains the objects of the suspect `of`. The suspect `of` must be at
-/// least as large.
+/// True if the objects of `suspect` are parts of a JDK collection, such as its nodes, and the collection holds the
+/// objects of the suspect `of`. `of` must be at least as large as `suspect`.
 fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let (own, all) = (suspect.growth.objects, of.growth.objects);
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
-    // A collection has about one node for each object that it holds.
+    // A collection has about one node for each object that it holds. So both suspects must have grown by about the same
+    // number of objects.
     let as_many = own.abs_diff(all) <= all.unsigned_abs() / 8;
     is_held && as_many && all > 1 && is_jdk(&suspect.class)
 }
@@ -447,8 +450,9 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// True if the dump has at least half as many generated application classes with one common name as new classes. The
-/// program then creates classes all the time, not only during start-up.
+/// True if the program generates classes all the time, not only during start-up. `came` is the number of new classes.
+/// The condition: at least `came` / 2 generated application classes have names that are equal except for the generated
+/// part.
 fn are_generated_alike(context: &SuspectContext<'_>, came: u64) -> bool {
     let most = match context.last {
         Last::Dump(snapshot) => generated_alike(snapshot),
@@ -470,9 +474,9 @@ pub(crate) fn generated_alike(snapshot: &Snapshot) -> u64 {
     families.values().copied().max().unwrap_or(0)
 }
 
-/// Returns true if several local variables of a thread hold the suspect's objects, and no field that a programmer
-/// declared is on the path from the local variables to the objects. `labels` is the path in the trie. `path` is the
-/// same path, in which references found in the dump replace the labels of shared trie nodes.
+/// True if several local variables of a thread hold the suspect's objects, without an application field or a static
+/// field in between. `labels` is the path in the trie. `path` is the same path, in which references found in the dump
+/// replace the labels of shared trie nodes.
 fn is_shared_by_locals(labels: &[Label], path: &[Label]) -> bool {
     let is_local = |l: &Label| l.0 == titles::LOCAL;
     let is_named = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;
@@ -553,7 +557,7 @@ pub(crate) fn has_shared_steps(context: &SuspectContext<'_>) -> bool {
     !path_parts(context, &context.steps).1.is_empty()
 }
 
-/// True if a report on the suspect names threads, when the dump is open.
+/// True if a report on the suspect names threads. Only the dump itself contains these names, not its summary.
 pub(crate) fn names_threads(context: &SuspectContext<'_>, suspect: &Suspect) -> bool {
     let begins_at_thread = context.steps.first().is_some_and(|&step| {
         context.is_kind(step, "java.lang.Thread") && context.trie()[step].objects == 1
@@ -567,8 +571,8 @@ pub(crate) fn names_threads(context: &SuspectContext<'_>, suspect: &Suspect) -> 
         || outside::grown_threads(context).is_some()
 }
 
-/// Returns the facts about the holder of the objects of the trie node `candidate.named`, for a summary. `paths` are the
-/// paths to the shared trie nodes among its ancestors.
+/// Returns the holder of the objects of the trie node `candidate.named`, in the form in which a summary file stores it.
+/// `paths` are the result of [`paths_to_shared`].
 pub(crate) fn holder_facts(context: &SuspectContext<'_>, paths: &[PathsToShared]) -> HolderFacts {
     let name = placed(context, Some(paths)).holder;
     HolderFacts {
@@ -578,8 +582,8 @@ pub(crate) fn holder_facts(context: &SuspectContext<'_>, paths: &[PathsToShared]
     }
 }
 
-/// Returns the paths to the shared trie nodes on the path to the trie node `candidate.named`, for a summary. `find`
-/// searches the paths.
+/// Returns paths of references for a summary file. Each path leads to the objects of a shared trie node that is an
+/// ancestor of the trie node `candidate.named`, or this trie node itself. `find` searches for the paths.
 pub(crate) fn paths_to_shared(
     context: &SuspectContext<'_>,
     find: &mut dyn FnMut(Wanted<'_>) -> Vec<SharedPath>,
@@ -651,8 +655,8 @@ fn spreading_step(context: &SuspectContext<'_>) -> StepId {
 /// Minimum number of holders that the report mentions. Fewer holders are not mentioned.
 const MANY: u64 = 8;
 
-/// Returns the class of a trie node's objects. If the objects are the arrays of lists, returns the class of the lists,
-/// which is more informative.
+/// Returns the class of a trie node's objects. If the objects are arrays inside of lists, returns the class of the
+/// lists, which is more informative.
 fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
     let mut above = context.trie().above(at);
     let of = above
@@ -681,7 +685,7 @@ fn dominant_holder_sentence(
 /// True if one object of a trie node retains most of the trie node's bytes.
 pub(crate) fn is_mostly_one(context: &SuspectContext<'_>, step: StepId) -> bool {
     let step = &context.trie()[step];
-    // The stored samples of a trie node are its largest objects.
+    // `samples` are the objects of a trie node that retain the most bytes.
     let largest = step.samples.iter();
     let largest = largest.filter_map(|&m| context.dump()?.retained_bytes(m));
     largest.max().unwrap_or(0) > step.retained_bytes / 2
@@ -768,8 +772,8 @@ pub(crate) mod tests {
         let one = [("A.queue".to_owned(), told.to_owned())];
         assert_eq!(folded(vec![waiting(), nodes(5001)]), one);
         assert_eq!(folded(vec![nodes(5001), waiting()]), one);
-        // If the number of objects differs, or if the class is not a JDK class, the suspect has grown independently, so
-        // both suspects stay in the report.
+        // If the two suspects grew by different numbers of objects, they grew independently, so both stay in the
+        // report. The same is true if the class of the first suspect is not a JDK class.
         assert_eq!(folded(vec![nodes(9000), waiting()]).len(), 2);
         let own = suspect("B.all", "b.Entry", &[], (5000, 160_000));
         assert_eq!(folded(vec![own, waiting()]).len(), 2);

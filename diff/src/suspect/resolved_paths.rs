@@ -16,16 +16,17 @@ use crate::trie::StepId;
 /// Paths of references to the objects of shared trie nodes. Several references hold the objects of a shared trie node,
 /// so the trie does not show how these objects are reached.
 pub(crate) struct ResolvedPaths {
-    /// The labels of the references that replace each shared trie node on a path. The key is the index of the trie node
-    /// in the path.
+    /// For each shared trie node on the suspect's path, the labels of a path of references found in the dump. The
+    /// reported path contains these labels in place of the trie node's label. The key is the index of the trie node in
+    /// the path.
     found: BTreeMap<usize, Vec<Label>>,
-    /// The parent of the shared trie node that is nearest to the root, and all paths that were found from this parent
-    /// to the shared trie node.
+    /// Describes the shared trie node nearest to the root: the parent of this trie node, and all paths of references
+    /// that were found from the parent to the trie node's objects.
     ways: Option<(StepId, Vec<Vec<Label>>)>,
 }
 
-/// Maximum number of shared trie nodes of one suspect's path for which paths of references are searched. The first ones
-/// from the root are used.
+/// Maximum number of shared trie nodes on a suspect's path that are resolved. If there are more, the ones nearest to
+/// the root are resolved.
 const SHARED_STEPS: usize = 3;
 /// Limits of [`has_class_chain`]: maximum number of children to check of one object, and maximum number of objects to
 /// follow on one level.
@@ -35,8 +36,8 @@ const FOLLOWED: usize = 64;
 const MOST_ABOVE: usize = 1 << 12;
 
 impl ResolvedPaths {
-    /// Finds the paths that replace the shared trie nodes, but at most for the first [`SHARED_STEPS`] of these.
-    /// `shared_steps` are the indices of the shared trie nodes in `steps`.
+    /// Resolves the shared trie nodes in `steps`, the suspect's path: finds a path of references for each of them.
+    /// Resolves at most [`SHARED_STEPS`] of them, from the root on. `shared_steps` are their indices in `steps`.
     pub(crate) fn new(
         context: &SuspectContext<'_>,
         steps: &[StepId],
@@ -55,7 +56,7 @@ impl ResolvedPaths {
         Self::of_found(context, steps, &all.unwrap_or_default())
     }
 
-    /// Replaces the shared trie nodes by the paths that were found.
+    /// Selects the path that replaces each shared trie node. `all` are the paths that were found.
     pub(crate) fn of_found(
         context: &SuspectContext<'_>,
         steps: &[StepId],
@@ -96,13 +97,15 @@ impl ResolvedPaths {
         resolved
     }
 
-    /// Returns the parent of the shared trie node that is nearest to the root, and the paths from this parent to it.
+    /// Returns the parent of the shared trie node nearest to the root, and the paths of references from the parent to
+    /// the objects of the shared trie node.
     pub(crate) fn paths_to_shared(&self) -> Option<(StepId, &[Vec<Label>])> {
         let (parent, paths) = self.ways.as_ref()?;
         Some((*parent, paths))
     }
 
-    /// True if a path of references was found for the first trie node of the suspect's path.
+    /// True if a path of references replaces the first trie node of the suspect's path, which is directly below the
+    /// root.
     pub(crate) fn is_root_replaced(&self) -> bool {
         self.found.contains_key(&0)
     }
@@ -121,8 +124,8 @@ impl ResolvedPaths {
             })
     }
 
-    /// Returns the labels of the path from the index `begin` on. Each shared trie node is replaced by the labels of the
-    /// path found in the dump.
+    /// Returns the labels of the suspect's path from the index `begin` on. `labels` are the labels of the path in the
+    /// trie. The labels of shared trie nodes are replaced by the labels of the references found in the dump.
     pub(crate) fn path(&self, labels: &[Label], begin: usize) -> Vec<Label> {
         let mut path = Vec::new();
         for (at, label) in labels.iter().enumerate().skip(begin) {
@@ -151,9 +154,9 @@ pub(crate) struct PathsToShared {
     pub(crate) paths: Vec<SharedPath>,
 }
 
-/// Returns the paths of references to the objects of the shared trie nodes, but at most for the first
-/// [`SHARED_STEPS`] of these. `find` searches the paths. An object that retains fewer than `least` bytes does not hold
-/// most of the growth by itself.
+/// Returns the paths of references to the objects of shared trie nodes, for at most [`SHARED_STEPS`] trie nodes from
+/// the root on. `find` searches for the paths. If a single object retains at least `least` bytes, it holds most of the
+/// growth by itself.
 pub(crate) fn shared_paths_to(
     context: &SuspectContext<'_>,
     steps: &[StepId],
@@ -162,9 +165,9 @@ pub(crate) fn shared_paths_to(
     find: &mut dyn FnMut(Wanted<'_>) -> Vec<SharedPath>,
 ) -> Vec<PathsToShared> {
     let trie = context.trie();
-    // If only the virtual root dominates some JDK objects, they serve unrelated purposes. Then the path to one of them
-    // does not show how the other objects are held. Exception: one object holds most of the growth by itself, such as a
-    // list that both a local variable and a field hold.
+    // Objects of a general-purpose JDK class that only the virtual root dominates serve unrelated purposes. The path to
+    // one of these objects does not show how the others are held, so no path is searched. Exception: one object holds
+    // most of the growth by itself, such as a list that both a local variable and a field hold.
     let is_one_kind = |step: StepId| {
         trie[step].parent != StepId::ROOT || !names::is_general_purpose_class(context.class(step))
     };
@@ -198,9 +201,10 @@ pub(crate) fn shared_paths_to(
     all_paths
 }
 
-/// Returns the objects of a shared trie node that dominate content of the suspect. These are the largest objects of the
-/// trie node or, if none of them dominates content, the objects that dominate the largest content. Other objects of the
-/// trie node are left out, because they may hold something else. Empty if the trie node is the content itself.
+/// Returns those objects of a shared trie node that dominate objects of the suspect's content. Selects them among the
+/// largest objects of the trie node. If none of these dominates content, returns the objects that dominate the largest
+/// objects of the content. Other objects of the trie node are left out, because they may hold something else. Returns
+/// an empty list if the trie node itself is the suspect's content.
 fn content_dominators(
     context: &SuspectContext<'_>,
     steps: &[StepId],

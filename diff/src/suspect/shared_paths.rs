@@ -55,9 +55,9 @@ struct Reached {
 
 /// If at most this number of objects is wanted, the search goes deeper: until it reaches the largest of these objects.
 pub(crate) const FEW: u64 = 1000;
-/// If another path leads to more than twice as many bytes, a path is usually dropped. But a path that leads to at least
-/// this number of objects is returned. The number is small, because the search follows only a few links of a chain, so
-/// a path through a chain reaches few objects.
+/// A path that leads to at least this number of objects is returned, even if another path leads to more than twice as
+/// many bytes. The number is small, because the search follows only a few links of a chain, so a path through a chain
+/// reaches few objects.
 const SEVERAL: usize = 8;
 
 /// A path, and the wanted objects to which it leads.
@@ -66,8 +66,7 @@ struct Way {
     objects: FxHashSet<ObjectIndex>,
     /// Bytes that the objects retain together.
     bytes: u64,
-    /// Number of wanted objects to which the path's first reference leads, on this path and on the other paths that
-    /// begin with it. Set by [`Ways::best`].
+    /// Number of wanted objects to which all paths with the same first reference lead together. Set by [`Ways::best`].
     of_beginning: usize,
 }
 
@@ -95,13 +94,16 @@ impl Ways {
         }
     }
 
-    /// Returns the best paths, at most [`PATHS`]. If several paths have the same first reference and the same holder,
-    /// only the path to the most bytes is returned.
+    /// Returns at most [`PATHS`] paths, the best ones first. If several paths have the same first reference and the
+    /// same holder, only the path to the most bytes is considered.
     ///
-    /// First come the paths that lead to at least half as many bytes as the best path. Other paths to at least
-    /// [`SEVERAL`] objects follow. In both groups, the best path of each first reference precedes the other paths.
-    /// Otherwise, paths are in the order in which the search found their first references. Paths with the same first
-    /// reference are in descending order of bytes.
+    /// The paths are sorted by these criteria, in this order:
+    ///
+    /// - Paths to at least half of the maximum bytes of a path are first. Other paths to at least [`SEVERAL`] objects
+    ///   follow. All other paths are left out.
+    /// - A path precedes the others if it leads to more bytes than all other paths with its first reference.
+    /// - Paths are in the order in which the search found their first references.
+    /// - Paths with the same first reference are in descending order of bytes.
     fn best(self) -> Vec<Way> {
         let mut beginnings: Vec<FxHashSet<ObjectIndex>> = Vec::new();
         let mut index: FxHashMap<Option<Label>, usize> = FxHashMap::default();
@@ -163,8 +165,8 @@ impl Ways {
 pub(crate) enum Wanted<'a> {
     /// The given objects, which all have the same dominator.
     These(&'a [ObjectIndex]),
-    /// All objects that have the same class and dominator as the samples. `of` is their number, and `samples` are the
-    /// largest of them.
+    /// All objects of one class that have the same dominator. `of` is their number. `samples` are the largest of them,
+    /// and determine the class and the dominator.
     All { samples: &'a [ObjectIndex], of: u64 },
 }
 
@@ -196,8 +198,8 @@ pub(crate) struct SharedPath {
 /// Returns paths from the dominator of the wanted objects to one of them, if possible to one of the samples. The
 /// samples are the largest of the wanted objects.
 ///
-/// There is one path for each holder and each first reference of a path, in the order of [`Ways::best`]. If no path has
-/// a field that a programmer wrote, paths that begin at objects of application classes come first.
+/// The paths are selected and sorted by [`Ways::best`]. If the first path has neither an application field nor a static
+/// field, and no object dominates the wanted objects, paths from objects of application classes come first.
 ///
 /// Paths are ranked by the bytes that their objects retain. A path to a small object, or to only a few of many objects,
 /// would mislead: for example, a database has a map for each table.
@@ -283,8 +285,9 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the paths that begin at these objects. On the last `chain` levels of the search, only chains are
-    /// followed.
+    /// Returns the paths that begin at these objects. After the normal number of levels, the search has `chain` more
+    /// levels. On these, it follows only paths with a chain: consecutive references with the same label, which count as
+    /// one step.
     fn ways(&self, starts: &[ObjectIndex], chain: usize) -> Vec<SharedPath> {
         let (snapshot, of) = (self.snapshot, self.of);
         let local = names::hold_label(snapshot, Hold::Local, None);

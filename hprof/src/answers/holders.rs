@@ -103,8 +103,8 @@ impl Snapshot {
         }
     }
 
-    /// Stores, for each class object whose dominator is an instance of the class, the code of the reference from the
-    /// instance to its class. The graph's adjacency lists do not contain this reference.
+    /// Stores [`code::CLASS`] for each class object whose dominator is an instance of the class. An instance refers to
+    /// its class, but the graph's adjacency lists do not contain this reference.
     fn instances_hold_classes(&self, slots: &[AtomicU16]) {
         for class in (0..self.split.classes).map(ClassIndex) {
             let node = self.tree().dominator(ObjectIndex(class.0));
@@ -135,8 +135,9 @@ impl Snapshot {
         }
     }
 
-    /// Calls [`Snapshot::hold`] for a batch of references. Each call needs four look-ups at unrelated addresses. So the
-    /// work is done in stages, and each stage prefetches what the next stage needs for the whole batch.
+    /// Calls [`Snapshot::hold`] for each reference of `batch`, and empties `batch`. Each reference needs memory at four
+    /// unrelated addresses. So three loops process the whole batch one after the other: the first two look up numbers
+    /// and prefetch the memory that later loops read.
     fn record_batch(&self, slots: &[AtomicU16], batch: &mut Vec<FoundReference>) {
         for found in &mut *batch {
             let number = self.number(found.id);

@@ -22,13 +22,14 @@ use crate::snapshot::Snapshot;
 /// An owner of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
-    /// The JVM: objects that GC roots and JDK classes reach without an anchor of another owner in between.
+    /// The JVM. It owns an object if a path leads to the object from a GC root or from an anchor of the JVM (see
+    /// [`Anchors`]), such as a JDK class. No anchor of another owner may be on this path.
     Jvm,
     /// The owner with this number.
     Number(u32),
 }
 
-/// The objects with a fixed owner.
+/// The anchors: objects whose owner is given. The search for owners does not change these owners.
 #[derive(Clone, Debug, Default)]
 pub struct Anchors {
     /// Number of owners.
@@ -36,7 +37,7 @@ pub struct Anchors {
     /// For each class, the owner of its instances.
     pub instances: Vec<Option<Owner>>,
     /// For each class, the owner of its class object. Objects that only the class's static fields reach belong to the
-    /// same owner, unless another anchor is in between.
+    /// same owner, unless the path from the field leads through another anchor.
     pub class_objects: Vec<Option<Owner>>,
     /// Owners of single objects. They take precedence over `instances` and `class_objects`.
     pub objects: FxHashMap<ObjectIndex, Owner>,
@@ -45,19 +46,20 @@ pub struct Anchors {
 /// The owners of each object. See [`Snapshot::owned`].
 #[derive(Clone, Debug)]
 pub struct Owned {
-    /// For each object, a label: the number of its set of owners in `sets`, and the flag [`FIXED`].
+    /// For each object, its label: a number that identifies a set of owners (see [`Sets`]), combined with the flag
+    /// [`FIXED`].
     labels: Vec<u32>,
     sets: Sets,
 }
 
-/// To whom an object belongs.
+/// The owner or owners of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Belongs {
-    /// To one owner.
+    /// The object has one owner.
     One(Owner),
-    /// To two owners that share the object.
+    /// Two owners share the object.
     Two(Owner, Owner),
-    /// To three owners or more.
+    /// Three or more owners share the object.
     Several,
 }
 
@@ -95,7 +97,7 @@ impl Snapshot {
 }
 
 impl Owned {
-    /// Returns to whom an object belongs; `None` if it is unreachable.
+    /// Returns the owner or owners of an object. `None` if the object is unreachable.
     #[must_use]
     pub fn belongs(&self, object: ObjectIndex) -> Option<Belongs> {
         let label = *self.labels.get(object.index())?;
@@ -147,13 +149,14 @@ const SEVERAL: u32 = FIXED - 1;
 /// Flag in the label of an anchor (an object with a fixed owner). The search does not change the owner of an anchor.
 const FIXED: u32 = 1 << 31;
 
-/// The sets of owners to which objects belong.
+/// The sets of owners of objects. A label is the number of such a set.
 #[derive(Clone, Debug)]
 struct Sets {
     first_pair: u32,
     /// For each pair of owners, the labels of both owners, the lower label first.
     pairs: Vec<[u32; 2]>,
-    /// The label of the union of two sets of owners. The key has the labels of the two sets, the lower label first.
+    /// For two sets of owners, the label (number) of the union of both sets. The key consists of the labels of the two
+    /// sets, the lower label first.
     unions: FxHashMap<(u32, u32), u32>,
 }
 
@@ -230,8 +233,8 @@ impl Search<'_> {
         label.map_or(UNREACHED, |label| label & !FIXED)
     }
 
-    /// Adds the owners of a referrer, whose label is `from`, to the owners of an object. If the object is an anchor,
-    /// its owner does not change.
+    /// Adds the owners of a referrer to the owners of an object. `from` is the label (number) of the referrer's set of
+    /// owners. If the object is an anchor (an object with a fixed owner), its owner does not change.
     fn visit(&mut self, object: u32, from: u32) {
         let Some(label) = self.labels.get_mut(object as usize) else {
             return;
@@ -282,7 +285,8 @@ mod tests {
 
     const OBJECTS: u32 = 24;
 
-    /// Returns the owners of each object, found by one search from each owner's anchors.
+    /// Returns the owners of each object. Each owner has its own search, which starts at the owner's anchors. The
+    /// search for the JVM also starts at GC roots that are not anchors.
     fn brute_force(
         edges: &[(u32, u32)],
         roots: &[u32],

@@ -112,8 +112,8 @@ impl Snapshot {
         targets.iter().map(of).collect()
     }
 
-    /// Finds the references to `targets` that are in records, with the lists of referrers in the index. Returns `None`
-    /// if there is no index, if there are more than [`LISTED`] targets, or if a list is damaged.
+    /// Finds the references to `targets` that are in records. The index's lists of referrers show which records to
+    /// read. Returns `None` if there is no index, if there are more than [`LISTED`] targets, or if a list is damaged.
     fn listed<'a>(
         &self,
         targets: &[u32],
@@ -210,7 +210,8 @@ struct FoundReferrers<'a> {
     targets: &'a [u32],
     /// Maximum number of references to list for each target.
     limit: usize,
-    /// The references: target, source, and the field or other kind of reference.
+    /// The references found so far. Each element has the target, the source, and the field, array element or other way
+    /// by which the source refers to the target.
     list: Vec<(u32, u32, RawVia)>,
     /// For each target, the number of references to it.
     counts: Vec<u64>,
@@ -261,8 +262,8 @@ impl<'a> FoundReferrers<'a> {
         self
     }
 
-    /// Saves memory: drops references beyond the limit if the list has more than twice the number of references that
-    /// the result may have, and more than 4,096.
+    /// Drops the references beyond the limit to save memory, but only if the list is long. A list is long if it has
+    /// more than 4,096 references, and more than twice as many references as the result may have.
     fn prune(&mut self) {
         let most = self.limit.saturating_mul(self.targets.len());
         if self.list.len() > most.saturating_mul(2).max(1 << 12) {
@@ -297,8 +298,8 @@ impl<'a> ReferrerFinder<'a> {
 impl Bodies for ReferrerFinder<'_> {
     #[inline(always)]
     fn object(&mut self, object: Object, body: Body<'_>) {
-        // The source's number is needed only if a reference leads to a target. But if numbers are found by counting
-        // records, every record must be counted.
+        // The number of the referring object is needed only if this object refers to a target. But if `numbering` finds
+        // numbers by counting records, it must count every record.
         let mut source = self.numbering.counted(object.id, body);
         self.snapshot.each_in_record(body, |id, way| {
             if id == 0 {

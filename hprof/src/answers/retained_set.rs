@@ -170,8 +170,8 @@ impl Snapshot {
         let tree = self.tree();
         let mut nodes: Vec<Node> = members.iter().filter_map(|&o| tree.node(o)).collect();
         nodes.sort_unstable();
-        // The tree nodes of the members that no other member dominates. Members without references have no node:
-        // `alone` has these members.
+        // The tree nodes of the members that no other member dominates. Members without references have no tree node.
+        // `alone` below lists such members.
         let mut tops: Vec<Node> = Vec::new();
         for node in nodes {
             if tops.last().is_none_or(|&top| tree.end(top) <= node) {
@@ -320,13 +320,13 @@ impl Levels {
         }
     }
 
-    /// Returns the objects that GC roots reach by paths without objects of the set. `is_in_set` returns true for the
-    /// objects of the set.
+    /// Returns the objects that GC roots reach by paths that contain no object of a set. `is_in_set` returns true for
+    /// the objects of this set.
     fn reached_outside_set(&self, graph: &HeapGraph, is_in_set: &impl Fn(u32) -> bool) -> Bits {
         let mut kept = DepthFirst::new(graph.object_count());
         for (level, (before, weaker)) in self.before.iter().zip(&self.weaker).enumerate() {
-            // A weaker path to an object does not count if a stronger path, possibly through the set, reaches the
-            // object.
+            // If stronger references reach an object in the whole graph, weaker paths to the object do not count. This
+            // is so even if all stronger paths go through the set.
             let is_left_out = |object| is_in_set(object) || level > 0 && before.has(object);
             let passes = |object| !is_left_out(object);
             kept.extend(graph, weaker, level, &passes);

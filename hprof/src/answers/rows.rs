@@ -13,8 +13,8 @@ use crate::records::classes::Reference;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// The references from and to single objects. They come from records, from the lists of referrers in an index, and from
-/// `extra`.
+/// Looks up the references from and to single objects. It reads them from records, from the lists of referrers in an
+/// index, and from `extra` (references that are not in any record).
 pub(crate) struct Rows<'a> {
     snapshot: &'a Snapshot,
     inbound: &'a Inbound,
@@ -28,8 +28,8 @@ pub(crate) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Prepares the look-ups. Returns `None` if the snapshot does not come from an index, or if the index does not
-    /// locate records or has no lists of referrers.
+    /// Prepares the look-ups. Returns `None` unless the snapshot comes from an index that locates records and has lists
+    /// of referrers.
     ///
     /// Cost: one visit of each class and each root.
     pub(crate) fn new(snapshot: &'a Snapshot) -> Option<Self> {

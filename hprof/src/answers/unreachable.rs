@@ -26,7 +26,7 @@ use crate::snapshot::Snapshot;
 pub struct Unreachable {
     /// The unreachable objects, sorted. An object's position in this list is its number in `graph`.
     objects: Vec<u32>,
-    /// The references between unreachable objects, with the entries as GC roots.
+    /// The graph of the references between unreachable objects. Its GC roots are the entries, as defined above.
     graph: HeapGraph,
 }
 
@@ -37,23 +37,23 @@ pub struct UnreachableTree {
     tree: DominatorTree,
 }
 
-/// An unreachable object, and the memory that it would retain if GC roots held all entries (see [`Unreachable`]).
+/// An unreachable object, and the memory that it retains in an [`UnreachableTree`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnreachableObject {
     /// The object.
     pub object: ObjectIndex,
-    /// The objects that would be freed together with the object if GC roots held all entries.
+    /// The objects that the object dominates in the tree, including itself.
     pub retained: Total,
 }
 
-/// The entries (see [`Unreachable`]) of one class, and the memory that they would retain.
+/// The entries (see [`Unreachable`]) of one class, and the memory that is reachable only from these entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryClass {
     /// The class. `None` for class objects.
     pub class: Option<ClassIndex>,
     /// Number of entries.
     pub entries: u64,
-    /// The objects that only these entries would hold, including the entries.
+    /// The objects that are reachable from these entries but from no other entries, including the entries themselves.
     pub retained: Total,
 }
 
@@ -230,16 +230,16 @@ impl Unreachable {
         roots.map(|&(local, _)| ObjectIndex(self.objects[local as usize]))
     }
 
-    /// Returns the classes of the entries, sorted by the bytes that their entries would hold, the most bytes first.
+    /// Returns the classes of the entries, sorted by retained bytes, the most bytes first.
     ///
     /// Cost: visits each object at most twice.
     #[must_use]
     pub fn entry_classes(&self, snapshot: &Snapshot) -> Vec<EntryClass> {
-        /// The entry in `holder` for an object that entries of several classes would hold.
+        /// The value in `holder` for an object that is reachable from entries of several classes.
         const SEVERAL: u32 = NONE - 1;
         let mut numbers: BTreeMap<Option<ClassIndex>, u32> = BTreeMap::new();
         let mut rows: Vec<EntryClass> = Vec::new();
-        // For each object, the index in `rows` of the class whose entries would hold the object.
+        // For each object that is reachable from entries of only one class, the index of this class in `rows`.
         let mut holder = vec![NONE; self.objects.len()];
         let mut queue: Vec<u32> = Vec::new();
         for &(local, _) in &self.graph.roots {

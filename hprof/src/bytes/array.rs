@@ -94,8 +94,8 @@ impl Store {
         self.lock_kept().get_or_insert_default();
     }
 
-    /// Returns the memory that is kept for reuse to the system. From now on, memory that is dropped is returned at
-    /// once.
+    /// Gives the memory that was kept for reuse back to the system. From now on, dropped memory goes back to the system
+    /// at once.
     pub(crate) fn stop_keeping(&self) {
         *self.lock_kept() = None;
     }
@@ -292,8 +292,8 @@ impl<T: Pod> Array<T> {
         let fits = used.saturating_add(bytes as u64) <= self.store.0.limit;
         if fits && let Memory::Pages(pages) = &mut self.memory {
             let old = pages.len();
-            // Kept memory consists of large pages only. If the pages of an array end inside a large page, kept memory
-            // cannot be appended to them.
+            // Memory that is kept for reuse consists of large pages, which must start at a multiple of their size. So
+            // nothing is reused if the array's old pages end inside a large page.
             let filled = pages.grow(bytes).and_then(|()| {
                 if old.is_multiple_of(Pages::LARGE) {
                     self.store.reuse_pages(pages, old, bytes)

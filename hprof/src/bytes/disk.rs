@@ -44,7 +44,7 @@ pub(crate) fn room(file: &File) -> Option<Room> {
     }
 }
 
-/// Returns true if writing `bytes` more bytes leaves the reserve for other programs free.
+/// Returns true if the disk still has its reserve for other programs after `bytes` more bytes are written.
 pub(crate) fn leaves_reserve(file: &File, bytes: u64) -> bool {
     room(file).is_none_or(|room| room.free >= room.reserve().saturating_add(bytes))
 }

@@ -7,8 +7,8 @@ use crate::error::Result;
 
 /// A list to which elements are added one by one, and from whose end they can be removed.
 ///
-/// The last elements are in a `Vec`, so a short list needs nothing else. All elements before them are in an array of
-/// the store.
+/// The last elements are in a `Vec`, so a short list needs nothing else. All elements before them are in an [`Array`],
+/// which a [`Store`] allocates within the memory limit.
 #[derive(Debug)]
 pub(crate) struct List<T: Pod> {
     recent: Vec<T>,
@@ -117,8 +117,8 @@ impl<T: Pod> List<T> {
         Ok(())
     }
 
-    /// Moves the last elements of the array back to the `Vec` until it is half full, so that the next element does not
-    /// fill it.
+    /// Moves the last elements of the array back to the `Vec`. The `Vec` is then at most half full, so that the next
+    /// new element does not fill it.
     #[cold]
     fn refill_recent(&mut self) {
         let first = self.stored.saturating_sub(Self::RECENT / 2);

@@ -194,7 +194,7 @@ impl Place {
         false
     }
 
-    /// Returns an error for a file whose memory could not be read, with the reason.
+    /// Returns an error for a mapped file that could not be read, with the reason. `None` if there is no such file.
     #[cfg(unix)]
     pub(crate) fn take_read_error() -> Option<Error> {
         let place = places().find(|place| place.lost.load(Ordering::Acquire))?;

@@ -104,7 +104,7 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     let _ = (slice, index);
 }
 
-/// Work whose loops count bits.
+/// A computation whose loops count the one bits in words. See [`with_popcnt`].
 pub(crate) trait BitCounting {
     /// Does the work. Implementations are inlined, so that the compiler can use the same processor instructions as in
     /// the caller.
@@ -316,7 +316,8 @@ mod pages {
             }
             let mut at = offset + from.len;
             let end = at;
-            // Parts are moved from the last to the first, so that the rest of `from` stays one range.
+            // `from` may consist of several mappings. Move the last mapping first, so that the mappings that stay in
+            // `from` form one address range.
             let mut starts = std::mem::take(&mut from.seams);
             starts.insert(0, 0);
             for &start in starts.iter().rev() {
@@ -424,7 +425,7 @@ mod pages {
         use std::cell::Cell;
         use std::io::{ErrorKind, Result};
 
-        /// The mapping at the target address after the system has refused to move memory there.
+        /// The state of the target address range after the system has refused to move memory there.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Target {
             Kept,
@@ -433,14 +434,14 @@ mod pages {
             Taken,
         }
 
-        /// The value of each byte in the memory that plays the role of the other thread's memory.
+        /// The value of each byte in the memory that a test maps, as another thread would (see [`Target::Taken`]).
         pub(crate) const TAKEN: u8 = 0x5a;
 
         thread_local! {
             /// The number of moves of memory that succeed before one is refused, and the state of the target after the
             /// refusal.
             pub(crate) static MOVE: Cell<Option<(usize, Target)>> = const { Cell::new(None) };
-            /// The address range that plays the role of the other thread's memory.
+            /// The address range that a test has mapped, as another thread would (see [`Target::Taken`]).
             pub(crate) static FOREIGN: Cell<Option<(*mut u8, usize)>> = const { Cell::new(None) };
             /// The number of memory mappings that succeed before the next one is refused.
             pub(crate) static MEMORY: Cell<Option<usize>> = const { Cell::new(None) };
@@ -466,11 +467,11 @@ mod pages {
             }
             MOVE.set(None);
             if how == Target::Unmapped {
-                // SAFETY: the caller of `move_pages` owns the range, and gives it up after a refusal.
+                // SAFETY: the caller of `move_pages` owns the range, and no longer uses it if the move is refused.
                 assert_eq!(unsafe { libc::munmap(target.cast(), len) }, 0);
             }
             if how == Target::Taken {
-                // SAFETY: the caller of `move_pages` owns the range, and gives it up after a refusal.
+                // SAFETY: the caller of `move_pages` owns the range, and no longer uses it if the move is refused.
                 let at = unsafe {
                     libc::mmap(
                         target.cast(),

@@ -16,9 +16,9 @@ pub const MARK: &[u8] = b"HPROF PIPE 1";
 /// Number of bytes of the offset and the length at the end.
 pub const TRAILER: usize = 16;
 
-/// Reads the last bytes of a transfer through a pipe that has `received` bytes. The piece that was sent late is between
-/// the dump and these bytes. Returns the offset in the dump at which the piece belongs, the length of the piece, and
-/// the length of the dump. Returns `None` if these numbers contradict each other.
+/// Decodes `trailer`, the last bytes of a transfer of `received` bytes through a pipe. Before these bytes come the dump
+/// and a piece, which replaces wrong bytes of the dump. Returns the offset in the dump at which the piece belongs, the
+/// length of the piece, and the length of the dump. Returns `None` if these numbers contradict each other.
 #[must_use]
 pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)> {
     let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
@@ -27,8 +27,8 @@ pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)
     (at.checked_add(length)? <= whole).then_some((at, length, whole))
 }
 
-/// Returns the dump in a transfer through a pipe, as slices in their order, and true if the transfer is complete.
-/// `sent` does not include the mark.
+/// Returns the corrected dump of a transfer through a pipe, as slices to concatenate, and true if the transfer is
+/// complete. Otherwise returns `sent` unchanged, and false. `sent` does not include [`MARK`].
 pub(crate) fn pieces(sent: &[u8]) -> ([&[u8]; 3], bool) {
     let found = || {
         let (at, length, whole) = parts_of(sent.len() as u64, *sent.last_chunk()?)?;

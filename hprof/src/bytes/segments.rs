@@ -320,8 +320,8 @@ impl std::ops::Deref for Content {
     }
 }
 
-/// The merge point: the offset in the dump's main file (the base) at which an unfinished merge began to append the
-/// segments that are not deleted yet.
+/// The merge point: an offset in the dump's main file (the base). All bytes after this offset are copies from segments
+/// that still exist. The JVM died before it had appended and deleted all these segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MergePoint {
     pub(crate) at: usize,
@@ -372,7 +372,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Tests whether a record boundary before the end of the base is the merge point (see [`MergePoint`]).
+    /// Tests whether a record boundary in the base (the dump's main file) is the merge point (see [`MergePoint`]). The
+    /// boundary must be before the end of the base.
     fn test_boundary(&mut self, at: usize, has_heap: bool) -> Result<(), NoPoint> {
         let merged = self.base.len() - at;
         if self.found.is_some() && merged < COMMON || !self.matches_segments(at)? {
@@ -399,7 +400,7 @@ impl<'a> Search<'a> {
             while !rest.is_empty() && !segment.is_empty() {
                 let len = step.min(rest.len()).min(segment.len());
                 if step > SHORT {
-                    // Only input that was crafted for this purpose exceeds the limit for comparisons.
+                    // Only a file that was made to cause long comparisons exceeds this limit.
                     self.budget = self.budget.checked_sub(len).ok_or(NoPoint::Several)?;
                 }
                 if rest[..len] != segment[..len] {
@@ -412,9 +413,9 @@ impl<'a> Search<'a> {
         Ok(rest.is_empty())
     }
 
-    /// Returns the merge point (see [`MergePoint`]). If the search found no earlier merge point, this is the end of the
-    /// base, provided that the base ends at a record boundary. If the search found one, the end is not used, because
-    /// the bytes between the merge point and the end are also in the segments.
+    /// Returns the merge point (see [`MergePoint`]). If the search found a boundary, this boundary is the merge point,
+    /// because the bytes after it are also in the segments. Otherwise, the merge point is the end of the base (the
+    /// dump's main file), if that is a record boundary.
     fn end(self, ends_at_boundary: bool, has_heap: bool) -> Result<MergePoint, NoPoint> {
         let end = MergePoint {
             at: self.base.len(),

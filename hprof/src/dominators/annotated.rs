@@ -129,7 +129,7 @@ impl AnnotatedGraph {
         });
     }
 
-    /// Returns the notes (the per-object words) as an array.
+    /// Converts the graph to an array that contains only the notes (one word for each object).
     pub(crate) fn into_notes(self) -> Result<Array<u32>> {
         let mut cells = self.cells;
         let count = self.split.inner as usize;

@@ -1,8 +1,8 @@
-//! Checks that no dominator changes if the references from bare leaves to their classes are left out. A bare leaf is an
-//! object that refers only to its class and is treated as an object without references.
+//! Checks that the dominators are correct although the references from bare leaves to their classes were left out. A
+//! bare leaf is an object that refers only to its class and is treated as an object without references.
 //!
-//! The reference from a leaf to its class changes no dominator if the class's dominator, computed without the
-//! reference, also dominates the leaf.
+//! The dominator of each class was computed without these references. If this dominator also dominates a leaf of the
+//! class, the reference from the leaf to the class changes no dominator.
 
 use std::ops::Range;
 
@@ -17,8 +17,8 @@ use crate::ids::NONE;
 pub(super) struct Checked<'a> {
     /// The graph. The note (per-object word) of each object is the object's node in the tree.
     pub(super) graph: &'a AnnotatedGraph,
-    /// For each class object, its reachability level (0 for strong, 1 for soft, 2 for final references), and the nodes
-    /// that its dominator dominates.
+    /// For each class object: its reachability level (0 for strong, 1 for soft, 2 for final references), and the range
+    /// of nodes that the class object's dominator dominates.
     pub(super) of_class: &'a [(usize, Range<u32>)],
     /// The node that immediately dominates each leaf (object without references).
     pub(super) leaf_parent: &'a [u32],

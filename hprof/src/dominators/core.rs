@@ -54,16 +54,17 @@ pub(crate) const SEVERAL: u32 = NONE - 1;
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) members: MappedBits,
-    /// Members of the core that are merge nodes: objects with several referrers, objects that GC roots or weaker
-    /// references hold, and class objects.
+    /// The `members` that are merge nodes: class objects, objects with several referrers, and objects held by a GC
+    /// root, a soft reference or a final reference.
     pub(crate) joins: MappedBits,
-    /// Witnesses: for these members of the core, the computation also follows the reference to their class.
+    /// The `members` whose references to class objects the computation also follows. They are called witnesses (see
+    /// above).
     pub(crate) witnesses: MappedBits,
     pub(crate) count: u32,
-    /// Members of the core whose adjacency list has at least [`Thresholds::long`] elements. Empty for [`Core::all`].
+    /// The `members` whose adjacency list has at least [`Thresholds::long`] elements. Empty for [`Core::all`].
     pub(crate) long: Vec<u32>,
-    /// Terminal merge nodes, which are not core members. The note (per-object word) of the terminal merge node at index
-    /// `n` is [`SEVERAL`]` - n`.
+    /// Terminal merge nodes: merge nodes that lead to no merge node. They are not in `members`. The note (per-object
+    /// word) of the terminal merge node at index `n` is [`SEVERAL`]` - n`.
     pub(crate) sinks: Array<u32>,
 }
 
@@ -94,8 +95,9 @@ impl Core {
         Ok(core)
     }
 
-    /// Finds the core of the graph. `also` has more witnesses (see the module's description), which an earlier attempt
-    /// lacked.
+    /// Finds the core of the graph (see the top of this file). `also` has additional witnesses: objects whose
+    /// references to class objects are followed. An earlier attempt found wrong dominators because it did not follow
+    /// these references.
     ///
     /// Cost: two passes over all references.
     pub(crate) fn find(
@@ -215,10 +217,10 @@ impl Core {
     }
 }
 
-/// Returns the terminal merge nodes. `reaching` has three sets: the core members that are members for other reasons,
-/// the objects that refer to merge nodes, and the objects that refer to class objects. A merge node is terminal if two
-/// conditions are true: it is in none of these sets, and no chain of only referrers leads from an object in these sets
-/// to the merge node.
+/// Returns the terminal merge nodes. `reaching` has three sets: objects that are in the core in any case, objects that
+/// refer to merge nodes, and objects that refer to class objects. The function goes from each of these objects to its
+/// only referrer, to that object's only referrer, and so on, up to a merge node. A merge node is terminal if it is not
+/// reached in this way, and is in none of the sets.
 fn find_sinks(
     cells: Cells<'_>,
     joins: &MappedBits,
@@ -243,12 +245,12 @@ fn find_sinks(
     Ok(above)
 }
 
-/// Returns true if handling terminal merge nodes separately saves time. This is so if the terminal merge nodes are at
-/// least an eighth of all merge nodes, not counting class objects.
+/// Returns true if handling terminal merge nodes (merge nodes that lead to no merge node) separately saves time. This
+/// is so if at least an eighth of all merge nodes are terminal, not counting class objects.
 fn are_sinks_worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
     let joins = joins.count().saturating_sub(u64::from(classes));
-    // A note (per-object word) of at least 2^31 belongs to a terminal merge node. Other notes are numbers of objects,
-    // so these numbers must be smaller than 2^31.
+    // A note (per-object word) of at least 2^31 identifies a terminal merge node. Other notes are object numbers, so
+    // all object numbers must be smaller than 2^31.
     let fits = sinks.words().len() < 1 << 25;
     fits && sinks.count() * 8 >= joins
 }
@@ -322,8 +324,8 @@ fn set_only_referrers(
         })
 }
 
-/// Chooses the objects closest to GC roots as witnesses (see the module's description), at most `limit`. Class objects
-/// are left out.
+/// Chooses the objects closest to GC roots as witnesses: objects whose references to class objects are followed.
+/// Chooses at most `limit` objects, and no class objects.
 fn choose_witnesses(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) {
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots = graph.roots.iter().map(|r| r.0);
@@ -345,7 +347,7 @@ fn choose_witnesses(graph: &AnnotatedGraph, limit: usize, witnesses: &mut Mapped
     }
 }
 
-/// The data that determines which objects become witnesses; see the module's description.
+/// The data that determines which objects become witnesses (objects whose references to class objects are followed).
 struct Choice<'a, F> {
     class_of: &'a F,
     /// The number of references to each class object.
@@ -353,10 +355,10 @@ struct Choice<'a, F> {
     thresholds: Thresholds,
 }
 
-/// Sets of objects from which the core is computed. One pass over the adjacency lists finds them.
+/// Sets of objects that one pass over the adjacency lists finds. They determine which objects are in the core.
 struct Marks {
-    /// Objects that are in the core even if they refer to no merge node: witnesses (see the module's description), and
-    /// objects with a long adjacency list.
+    /// Objects that are in the core even if they refer to no merge node: witnesses (objects whose references to class
+    /// objects are followed), and objects with a long adjacency list.
     members: MappedBits,
     witnesses: MappedBits,
     /// Objects that refer to merge nodes (objects with several referrers).
@@ -376,7 +378,8 @@ impl Marks {
     }
 }
 
-/// Fills the sets in `marks`, and adds witnesses to `marks.witnesses`. Returns the objects with a long adjacency list.
+/// Fills the sets in `marks`. Chooses more witnesses (objects whose references to class objects are followed), and adds
+/// them to `marks.witnesses`. Returns the objects with a long adjacency list.
 fn mark(
     cells: Cells<'_>,
     targets: &[u32],

@@ -39,13 +39,14 @@ fn merge_nodes_and_their_ancestors_are_the_core() {
         (0, 1),
         (0, 2),
         (1, 3),
-        // The start of a long path to merge node 3.
+        // The start of a long path to object 3, which is a merge node (it has several referrers).
         (2, 14),
         (14, 15),
         (15, 11),
         (11, 10),
         (10, 3),
-        // Merge node 3 refers back to object 0, which is a root and therefore also a merge node. So 3 is not terminal.
+        // Object 3 refers back to object 0. Object 0 is a root and therefore also a merge node. So object 3 is in the
+        // core.
         (3, 0),
         (3, 4),
         (4, 5),
@@ -82,7 +83,8 @@ fn merge_nodes_and_their_ancestors_are_the_core() {
     assert_eq!(graph.note(12 * STEP), NONE);
 }
 
-/// Root 2 refers to objects 4 and 5. Objects 4 and 5 both refer to the merge nodes 3 and 8. Merge node 3 has a subtree.
+/// Root 2 refers to objects 4 and 5. Objects 4 and 5 both refer to objects 3 and 8. So 3 and 8 are merge nodes (objects
+/// with several referrers). Object 3 has a subtree.
 const SHARED: [(u32, u32); 9] = [
     (2, 4),
     (2, 5),
@@ -110,17 +112,18 @@ fn sinks_with(more: &[(u32, u32)], also: &[u32], held_softly: Option<u32>) -> (V
 
 #[test]
 fn terminal_merge_nodes_are_not_members() {
-    // Objects 4 and 5 are not members of the core, because they refer only to merge nodes that are terminal (they lead
-    // to no other merge node).
+    // Objects 4 and 5 are not in the core. They refer to the merge nodes 3 and 8, but these lead to no other merge
+    // node.
     assert_eq!(sinks_with(&[], &[], None), (vec![3, 8], vec![0, 1, 2]));
-    // Merge node 3 is not terminal if its subtree leads to another merge node, back to node 3, or to a class object.
+    // Object 3 is in the core if its subtree leads to another merge node, back to object 3, or to a class object.
     let above = vec![0, 1, 2, 3, 4, 5];
     assert_eq!(sinks_with(&[(6, 8)], &[], None), (vec![8], above));
     let circle = vec![0, 1, 2, 3, 4, 5, 6];
     assert_eq!(sinks_with(&[(6, 3)], &[], None), (vec![8], circle));
     let to_class = sinks_with(&[(7, 1), (9, 1)], &[], None);
     assert_eq!(to_class, (vec![8], vec![0, 1, 2, 3, 4, 5, 6, 7]));
-    // Merge node 3 is also not terminal if its subtree contains a witness or a softly referenced object.
+    // Object 3 is also in the core if its subtree contains a softly referenced object, or an object whose references to
+    // class objects are followed.
     assert_eq!(sinks_with(&[], &[7], None).0, [8]);
     assert_eq!(sinks_with(&[], &[], Some(6)).0, [8]);
 }
@@ -162,7 +165,8 @@ fn back_edges_make_no_merge_nodes() {
     let (joins, notes) = found(&[], None);
     assert_eq!(joins, [0, 2, 7, 8]);
     assert_eq!(notes[1..7], [0, 0, 1, 3, 3, 5]);
-    // If object 5 gets another referrer or a weaker reference holds it, its ancestors 1 and 3 become merge nodes, too.
+    // If object 5 gets another referrer, or if a soft reference holds it, object 5 becomes a merge node. Then its
+    // ancestors 1 and 3 become merge nodes, too.
     assert_eq!(found(&[(9, 5)], None).0, [0, 1, 2, 3, 5, 7, 8]);
     assert_eq!(found(&[], Some(5)).0, [0, 1, 2, 3, 5, 7, 8]);
 }
@@ -226,8 +230,9 @@ fn witnesses_are_few() {
         assert_eq!(members_of(&core.members), members_of(&core.witnesses));
         members_of(&core.witnesses)
     };
-    // The witnesses are: the class objects; all objects of class 1, which has few referrers; and, for each other class,
-    // the first referrer in each group of `every` neighbouring objects.
+    // The witnesses (objects whose references to class objects are followed) are: the class objects; all objects of
+    // class 1, which has few referrers; and, for each other class, the first referrer in each group of `every`
+    // neighbouring objects.
     assert_eq!(
         witnesses(64, &[]),
         [0, 1, 2, 10, 30, 31, 32, 40, 70, 90, 140]
@@ -262,8 +267,8 @@ fn objects_near_to_roots_are_witnesses() {
         let core = Core::find(&mut graph, &|_| NONE, &[], thresholds, &store).unwrap();
         members_of(&core.witnesses)
     };
-    // Class objects 0 and 1 are always witnesses. Object 9 is a witness because it is the first object that refers to
-    // class object 1.
+    // Witnesses are objects whose references to class objects are followed. Class objects 0 and 1 are always witnesses.
+    // Object 9 is a witness because it is the first object that refers to class object 1.
     assert_eq!(near(0), [0, 1, 9]);
     assert_eq!(near(1), [0, 1, 5, 9]);
     assert_eq!(near(5), [0, 1, 5, 6, 7, 8, 9]);

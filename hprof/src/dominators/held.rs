@@ -25,8 +25,8 @@ pub(crate) mod code {
     pub(crate) const LAST_FIELD: u16 = u16::MAX - 6;
 }
 
-/// An iterator over the codes of the references in an adjacency list. References that no record contains come last in
-/// the list, and they have no code.
+/// An iterator over the codes (see [`code`]) of the references in an adjacency list. References that no record contains
+/// come last in the list, and they have no code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowCodes {
     Elements,
@@ -34,11 +34,11 @@ pub(crate) enum RowCodes {
         /// Used if the adjacency list leaves out null fields: one bit for each field, which is set if the field is not
         /// null.
         bits: u32,
-        /// Used if the adjacency list contains null fields: the number of fields for which the iterator has returned a
-        /// code so far, and the number of all fields.
+        /// Used if the adjacency list contains null fields. `next` is the number of fields whose codes the iterator has
+        /// already returned, and `end` is the number of all fields.
         next: u16,
         end: u16,
-        /// True if a code for the referent of a `java.lang.ref` object follows the codes of the fields.
+        /// True if the iterator returns [`code::REFERENT`] after the codes of the fields, for a `java.lang.ref` object.
         referent: bool,
     },
 }
@@ -117,8 +117,8 @@ impl Iterator for RowCodes {
     }
 }
 
-/// The adjacency lists, together with the dominators. The note (per-object word) of each object is its node in the
-/// tree.
+/// The adjacency lists, together with the dominators. In `graph`, the note (the per-object word) of an object is its
+/// node in the dominator tree.
 #[derive(Clone, Copy)]
 pub(crate) struct LaidOut<'a> {
     pub(crate) graph: &'a AnnotatedGraph,
@@ -136,8 +136,9 @@ const BATCH: usize = 256;
 /// Minimum length of an adjacency list that is split between tasks.
 const LONG: usize = 1 << 16;
 
-/// A reference in a batch: the node of its source, its target, the target's node (if the target has references), and
-/// the code of the reference.
+/// A reference in a batch. `from` is its source's node in the dominator tree, and `target` is the object to which it
+/// refers. `node` is the node of `target`, or [`NONE`] if `target` has no references. `code` identifies the field or
+/// the kind of reference (see [`code`]).
 #[derive(Clone, Copy)]
 struct Passing {
     from: u32,
@@ -147,10 +148,10 @@ struct Passing {
 }
 
 impl LaidOut<'_> {
-    /// For each object, stores the code of the reference by which its dominator holds it (see [`code`]). If the
-    /// dominator has several references to the object, stores the code of the first. Leaves out objects that class
-    /// objects hold, and references that are in no adjacency list. `codes` returns the codes of the references in an
-    /// object's adjacency list.
+    /// Stores, for each object, the code (see [`code`]) of the reference by which its dominator holds it. If the
+    /// dominator has several references to the object, stores the code of the first. Stores no code if a class object
+    /// holds the object. Stores no code either if the reference is in no adjacency list, unless it is a soft or final
+    /// reference. `codes` returns the codes for the adjacency list of an object.
     ///
     /// Cost: one pass over the references, in parallel.
     pub(crate) fn note(self, codes: impl Fn(u32) -> RowCodes + Sync, slots: &[AtomicU16]) {
@@ -170,7 +171,8 @@ impl LaidOut<'_> {
                 }
                 let codes = codes(object);
                 if row.len() >= LONG && codes == RowCodes::Elements {
-                    // All elements of an array have the code `ELEMENT`, so it does not matter which task stores it.
+                    // All elements of an array have the code `ELEMENT`. So the result is the same, whichever task
+                    // stores the code.
                     let parts = row.clone().into_par_iter().step_by(LONG);
                     parts.for_each(|at| {
                         let mut batch: Vec<Passing> = Vec::with_capacity(BATCH);

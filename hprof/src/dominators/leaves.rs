@@ -28,8 +28,9 @@ use crate::ids::NONE;
 const SEVERAL: u32 = NONE - 1;
 /// Number of leaves in one task.
 const CHUNK: usize = 1 << 14;
-/// Limit for the number of referrers that are recorded: at most this number plus [`Thresholds::noted`]. Each recorded
-/// referrer takes 8 bytes. If leaves have more referrers, a second pass reads the adjacency lists again.
+/// Together with [`Thresholds::noted`], limits the number of recorded referrers: at most the sum of both, or less if
+/// there are few leaves. Each recorded referrer takes 8 bytes. If leaves have more referrers, a second pass reads the
+/// adjacency lists again.
 const MOST_NOTED: usize = 1 << 20;
 /// The span of a leaf (object without references) for which no referrer was found yet. A span consists of the first and
 /// the last referrer in preorder.
@@ -69,8 +70,8 @@ pub(super) fn dominators(
                     Err(seen) => old = seen,
                 }
             }
-            // In `hangs_on`, 0 means that a GC root holds the leaf. Then the super-root is the leaf's dominator, even
-            // if the leaf has other referrers.
+            // `hangs_on` is 0 if a GC root holds the leaf (the object without references). Then the super-root, node 0,
+            // is the leaf's dominator, even if the leaf has other referrers.
             if old == node || old == 0 {
                 return;
             }
@@ -229,8 +230,8 @@ fn number(hung: &mut [u32]) -> usize {
     counts.iter().sum()
 }
 
-/// Computes the dominators of leaves that only soft or final references reach. If any leaf refers to its class, the
-/// reachability levels of these leaves are needed, so returns the leaves for each level. Otherwise the result is empty.
+/// Computes the dominators of leaves that only soft or final references reach. Returns the leaves for each of these two
+/// reachability levels. If no leaf refers to its class, the levels are not needed, and the result is empty.
 fn weakly(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
@@ -297,8 +298,8 @@ pub(super) fn extended_span(span: u64, node: u32) -> u64 {
 
 /// Returns the nearest common dominator of the first and the last node of a span (a range of nodes in preorder).
 ///
-/// Of all nodes of the span except the first, take the parents. The smallest parent in preorder is the nearest common
-/// ancestor of both ends.
+/// The result is the smallest parent, in preorder, of all nodes of the span except the first node. If the span has only
+/// one node, the result is this node.
 pub(super) fn common(minima: &Minima<'_>, span: u64) -> u32 {
     let (low, high) = ((span >> 32) as u32, span as u32);
     if low == high {

@@ -20,24 +20,24 @@ use crate::graph::heap_graph::HeapGraph;
 use crate::ids::NONE;
 use crate::progress::Progress;
 
-/// Immediate dominators of all reached core members. The members are numbered, and the note (per-object word) of each
-/// member is its number.
+/// Immediate dominators of the reached members of the core (the objects whose dominators have to be computed). The
+/// members are numbered, and the note (per-object word) of each member is its number.
 #[derive(Debug)]
 pub(crate) struct Dominators {
-    /// The number of each member's immediate dominator, indexed by the number of the member. Dominators have smaller
-    /// numbers than the members that they dominate. 0 is the super-root.
+    /// For each member of the core, indexed by its number: the number of its immediate dominator. Dominators have
+    /// smaller numbers than the members that they dominate. 0 is the super-root.
     pub(crate) idom: Array<u32>,
-    /// For each reachability level (strong, soft, final): the largest number of a member that references of this level
-    /// or of a stronger level reach.
+    /// For each reachability level (strong, soft, final): the largest number of a core member that is reachable by
+    /// references of this level or of stronger levels.
     pub(crate) levels: [u32; 3],
     pub(crate) core: Core,
 }
 
-/// Computes dominators over strong references. Then extends them to objects that only soft references reach, and to
-/// objects that only finalizers reach.
+/// Computes the dominators of the core (see [`Core`]) over strong references. Then extends them to objects that only
+/// soft references reach, and to objects that only final references (those of finalizers) reach.
 ///
 /// Time: O(m log n) in the core. Memory: 16 bytes for each core object; or, if this is more, 8 bytes for each core
-/// object plus 4 bytes for each reference from a core object to a merge node.
+/// object plus 4 bytes for each reference from a core object to a merge node (an object with several referrers).
 pub(crate) fn dominators(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -68,13 +68,14 @@ pub(crate) fn dominators(
     Ok(all)
 }
 
-/// Returns a lower bound of the memory needed right after the depth-first search: for the references to merge nodes,
-/// and for the first vertices that are processed.
+/// Returns a lower bound, in bytes, of the memory that is needed right after the depth-first search. This memory is for
+/// the references to merge nodes (objects with several referrers), and for the first vertices that are processed.
 fn later_bytes(core: &Core) -> u64 {
     u64::from(core.count) * 8
 }
 
-/// References from reached core members to merge nodes (objects with several referrers), grouped by target.
+/// References from the reached members of the core (see [`Core`]) to merge nodes (objects with several referrers),
+/// grouped by target.
 struct Predecessors {
     offsets: Array<u32>,
     sources: Array<u32>,
@@ -128,7 +129,7 @@ fn for_each_edge<T: Sync>(
     visit: impl Fn(u32, u32) + Sync,
 ) {
     const AHEAD: usize = 32;
-    /// Number of words that one task processes. The words are those of the bitmap with the core's members.
+    /// Number of words of the bitmap `core.members` that one task processes.
     const WORDS: usize = 1 << 8;
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();
@@ -224,8 +225,8 @@ fn immediate(
         mut sources,
     } = predecessors;
     let mut parent = parent;
-    // Return memory that the store keeps for reuse to the system. Otherwise this memory would become the start of the
-    // new array. There it would be idle for a long time, because the vertices at the start are processed last.
+    // The store keeps freed memory for reuse. Give this memory back to the system. Otherwise the first vertices of the
+    // new array would be in it. They are processed last, so the memory would be unused for a long time.
     store.release_kept();
     let mut words: Array<u32> = store.zeroed(count * 4)?;
     {
@@ -279,11 +280,11 @@ struct Vertex {
     /// The vertex with the smallest semidominator on the path from this vertex to the ancestor.
     label: u32,
     semi: u32,
-    /// The next vertex in the same bucket, later the dominator.
+    /// At first, the next vertex in the same bucket (a linked list of vertices). Later, the dominator of the vertex.
     idom: u32,
 }
 
-/// The input for the vertices that are not processed yet.
+/// The parents and the predecessors of the vertices that are not processed yet.
 struct Unprocessed<'a> {
     /// This array has two uses. If the bucket of a vertex is empty, the element is the vertex's parent, which has a
     /// smaller number than the vertex. If the bucket is not empty, the element is the first member of the bucket, which
@@ -489,7 +490,8 @@ fn extend(
         }
     }
     let above = above.list(store)?;
-    // Numbers in the small graph: first the reference objects and their dominators, then the new objects.
+    // In the small graph, the reference objects and their dominators have the first numbers. The newly reached objects
+    // have the next numbers.
     let small = |n: u32| -> u32 {
         if n > base {
             above.len() as u32 + (n - base - 1)

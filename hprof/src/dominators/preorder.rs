@@ -1,10 +1,11 @@
 //! Puts all reached objects with references in the preorder of the dominator tree. In the code, the place of an object
 //! is its position in preorder.
 //!
-//! The dominator tree of the core (see `core.rs`) is known. Every other object has one referrer. Its only referrer,
-//! that object's only referrer, and so on, lead to a core member. The object belongs to the first core member in this
-//! chain. In preorder, the object comes after this core member and before the next one. So each task follows the
-//! adjacency lists of some members, and the results of the tasks are concatenated:
+//! The dominator tree of the core (the objects whose dominators had to be computed, see `core.rs`) is known. Every
+//! other object has one referrer. A walk from such an object to its referrer, to the referrer's only referrer, and so
+//! on, leads to a core member. The object belongs to the first core member on this walk. In preorder, the object comes
+//! after this core member and before the next one. So each task follows the adjacency lists of some members, and the
+//! results of the tasks are concatenated:
 //!
 //! ```text
 //! members        M1             M2        M3
@@ -12,8 +13,8 @@
 //!                task 1                   task 2
 //! ```
 //!
-//! Terminal merge nodes and their subtrees are appended last. They are moved to their positions when their dominators
-//! are known.
+//! Terminal merge nodes (objects with several referrers that lead to no such object) and their subtrees are appended
+//! last. They are moved to their positions when their dominators are known.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -35,22 +36,22 @@ use crate::ids::NONE;
 /// that are reachable only through finalizers.
 pub(super) type WeaklyReached = [Array<u32>; 2];
 
-/// The nodes of the tree in preorder. The first node is the super-root. The note (per-object word) of each object in
-/// the graph is its position.
+/// The nodes of the dominator tree in preorder. The first node is the super-root (the root of the tree). In the graph,
+/// the note (the per-object word) of an object is the object's position in this order.
 pub(super) struct Preorder {
     /// The position of each node's parent.
     pub(super) parent: Array<u32>,
     pub(super) weak: WeaklyReached,
-    /// For each class object, its reachability level (0 for strong, 1 for soft, 2 for final references), and the nodes
-    /// that its dominator dominates.
+    /// For each class object, its reachability level (0 for strong, 1 for soft, 2 for final references), and the
+    /// positions of the nodes that the class object's dominator dominates.
     pub(super) of_class: Vec<(usize, Range<u32>)>,
 }
 
-/// The result of [`lay_out`]: the preorder, or objects with which the computation has to be repeated.
+/// The result of [`lay_out`]: the preorder, or the additional input for another attempt.
 pub(super) enum Outcome {
     Done(Preorder),
-    /// Some computed dominators are wrong. The computation has to be repeated with these objects as additional
-    /// witnesses, whose references to their classes are followed.
+    /// Some computed dominators are wrong. The computation has to be repeated, and must then also follow the references
+    /// from these objects to class objects.
     Missing(Vec<u32>),
 }
 
@@ -80,9 +81,9 @@ pub(super) fn lay_out(
         .map(|number| members.place[number as usize])
         .collect();
     long.sort_unstable();
-    // `place` is indexed by the position of a core member in the preorder of all core members. At first, an element is
-    // the object number of the member. When a task has given the member a position, the element becomes the member's
-    // position in the whole tree.
+    // `place` has one element for each core member (an object whose dominator was computed), in the preorder of the
+    // core. At first, an element is the object number of the member. When a task has given the member its position in
+    // the whole tree, the element becomes this position.
     let mut place = objects(graph, &core, &members.place, store)?;
     let mut level: Array<u8> = store.zeroed(0)?;
     if levels[0] != levels[2] {
@@ -239,9 +240,9 @@ pub(super) fn lay_out(
     }
 }
 
-/// Converts a position that is relative to a task's start to a position in the whole preorder. `base` is the position
-/// of the task's start. [`NONE`] is converted to `above`, the position of the core member whose references the task
-/// follows.
+/// Converts a position that is relative to a task's first object to a position in the whole preorder. `base` is the
+/// position of the task's first object. [`NONE`] is converted to `above`. For a [`Task::Row`], `above` is the position
+/// of the core member whose adjacency list the task reads.
 #[inline(always)]
 fn absolute_position(at: u32, base: u32, above: u32) -> u32 {
     match at {
@@ -250,8 +251,8 @@ fn absolute_position(at: u32, base: u32, above: u32) -> u32 {
     }
 }
 
-/// The data needed to follow the references of terminal merge nodes (see `core.rs`). The references are followed when
-/// all other nodes have positions.
+/// The data needed to give positions to terminal merge nodes and their subtrees, when all other nodes have positions.
+/// Terminal merge nodes are objects with several referrers that lead to no such object.
 struct Hanging<'a> {
     /// Number of nodes that have a position so far.
     nodes: u32,
@@ -260,11 +261,11 @@ struct Hanging<'a> {
 }
 
 impl Hanging<'_> {
-    /// Appends new nodes to the preorder: the terminal merge nodes (see `sinks.rs`) and their subtrees.
+    /// Appends new nodes to the preorder: the terminal merge nodes (see [`Sink`]) and the objects in their subtrees.
     ///
     /// Returns two arrays. The first has, for each terminal merge node, the number of new nodes before it. Its last
-    /// element is the number of all new nodes. The second has the parent of each new node, as a position before the new
-    /// nodes are inserted after their dominators.
+    /// element is the number of all new nodes. The second array has the position of each new node's parent. In these
+    /// positions, all new nodes still come after the other nodes. Afterwards, [`Insertion`] moves them.
     fn follow(
         &self,
         graph: &mut AnnotatedGraph,
@@ -331,8 +332,8 @@ fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
     }
 }
 
-/// Sets the notes (per-object words) of objects without a position in preorder to [`NONE`]. Core members that were not
-/// reached have the note 0, which is the position of the super-root.
+/// Sets the notes (per-object words) of objects without a position in preorder to [`NONE`]. Unreached objects of the
+/// core (see [`Core`]) still have the note 0, which would be the position of the tree's root.
 fn clear_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
     let inner = graph.split.inner;
     let (cells, _) = graph.shared();
@@ -379,11 +380,12 @@ fn objects_at(
     found.list(store)
 }
 
-/// Finds objects that refer to their class, although the class's dominator does not dominate them. Each such object
-/// shows that the dominator is wrong. Of each [`CHUNK`] consecutive objects, returns at most one for each class.
+/// Finds objects that refer to their class, although the computed dominator of the class does not dominate them. Each
+/// such object shows that this dominator is wrong. Of each [`CHUNK`] consecutive objects, returns at most one for each
+/// class.
 ///
-/// `dominated` has, for each class object, its reachability level and the positions of the nodes that its dominator
-/// dominates.
+/// `dominated` contains, for each class object, its reachability level and the positions of the nodes that the class
+/// object's dominator dominates.
 fn misplaced_classes(
     graph: &AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -434,18 +436,19 @@ fn misplaced_classes(
 struct Places {
     /// The position of each member in the preorder.
     place: Array<u32>,
-    /// For each member, the first position after its subtree.
+    /// For each core member, the first position after its subtree.
     end: Array<u32>,
 }
 
 impl Places {
-    /// Computes positions from `idom`. Each dominator has a smaller number than the members that it dominates.
+    /// Computes positions from `idom`. Each dominator has a smaller number than the core members that it dominates.
     ///
     /// # Panics
-    /// Panics if a dominator has a larger number. The order of the search rules this out.
+    /// Panics if a dominator has a larger number. This cannot happen, because the search numbers a dominator before the
+    /// members that it dominates.
     fn new(idom: &[u32], store: &Store) -> Result<Self> {
         let nodes = idom.len();
-        // At first, an element is the size of a member's subtree. Later, it is the position of the member.
+        // At first, an element is the size of the subtree of a core member. Later, it is the position of this member.
         let mut place: Array<u32> = store.zeroed(nodes)?;
         // For each member, the next free position in its subtree. When all positions are assigned, this is the first
         // position after the subtree.
@@ -572,11 +575,12 @@ fn objects(
 /// For each class object, the range of positions in which an object that refers to it must lie. If an object lies
 /// elsewhere, the computed dominator of the class object is wrong.
 pub(super) struct Checks {
-    /// For each class object, its reachability level, and the range of positions of the core members that its dominator
-    /// dominates.
+    /// For each class object: its reachability level, and the range of positions of the core members (see [`Core`])
+    /// that the class object's dominator dominates.
     of_class: Vec<(usize, Range<u32>)>,
-    /// For each reachability level of a referring object, and for each class object: a range of positions, as its start
-    /// and its length. The referring object must be a core member in this range, or belong to such a member.
+    /// For each reachability level of a referring object, and for each class object: the start and the length of a
+    /// range of positions. The referring object must be a core member in this range, or belong to such a member (see
+    /// the top of this file).
     pub(super) of_level: [Vec<(u32, u32)>; 3],
 }
 

@@ -72,8 +72,8 @@ fn smallest(values: &[u32]) -> u32 {
 /// sums of a block do not fit in 16 bits, they are stored in `far` as 64-bit numbers.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    /// One number for each block of sums. The number is the first prefix sum of the block. If its flag [`Sums::FAR`] is
-    /// set, it is instead the index in `far` at which the block's prefix sums begin.
+    /// One number for each block of sums. Usually, it is the first prefix sum of the block. If the flag [`Sums::FAR`]
+    /// is set in the number, its other bits are the index in `far` at which the block's prefix sums begin.
     pub(crate) bases: Column<u64>,
     pub(crate) rest: Column<u16>,
     pub(crate) far: Column<u64>,

@@ -1,5 +1,5 @@
-//! Terminal merge nodes (sinks) of the core: merge nodes from which no other merge node can be reached. Terminal merge
-//! nodes take no part in the search.
+//! Terminal merge nodes (sinks): objects with several referrers that lead to no such object (see `core.rs`).
+//! Terminal merge nodes take no part in the search.
 //!
 //! When all other nodes of the tree have their position in preorder, the dominator of a terminal merge node can be
 //! found: it is the nearest common dominator of its referrers. The first and the last referrer in preorder are enough
@@ -26,20 +26,21 @@ use crate::dominators::ranges::Minima;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// The referrers of terminal merge nodes (merge nodes that lead to no other merge node).
+/// The referrers of terminal merge nodes (objects with several referrers that lead to no such object).
 pub(super) struct Referrers {
-    /// For each terminal merge node, the positions of its first and its last referrer.
+    /// For each terminal merge node (see above), the positions in preorder of its first and its last referrer.
     spans: Array<u64>,
-    /// For each terminal merge node, the reachability level of the strongest path to the node (0 strong, 1 soft, 2
-    /// final). Empty if strong references reach all terminal merge nodes.
+    /// For each terminal merge node (see above), the reachability level of the strongest path to the node (0 strong, 1
+    /// soft, 2 final). Empty if no object of the tree is reachable only through soft or final references.
     level: Array<u8>,
 }
 
-/// A terminal merge node (a merge node that leads to no other merge node) that is reachable.
+/// A reachable terminal merge node: an object with several referrers that leads to no such object (see `core.rs`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Sink {
-    /// The position of the node's dominator before terminal merge nodes and their subtrees are inserted.
+    /// The position of the node's dominator in the preorder that does not contain terminal merge nodes and their
+    /// subtrees yet.
     pub(super) above: u32,
     pub(super) object: u32,
     pub(super) level: u32,
@@ -53,14 +54,15 @@ impl Referrers {
         Ok(Self { spans, level })
     }
 
-    /// Returns the spans (first and last referrer of each terminal merge node) as atomics, so that several threads can
-    /// extend them.
+    /// Returns the spans as atomics, so that several threads can extend them. A span consists of the first and the last
+    /// referrer of a terminal merge node (see [`Sink`]).
     pub(super) fn spans(&mut self) -> Spans<'_> {
         Spans(mem::as_atomic_u64(&mut self.spans))
     }
 
-    /// Adds all references from strongly reached objects to terminal merge nodes. Call this when all other nodes have
-    /// positions. `placed` contains the objects that have a position, and the core members that were not reached.
+    /// Adds all references from strongly reached objects to terminal merge nodes (see [`Sink`]). Call this when all
+    /// other nodes have positions. `placed` contains the objects that have a position, and also the objects of the core
+    /// (see `core.rs`) that were not reached.
     ///
     /// Cost: one pass over all references.
     pub(super) fn add_references(
@@ -85,8 +87,8 @@ impl Referrers {
             });
     }
 
-    /// Adds references to terminal merge nodes from objects that only weaker references reach. A reference counts only
-    /// if no stronger reference reaches its target.
+    /// Adds references to terminal merge nodes (see [`Sink`]) from objects that only soft or final references reach.
+    /// Ignores a reference if a stronger reference reaches its target.
     pub(super) fn add_weak_references(
         &mut self,
         graph: &AnnotatedGraph,
@@ -114,10 +116,10 @@ impl Referrers {
         Ok(())
     }
 
-    /// Returns the reachable terminal merge nodes, sorted by the positions of their dominators.
+    /// Returns the reachable terminal merge nodes (see [`Sink`]), sorted by the positions of their dominators.
     ///
-    /// Cost: one pass over the parents of all nodes, and a few look-ups for each terminal merge node. Memory: twelve
-    /// bytes for each terminal merge node.
+    /// Cost: one pass over the parents of all nodes, and a few look-ups for each object in `objects`. Memory: twelve
+    /// bytes for each of these objects.
     pub(super) fn place_below_dominators(
         self,
         objects: &[u32],
@@ -145,15 +147,15 @@ impl Referrers {
             usize::from(is_reached)
         });
         let reached = reached.sum();
-        // Terminal merge nodes that no path reaches are sorted to the end and cut off.
+        // After the sort, the unreachable nodes are at the end, because their `above` is [`NONE`]. Remove them.
         hung.par_sort_unstable();
         hung.cut(reached)?;
         Ok(hung)
     }
 }
 
-/// Returns the references from an object to terminal merge nodes that have no position in preorder yet. Each pair is
-/// the number of the merge node and the position of the object.
+/// Returns the references from an object to terminal merge nodes (see [`Sink`]). These nodes have no position in
+/// preorder yet. Each pair is the number of the terminal merge node and the position of the object.
 fn references<'a>(
     graph: &'a AnnotatedGraph,
     object: u32,
@@ -162,7 +164,7 @@ fn references<'a>(
 ) -> impl Iterator<Item = (u32, u32)> + 'a {
     let place = graph.note(object);
     let others = graph.split.classes..graph.split.inner;
-    // A core member that is not reached has the note (per-object word) 0, which is the position of the super-root.
+    // If an object of the core (see `core.rs`) is not reached, its note (per-object word) is 0. Ignore its references.
     let row = if place == 0 { &[] } else { graph.row(object) };
     row.iter()
         .filter(move |target| others.contains(target) && !placed.contains(**target))
@@ -175,15 +177,15 @@ fn references<'a>(
 pub(super) struct Spans<'a>(&'a [AtomicU64]);
 
 impl Spans<'_> {
-    /// Extends the spans (first and last referrer) of terminal merge nodes by references. Each pair is the number of
-    /// the terminal merge node and the position of the referrer.
+    /// Adds references to the spans (first and last referrer) of terminal merge nodes (see [`Sink`]). Each reference is
+    /// a pair: the number of the terminal merge node, and the position of the referrer.
     fn add_all(self, references: impl Iterator<Item = (u32, u32)>) {
         references.for_each(|(sink, place)| extend_span(&self.0[sink as usize], place));
     }
 
-    /// Extends the spans (first and last referrer) of terminal merge nodes by references that a task recorded. Each
-    /// pair is the number of the terminal merge node and the position of the referrer in the task's output. `place`
-    /// converts this position to one in the whole preorder.
+    /// Adds the references that a task recorded, like [`Self::add_all`]. Each reference is a pair: the number of the
+    /// terminal merge node, and the position of the referrer in the task's output. The function `place` converts this
+    /// position to a position in the whole preorder.
     pub(super) fn add_recorded(self, references: &[(u32, u32)], place: impl Fn(u32) -> u32) {
         const AHEAD: usize = 16;
         for (i, &(sink, from)) in references.iter().enumerate() {
@@ -225,18 +227,18 @@ impl Ranks {
     }
 }
 
-/// The insertion of terminal merge nodes and their subtrees into the preorder. Converts positions before the insertion
-/// to positions after it.
+/// The insertion of terminal merge nodes (see [`Sink`]) and their subtrees into the preorder, right after their
+/// dominators. Converts positions before the insertion to positions after it.
 pub(super) struct Insertion<'a> {
     sinks: &'a [Sink],
-    /// For each terminal merge node, the number of nodes that are inserted before it: the terminal merge nodes that
-    /// precede it, and their subtrees. The last element is the number of all inserted nodes.
+    /// For each terminal merge node in `sinks`, the number of inserted nodes that come before it: the nodes before it
+    /// in `sinks`, and their subtrees. The last element is the number of all inserted nodes.
     starts: &'a [u32],
     /// Number of nodes that had a position before this insertion. The inserted nodes are not counted.
     nodes: u32,
     dominators: Ranks,
-    /// For each dominator of terminal merge nodes: the value in `starts` for the first terminal merge node that it
-    /// dominates. One more element at the end is the number of all inserted nodes.
+    /// For each immediate dominator of terminal merge nodes: the number from `starts` for the first of these merge
+    /// nodes. One more element at the end is the number of all inserted nodes.
     first: Array<u32>,
     of_sink: Ranks,
 }
@@ -291,16 +293,16 @@ impl<'a> Insertion<'a> {
         }
     }
 
-    /// Returns the positions, before the insertion, of the terminal merge nodes with this reachability level and of
-    /// their subtrees.
+    /// Returns the positions of the terminal merge nodes (see [`Sink`]) with this reachability level and of their
+    /// subtrees. The positions are those before the insertion.
     pub(super) fn of_level(&self, level: u32) -> impl Iterator<Item = Range<u32>> {
         let ends = self.starts.windows(2).zip(self.sinks);
         let of_level = ends.filter(move |(_, sink)| sink.level == level);
         of_level.map(|(ends, _)| self.nodes + ends[0]..self.nodes + ends[1])
     }
 
-    /// Inserts nodes into `parent`, the array of parents. `hung` has the parents of the inserted nodes, as positions
-    /// before the insertion.
+    /// Inserts the terminal merge nodes (see [`Sink`]) and their subtrees into `parent`, the array of the parents'
+    /// positions. `hung` has the parents' positions for the inserted nodes, as they were before the insertion.
     pub(super) fn insert(&self, parent: &mut [u32], hung: &[u32]) {
         let (own, _) = parent.split_at_mut(self.nodes as usize);
         own.par_iter_mut()

@@ -1,5 +1,5 @@
-//! The tasks that put the nodes of the dominator tree in preorder. Each task handles some core members and the objects
-//! that belong to them (see `preorder.rs`).
+//! The tasks that put the nodes of the dominator tree in preorder. Each task handles some members of the core (the
+//! objects whose dominators were computed), and the objects that belong to these members (see `preorder.rs`).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,12 +20,13 @@ use crate::ids::NONE;
 /// combined, they are in memory twice, so a batch is only large enough to keep all threads busy.
 const BATCH: usize = 64;
 const LEAST_BATCH: usize = 16;
-/// Maximum and minimum number of core members, or of references, that one task gets. While the results of a batch of
-/// tasks are combined, they are in memory twice. So tasks are smaller in a small heap.
+/// Maximum and minimum number of core members (objects whose dominators were computed), or of references, that one task
+/// handles. While the results of a batch of tasks are combined, they are in memory twice. So tasks are smaller in a
+/// small heap.
 const LARGEST_SHARE: usize = 1 << 10;
 const LEAST_SHARE: usize = 1 << 6;
-/// Minimum number of batches. If there are few core members, there are fewer batches, because a task gets at least
-/// [`LEAST_SHARE`] members.
+/// Minimum number of batches (groups of tasks whose results are combined together). If the core (see `core.rs`) is
+/// small, there are fewer batches, because a task handles at least [`LEAST_SHARE`] objects of the core.
 const BATCHES: usize = 1 << 5;
 
 /// Returns the number of tasks whose results are combined together.
@@ -33,7 +34,8 @@ fn batch() -> usize {
     (rayon::current_num_threads() * 8).clamp(LEAST_BATCH, BATCH)
 }
 
-/// Returns the number of core members that each task gets, if a batch has `tasks` tasks.
+/// Returns the number of core members (objects whose dominators were computed) that each task handles. `tasks` is the
+/// number of tasks in a batch.
 pub(super) fn members_per_task(members: usize, tasks: usize) -> usize {
     (members / (tasks * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
 }
@@ -43,8 +45,8 @@ pub(super) enum Task {
     /// A range of core members, with the objects that belong to them (see `preorder.rs`). If a member has a long
     /// adjacency list, the objects that belong to it are left out. Other tasks handle these objects.
     Members(Range<u32>),
-    /// A part of a long adjacency list of one core member. The task handles the objects that belong to the member and
-    /// are reached through the targets in this part.
+    /// A part of the long adjacency list of one core member. The task starts at the targets in this part. It handles
+    /// the objects reached from there that belong to the member (see `preorder.rs`).
     Row {
         member: u32,
         object: u32,
@@ -61,15 +63,15 @@ impl Task {
     }
 }
 
-/// Divides the core members, in preorder, into parts. Returns the last member of each part. A member with a long
-/// adjacency list ends a part. So does the last of all members.
+/// Divides the core members (objects whose dominators were computed), in preorder, into parts. Returns the last member
+/// of each part. A part ends with a member that has a long adjacency list, or with the last of all members.
 fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
     let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
     long.iter().copied().chain(rest)
 }
 
-/// Returns the tasks that put the objects of all core members in preorder. `long` has the positions of members with a
-/// long adjacency list.
+/// Returns the tasks that put all core members, and the objects that belong to them, in preorder (see `preorder.rs`).
+/// `long` has the positions of members with a long adjacency list.
 pub(super) fn tasks(
     graph: &AnnotatedGraph,
     nodes: u32,
@@ -112,21 +114,22 @@ pub(super) fn tasks(
 /// of the lists.
 pub(super) struct TaskOutput {
     pub(super) object: List<u32>,
-    /// The position of each object's parent. [`NONE`] if the parent is the core member whose adjacency list the task
-    /// reads.
+    /// The position of each object's parent. [`NONE`] for the objects in `members`, and if the parent is not in
+    /// `object`.
     pub(super) parent: List<u32>,
-    /// The positions of the core members or terminal merge nodes that the task handles.
+    /// The positions of the core members (see `core.rs`) that the task handles, or of the terminal merge nodes (see
+    /// [`Sink`]).
     pub(super) members: Vec<u32>,
     pub(super) missing: Vec<u32>,
-    /// References from strongly reached objects to terminal merge nodes (merge nodes that lead to no other, see
-    /// `core.rs`). Each pair is the number of the merge node and the position of the referrer. The position is [`NONE`]
-    /// if the referrer is the core member whose adjacency list the task reads.
+    /// References from strongly reached objects to terminal merge nodes (see [`Sink`]). Each pair is the number of the
+    /// terminal merge node and the position of the referrer. The position is [`NONE`] if the referrer is not in
+    /// `object`.
     pub(super) to_sinks: Vec<(u32, u32)>,
-    /// True if the task found more than [`Thresholds::noted`] references to terminal merge nodes. Only the first ones
-    /// are then in `to_sinks`.
+    /// True if the task found more than [`Thresholds::noted`] references to terminal merge nodes (see [`Sink`]). Then
+    /// `to_sinks` contains only the first [`Thresholds::noted`] of these references.
     pub(super) more_to_sinks: bool,
-    /// The stack of the walk over objects. For each ancestor of the current object, it has the part of the ancestor's
-    /// adjacency list that is still to be read, as four numbers: start, end, the ancestor, and the ancestor's position.
+    /// The stack of the walk over objects. Each element describes an ancestor of the current object with four numbers:
+    /// the start and the end of the unread part of its adjacency list, the ancestor, and the ancestor's position.
     stack: List<[u32; 4]>,
 }
 
@@ -204,7 +207,7 @@ pub(super) struct Walk<'a> {
     pub(super) targets: &'a [u32],
     pub(super) inner: u32,
     pub(super) classes: u32,
-    /// Number of terminal merge nodes whose referrers are recorded. Their numbers are smaller than this.
+    /// Number of terminal merge nodes (see [`Sink`]) whose referrers are recorded. Their numbers are smaller than this.
     pub(super) sinks: u32,
     /// One bit for each object. The bits of objects in the core are set from the start. The bit of another object is
     /// set when a task has given the object a position.
@@ -247,7 +250,7 @@ impl Walk<'_> {
         part.make_contiguous()
     }
 
-    /// Assigns positions in the preorder to terminal merge nodes and to the objects in their subtrees.
+    /// Assigns positions in the preorder to terminal merge nodes (see [`Sink`]) and to the objects in their subtrees.
     pub(super) fn place_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) -> Result<()> {
         part.clear();
         for (i, sink) in sinks.iter().enumerate() {
@@ -338,8 +341,8 @@ impl Walk<'_> {
                     }
                     continue;
                 }
-                // If the object refers to the target a second time, the second reference is ignored. In a long list,
-                // another task may find it.
+                // The object may refer to the target several times. Only the reference that is found first counts. If
+                // the adjacency list is long, another task may already have found a reference to the target.
                 let bit = 1 << (target % 64);
                 let word = &self.placed[target as usize / 64];
                 if word.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
@@ -377,7 +380,7 @@ mod tests {
         let all = |long: &[u32], nodes| ends(long, nodes).collect::<Vec<_>>();
         assert_eq!(all(&[], 10), [9]);
         assert_eq!(all(&[3, 5], 10), [3, 5, 9]);
-        // If the last member has a long adjacency list, the member is listed only once.
+        // The last member always ends a part. It is listed only once, even if it has a long adjacency list.
         assert_eq!(all(&[3, 9], 10), [3, 9]);
     }
 }

@@ -3,31 +3,34 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The sizes at which the dominator computation switches algorithms, and the criteria for witnesses (see `core.rs`).
+/// The sizes at which the dominator computation switches algorithms. Also the criteria for witnesses: objects whose
+/// references to class objects the computation follows (see `core.rs`).
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
-    /// If a class object has at most this many referrers, all of them are witnesses (see `core.rs`) for the dominator
-    /// of the class object.
+    /// If a class object has at most this many referrers, all of them are witnesses: the computation follows their
+    /// references to the class object (see `core.rs`).
     pub rare: u32,
-    /// In each group of this many consecutive objects, the first referrer of a class object is a witness (see
-    /// `core.rs`) for the dominator of the class object.
+    /// In each group of this many consecutive objects, the first referrer of a class object is a witness: the
+    /// computation follows its reference to the class object (see `core.rs`).
     pub every: usize,
-    /// Number of witnesses (see `core.rs`) that are chosen because they are closest to GC roots. The reason: if a
-    /// thread is using an instance of a class, the other instances of the class are often in another part of the heap.
+    /// Number of objects closest to GC roots that are witnesses: the computation follows their references to class
+    /// objects. If a thread is using an instance of a class, the other instances are often in another part of the heap.
+    /// The dominator of the class depends on both.
     pub near: usize,
     /// Minimum length of a long adjacency list. An object with a long list is always in the core, the part of the graph
     /// for which dominators are computed (see `core.rs`), so that several tasks can follow its references.
     pub long: usize,
-    /// An object with more referrers than this is always a merge node, even if only one reference to it is no back edge
-    /// (see `ways_back.rs`).
+    /// An object with more referrers than this is always a merge node (an object with several referrers). This is so
+    /// even if all references to it except one are back edges (see `ways_back.rs`).
     pub popular: u32,
-    /// Maximum number of references that are recorded. There are two kinds: references to terminal merge nodes (see
-    /// `core.rs`), for which the limit applies to each task, and references to leaves with several referrers. If there
-    /// are more references, all adjacency lists are read again.
+    /// Maximum number of references that are recorded. If there are more, all adjacency lists are read again. For
+    /// references to terminal merge nodes (see `core.rs`), the limit applies to each task. For references to leaves
+    /// with several referrers, it is a part of the limit for all tasks together.
     pub noted: usize,
-    /// Two numbers for objects that refer only to their class. In each piece of the file (about a megabyte), these
-    /// objects are numbered separately for each class. The first `bare[0]` objects, and every `bare[1]`-th object, are
-    /// not treated as leaves.
+    /// Two numbers that select some of the objects that refer only to their class. The selected objects are treated as
+    /// objects with references, not as leaves. In each piece of the file (about a megabyte), objects that refer only to
+    /// their class are numbered separately for each class, from 1. The first `bare[0]` objects and every `bare[1]`-th
+    /// object are selected.
     pub bare: [u32; 2],
     /// Counters of how often each code path was taken.
     pub tally: Option<&'static Tally>,
@@ -74,26 +77,27 @@ impl Thresholds {
 /// Counts how often each code path was taken.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Number of terminal merge nodes (merge nodes that lead to no other, see `core.rs`) that were reached.
+    /// Number of reached terminal merge nodes (objects with several referrers that lead to no such object).
     pub sinks: AtomicUsize,
-    /// Number of terminal merge nodes that only weaker references reach.
+    /// Number of terminal merge nodes (see `sinks`) that only soft or final references reach.
     pub weak_sinks: AtomicUsize,
     /// Number of objects that have one referrer if back edges (references from an object to its only referrer) are
     /// ignored.
     pub settled: AtomicUsize,
     /// Number of objects with more than [`Thresholds::popular`] referrers.
     pub popular: AtomicUsize,
-    /// How often all adjacency lists were read again to find references to terminal merge nodes.
+    /// How often all adjacency lists were read again to find references to terminal merge nodes (see `sinks`).
     pub again: AtomicUsize,
     /// How often all adjacency lists were read again to find references to leaves (objects without references).
     pub leaves_again: AtomicUsize,
-    /// Number of core members with a long adjacency list.
+    /// Number of objects with a long adjacency list (see [`Thresholds::long`]).
     pub long: AtomicUsize,
-    /// How often the computation was repeated because there were not enough witnesses (see `core.rs`).
+    /// How often the computation was repeated because it had followed too few references to class objects (see
+    /// `core.rs`).
     pub wanting: AtomicUsize,
     /// Number of class objects to which bare leaves (objects that refer only to their class) refer.
     pub bare: AtomicUsize,
-    /// How often the dump was read again because references from bare leaves (objects that refer only to their class)
-    /// to their classes could change dominators.
+    /// How often the dump was read again because the references from bare leaves to their classes could change
+    /// dominators. A bare leaf is an object that refers only to its class.
     pub read_again: AtomicUsize,
 }

@@ -43,8 +43,8 @@ impl Node {
     }
 }
 
-/// The dominator tree. Objects with references are its nodes. Objects without references, the leaves, are children of
-/// nodes.
+/// The dominator tree. Its nodes are the objects with references. The objects without references are leaves. A leaf is
+/// a child of the node that dominates it immediately.
 #[derive(Debug)]
 pub struct DominatorTree {
     /// The object at each node; [`NONE`] at the super-root.
@@ -386,8 +386,8 @@ impl<'a> TreeView<'a> {
         self.leaf_start.before(node) as usize
     }
 
-    /// Returns the number of leaves (objects without references) that all nodes before a range dominate immediately,
-    /// and the leaves that the nodes of the range dominate immediately.
+    /// Returns the leaves (objects without references) that the nodes of a range dominate immediately. The first
+    /// element of the result is the number of leaves that the nodes before the range dominate immediately.
     pub(crate) fn leaves_of(self, nodes: Range<u32>) -> (usize, &'a [u32]) {
         let begin = self.leaves_before(nodes.start);
         (begin, &self.leaves[begin..self.leaves_before(nodes.end)])

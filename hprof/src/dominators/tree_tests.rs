@@ -184,8 +184,8 @@ impl Case {
         self.found_with(thresholds, &[]).unwrap()
     }
 
-    /// Returns the dominators if leaves refer to the classes in `of_leaves`. Returns `None` if the references from
-    /// leaves may change a dominator, so that no tree is built.
+    /// Returns the computed dominators. `of_leaves` contains the class to which each leaf refers. Returns `None` if no
+    /// tree is built, because a reference from a leaf to its class may change a dominator.
     fn found_with(&self, thresholds: Thresholds, of_leaves: &[u32]) -> Option<Vec<Option<u32>>> {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
@@ -225,7 +225,7 @@ impl Case {
         Some(dominators.collect())
     }
 
-    /// Returns the number of terminal merge nodes (see `core.rs`). These nodes are not in the core.
+    /// Returns the number of terminal merge nodes: objects with several referrers that lead to no such object.
     fn sinks(&self) -> usize {
         let store = Store::new(None);
         let mut graph = AnnotatedGraph::new(self.graph(&store)).unwrap();
@@ -234,7 +234,8 @@ impl Case {
         core.sinks.len()
     }
 
-    /// Returns true if the witnesses that are chosen first (see `core.rs`) are not enough to find all dominators.
+    /// Returns true if the first attempt finds wrong dominators, because it follows too few references to class
+    /// objects.
     fn needs_more(&self, thresholds: Thresholds) -> bool {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
@@ -264,8 +265,8 @@ fn witnesses_give_the_dominators_of_the_whole_graph() {
         sinks += case.sinks();
     }
     assert!(sinks > 1_250, "{sinks} sinks in all");
-    // Check that in many cases the first witnesses are not enough, so that the test covers the code that adds
-    // witnesses.
+    // Check that in many cases the first attempt finds wrong dominators. So the test covers the code that then follows
+    // more references to class objects.
     assert!(wanting > 25, "{wanting} of 1000 cases needed more");
 }
 
@@ -407,9 +408,9 @@ fn a_leaf_dominates_the_class_that_only_it_keeps() {
     // The other holder refers to the loader. So a path without the leaf leads to the class, and the reference from the
     // leaf to the class changes the class's dominator.
     assert_eq!(case(&[(3, 1)]).found_with(usual, &[0]), None);
-    // If the first holder refers to both the leaf and the loader, the reference from the leaf to the class changes the
-    // class's dominator, too. If this holder also refers to the class, the reference changes nothing, because the
-    // holder is the class's dominator anyway.
+    // If the first holder refers to the leaf and to the loader, the reference from the leaf to the class changes the
+    // class's dominator from the loader to the holder. If the holder also refers to the class, the reference from the
+    // leaf changes nothing: the holder dominates the class anyway.
     assert_eq!(case(&[(2, 1)]).found_with(usual, &[0]), None);
     let found = case(&[(2, 0), (2, 1)]).found_with(usual, &[0]);
     assert_eq!(found.unwrap()[..2], [Some(2), Some(2)]);

@@ -26,20 +26,20 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Marks objects that are never settled (see the module's description): objects that roots or weaker references hold,
-/// and objects with more than [`Thresholds::popular`] referrers. This value is added to their number of referrers, and
-/// is larger than any such number.
+/// Flag in the number of referrers of an object. It shows that the search for the object's only referrer leaves the
+/// object out. This applies to class objects, to objects held by a GC root, a soft reference or a final reference, and
+/// to objects with more than [`Thresholds::popular`] referrers. The flag is larger than any number of referrers.
 const NEVER: u32 = 1 << 31;
-/// Of this number of parts of the graph, one is examined. Settling saves time if the examined parts have enough back
-/// edges (see [`has_enough_back_edges`]).
+/// [`has_enough_back_edges`] examines one of each group of this many parts of the graph.
 const SAMPLED: usize = 8;
 
-/// Finds objects that have one referrer if back edges are ignored, and sets their note to this referrer. Does nothing
-/// if there are too few back edges (see [`has_enough_back_edges`]). `held` has the class objects, the objects that GC
-/// roots hold, and the referents of soft and final references.
+/// Finds objects that have one referrer if back edges (see the top of this file) are ignored. Sets the note (the
+/// per-object word) of such an object to this referrer. Does nothing if there are too few back edges (see
+/// [`has_enough_back_edges`]). `held` contains the class objects, the objects that GC roots hold, and the referents of
+/// soft and final references.
 ///
-/// Cost: one pass over the references, and one visit of the list of each settled object. Memory: eight bytes for each
-/// object.
+/// Cost: one pass over the references, and one visit of the adjacency list of each object whose only referrer is known.
+/// Memory: eight bytes for each object.
 pub(super) fn find_single_referrers(
     cells: Cells<'_>,
     targets: &[u32],

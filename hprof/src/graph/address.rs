@@ -159,8 +159,8 @@ impl Marks {
         (marks, blocks)
     }
 
-    /// Sorts the blocks by address. Because this changes the numbers of slots, replaces the slots in `targets` by the
-    /// new numbers. Frees the bitmap words of unused blocks.
+    /// Sorts the blocks by address. This changes the slots of the objects, so also replaces the slots in `targets` by
+    /// the new slots. Frees the bitmap words of unused blocks.
     pub(crate) fn order(&mut self, targets: &mut [u32], store: &Store) -> Result<()> {
         let Some(blocks) = &mut self.space.blocks else {
             return Ok(());
@@ -202,8 +202,8 @@ impl Marks {
                         sum[1] += pair[1].count_ones();
                         both |= pair[0] & pair[1];
                     }
-                    // Only marked slots are looked up, so a line without marks needs no counts. Its counts are not
-                    // written, because memory pages that are never written take no physical memory.
+                    // Look-ups do not use the counts of a line (a cache line of the bitmaps) without set bits. So these
+                    // counts are not written: memory pages that are never written take no physical memory.
                     if sum != before {
                         count.copy_from_slice(&before);
                     }
@@ -317,7 +317,8 @@ impl Ranks {
     /// Returns how many objects with references, and how many leaves, start before a slot.
     pub(crate) fn before(&self, slot: u64) -> [u32; 2] {
         let word = (slot >> 6) as usize;
-        // Lines without marks have no valid counts.
+        // A line (a cache line of the bitmaps) without set bits has no valid counts. Use the next line that has set
+        // bits.
         let line = word / PAIRS_IN_LINE;
         let words = |line: usize| {
             let start = line * PAIRS_IN_LINE * PAIR;
@@ -404,8 +405,9 @@ impl Ranks {
         )
     }
 
-    /// Creates the map from the stretches that an index stores; `None` if the stretches do not fit a map of this
-    /// address range. The counts of set bits in `counts` are not checked.
+    /// Creates the map from the stretches (parts of the map, see [`Self::STRETCH`]) that an index stores. Returns
+    /// `None` if their numbers are not ascending, or if their numbers or lengths do not fit the address range. Does not
+    /// check the values in `counts`.
     pub(crate) fn from_stretches(
         space: Space,
         marked: [u32; 2],
@@ -529,8 +531,8 @@ fn place<T: bytemuck::Pod + Send + Sync>(
     if numbers.iter().map(len).sum::<usize>() != parts.len() {
         return None;
     }
-    // Each task covers 64 stretches, which have `size` elements each. Most stretches of a map with few objects are
-    // empty, so a smaller task would have too little work.
+    // Each task covers 64 parts of `all`, which have `size` elements each. If the map has few objects, most of these
+    // parts are empty. So a smaller task would have too little work.
     all.par_chunks_mut(size << 6)
         .enumerate()
         .for_each(|(task, all)| {
@@ -552,8 +554,8 @@ pub(crate) enum AddressMap {
     /// For files in address order: the number follows from the rank (the number of objects of the same kind at lower
     /// addresses).
     Ordered(Ranks),
-    /// For files of a few runs (parts in address order): the number is the rank plus a constant that depends on the
-    /// run.
+    /// For files that consist of a few runs (parts in address order): the number is the rank plus a constant. `runs`
+    /// contains the constant for each run.
     Runs { ranks: Ranks, runs: RunTable },
     /// For files in any other order: two tables contain the object number for each rank.
     Permuted {

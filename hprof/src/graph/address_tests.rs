@@ -1,24 +1,25 @@
-//! Tests two kinds of address maps: maps that are larger than the units of work (stretches, tasks, chunks), and maps of
-//! files whose objects are in any order.
+//! Tests two kinds of address maps. Some maps are larger than the ranges of slots that one task handles. Other maps
+//! belong to files whose objects are in any order.
 
 use super::*;
 use crate::graph::runs::Runs;
 
 const BASE: u64 = 0x7_0000_0000;
-/// Units of work, as numbers of slots. A stretch is the unit in which an index stores the map. A share has 64
-/// stretches, which one task handles. A part is a chunk whose marks are counted at once.
+/// Numbers of slots that are handled together. An index stores the map in ranges of [`STRETCH`] slots (see
+/// [`Ranks::STRETCH`]). One task reads [`SHARE`] slots from an index, and one task counts the marks of [`PART`] slots.
 const STRETCH: u64 = (Ranks::STRETCH * PAIRS_IN_LINE * 64) as u64;
 const SHARE: u64 = STRETCH * 64;
 const PART: u64 = (PAIRS_IN_LINE as u64 * 64) << 14;
 
-/// The number of slots. It is not a multiple of the size of a stretch, so the last stretch is shorter than the others.
+/// The address range of the map. Its number of slots is not a multiple of [`STRETCH`], so the last stretch (a range of
+/// slots that an index stores) is shorter.
 const RANGE: Range = Range {
     base: BASE,
     end: BASE + 8 * (PART * 2 + STRETCH * 3 + 3 * 256 + 128),
 };
 
-/// Returns the slots at which objects start. These slots are at the start and the end of some stretches, shares and
-/// chunks (see [`STRETCH`]). Most stretches have no objects.
+/// Returns the slots at which objects start. Some of them are close to a multiple of [`STRETCH`], [`SHARE`] or
+/// [`PART`], where the next task or range begins. Most ranges of [`STRETCH`] slots have no objects.
 fn slots() -> Vec<u64> {
     let mut slots = vec![0, 1, 2, 63, 64, 65, 255, 256, 1000];
     for edge in [STRETCH, 5 * STRETCH, SHARE, 2 * SHARE, PART, 2 * PART] {
@@ -115,7 +116,8 @@ fn stored_stretches_give_the_same_map() {
     let same = again(&numbers, &bits, &counts).unwrap();
     assert_eq!(same.bits[..], ranks.bits[..]);
     check(&same);
-    // An index may lack the last stretch, which is shorter than the others, or even all stretches.
+    // The map can also be created without its last stretch, which is shorter than the others, or without any stretch.
+    // Slots in missing stretches are not marked.
     let (words, lines) = (STRETCH as usize / 64 * PAIR, Ranks::STRETCH * 2);
     let few = numbers.len() - 1;
     let fewer = again(

@@ -5,10 +5,10 @@
 //! Nearly all of these references change no dominator, and leaving them out saves memory. Two measures keep the result
 //! correct:
 //!
-//! - Some bare objects of each class stay among the objects with references. So they can be witnesses (see
-//!   `dominators/core.rs`).
-//! - If an object close to a GC root refers to a bare leaf, the graph gets a reference from the object to the leaf's
-//!   class.
+//! - Some bare objects of each class are treated as objects with references. So they can be witnesses: objects whose
+//!   references to classes the dominator computation uses (see `dominators/core.rs`).
+//! - If an object close to a GC root refers to a bare leaf (a bare object that is treated as a leaf), the graph gets a
+//!   reference from the object to the leaf's class.
 //!
 //! `dominators/bare.rs` then checks that the references left out change no dominator. If a reference could change one,
 //! the dump is read again. This time, a bare object is a leaf only if its class is certainly a GC root.
@@ -31,11 +31,11 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 /// references, not as leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// Of the bare objects of each class in a piece of the file (about a megabyte), this number is treated as objects
-    /// with references. These are the first ones in the piece.
+    /// In each piece of the file (about a megabyte), the first `first` bare objects of each class are treated as
+    /// objects with references.
     first: u32,
-    /// Every `every`-th bare object of each class in the piece is treated as an object with references, too. All bare
-    /// objects of the class in the piece are counted.
+    /// After them, the bare objects of the class at positions `every`, 2 * `every`, and so on are treated as objects
+    /// with references, too. The positions count all bare objects of the class in the piece, from 1.
     every: u32,
 }
 
@@ -46,14 +46,14 @@ impl Kept {
     }
 }
 
-/// Decides which bare objects (see the module's description) are leaves. The decision depends only on the order of
-/// objects in the file, so all passes over the file decide alike.
+/// Decides which bare objects (objects that refer only to their class) are treated as leaves. The decision depends only
+/// on the order of objects in the file. So every pass over the file makes the same decision for an object.
 #[derive(Debug)]
 pub(crate) struct Sifter {
     kept: Kept,
     piece: u32,
-    /// For each class: the last piece of the file with a bare object of the class; the number of bare objects of the
-    /// class in that piece so far; true if any bare object of the class is a leaf.
+    /// For each class: the last piece of the file in which a bare object of the class was found, the number of bare
+    /// objects of the class found in that piece, and true if any bare object of the class is a leaf.
     seen: Vec<(u32, u32, bool)>,
 }
 
@@ -71,8 +71,8 @@ impl Sifter {
         self.piece = self.piece.wrapping_add(1);
     }
 
-    /// Returns true if the next bare object of this class in the file is treated as a leaf. (A bare object refers only
-    /// to its class.)
+    /// Counts one more bare object (an object that refers only to its class) of this class. Returns true if the object
+    /// is treated as a leaf. The caller reads the objects of a piece in the order of the file.
     #[inline(always)]
     pub(crate) fn is_leaf(&mut self, class: u32) -> bool {
         let Some((piece, seen, leaves)) = self.seen.get_mut(class as usize) else {
@@ -198,11 +198,13 @@ pub(crate) struct Linked<'a> {
     pub(crate) held: &'a BTreeMap<u32, RootKind>,
 }
 
-/// Maximum number of objects close to GC roots whose references are examined for bare leaves.
+/// Maximum number of objects close to GC roots whose references are examined. References to classes of leaves are
+/// inserted only for these objects (see [`Linked::shortcuts_around_leaves`]).
 const NEAR: usize = 1 << 14;
 const LONG: usize = 1 << 10;
-/// Maximum number of references that are inserted in place of paths "object -> leaf -> class of the leaf". If more are
-/// needed, the later check of dominators detects it.
+/// Maximum number of references that are inserted in place of paths "object -> leaf -> class of the leaf". Further
+/// references are left out. If this changes a dominator, the check in `dominators/bare.rs` detects it, and the dump is
+/// read again.
 const PAIRS: usize = 1 << 16;
 
 impl Linked<'_> {
@@ -219,15 +221,16 @@ impl Linked<'_> {
         own.map(|e| e.1)
     }
 
-    /// Returns the references that replace paths through bare leaves close to GC roots. A bare leaf refers only to its
-    /// class, and the graph leaves out this reference. Each pair is the referrer of a leaf and the class object of the
-    /// leaf. The pairs are sorted.
+    /// Returns the references to insert in place of paths "object -> leaf -> class of the leaf" close to GC roots.
+    /// These leaves are bare leaves (see the module's description), so the graph lacks their references to their
+    /// classes:
     ///
     /// ```text
     /// root -> A -> leaf -> class     becomes     root -> A -> class
     /// ```
     ///
-    /// A class that is reached only through its instances is left out, because then a leaf may dominate the class.
+    /// Each pair is an object that refers to a leaf, and the class object of the leaf. The pairs are sorted. There is
+    /// no pair for a class that is reached only through its instances, because then a leaf may dominate the class.
     pub(crate) fn shortcuts_around_leaves(&self, class_of: impl Fn(u32) -> u32) -> Vec<(u32, u32)> {
         let Split { classes, inner } = self.split;
         let mut seen: FxHashSet<u32> = FxHashSet::default();
@@ -246,7 +249,8 @@ impl Linked<'_> {
             let row = self.row(from);
             let extra = self.extra_references(from).take(LONG);
             let all: Vec<u32> = row.iter().copied().take(LONG).chain(extra).collect();
-            // An object that refers to the class directly needs no replacement.
+            // If an object refers to a class directly, the path through a leaf to this class needs no reference in its
+            // place.
             let known: FxHashSet<u32> = all.iter().copied().filter(|&t| t < classes).collect();
             for &target in &all {
                 visit(target, &mut found);
@@ -270,9 +274,9 @@ impl Linked<'_> {
     }
 
     /// Marks the classes that are reachable from GC roots without passing through their instances. The search follows
-    /// all references of class objects. It also follows references from the objects in `near`, and from the objects to
-    /// which class objects refer. Of these references, it follows only those that no record contains, such as those
-    /// from a class loader to its classes.
+    /// all references of class objects. For other objects, it follows only references that lead to classes and are in
+    /// no record, such as those from a class loader to its classes. These other objects are the objects in `near` and
+    /// the objects to which class objects refer.
     fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
         let count = self.split.classes;
         let mut reached = vec![false; count as usize];
@@ -337,7 +341,8 @@ mod tests {
     }
 
     impl Drawn {
-        /// `of_classes` has the references from class objects, and `rows` the adjacency lists of the other objects.
+        /// Creates a heap. `of_classes` has the references of class objects as pairs (class object, target). `rows` has
+        /// the adjacency lists of the other objects with references.
         fn new(classes: u32, of_classes: &[(u32, u32)], rows: Vec<Vec<u32>>) -> Self {
             let mut all = vec![Vec::new(); classes as usize];
             for &(class, to) in of_classes {
@@ -355,8 +360,9 @@ mod tests {
             self.rows.len() as u32
         }
 
-        /// Returns the references that replace paths "object -> leaf -> class of the leaf". The leaves are instances of
-        /// class 1, 2, and so on, and then of class 1 again.
+        /// Returns the references to insert in place of paths "object -> leaf -> class of the leaf". `held` has the
+        /// objects that GC roots hold. The first leaf is an instance of class 1, the next one of class 2, and so on.
+        /// After the last class, class 1 follows again.
         fn shortcuts_around_leaves(&self, held: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
             let lens = self.rows.iter().map(|row| row.len() as u32);
             let ends = lens.scan(0, |sum, len| {
@@ -384,11 +390,12 @@ mod tests {
         let drawn = Drawn::new(2, &[], rows());
         assert_eq!(drawn.shortcuts_around_leaves([1, 2]), [(2, 1)]);
         assert_eq!(drawn.shortcuts_around_leaves([1, 2, 3]), [(2, 1), (3, 1)]);
-        // No reference is inserted if only the leaf reaches the class, or if no object close to a GC root refers to the
-        // leaf.
+        // In two cases, no reference to the class is inserted: only the leaf leads to the class, or no object close to
+        // a GC root refers to the leaf.
         assert_eq!(drawn.shortcuts_around_leaves([2]), []);
         assert_eq!(drawn.shortcuts_around_leaves([1, 4]), []);
-        // Here, a reference is inserted, because the class is also reached through another class or through its loader.
+        // The class is also reached through another class or through its loader. So a reference from object 2, which
+        // refers to the leaf, to class 1 is inserted.
         assert_eq!(
             Drawn::new(2, &[(0, 1)], rows()).shortcuts_around_leaves([0, 2]),
             [(2, 1)]
@@ -403,8 +410,8 @@ mod tests {
         let mut first = Drawn::new(2, &[(0, 2)], rows());
         first.extra = vec![(2, 2), (2, 3), (4, 1)];
         assert_eq!(first.shortcuts_around_leaves([0, 2, 4]), [(2, 1), (3, 1)]);
-        // If the object already refers to the class, no reference is inserted. The reference to the class may be in a
-        // record, or in no record.
+        // If the object already refers to the class, no reference is inserted. The object may refer to the class in its
+        // record, or by a reference that no record contains (`extra`).
         let itself = Drawn::new(2, &[], vec![vec![4, 1], vec![4]]);
         assert_eq!(itself.shortcuts_around_leaves([1, 2, 3]), [(3, 1)]);
         let mut unwritten = Drawn::new(2, &[], vec![vec![4], vec![4]]);

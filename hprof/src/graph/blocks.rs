@@ -3,8 +3,9 @@
 //! ZGC reserves 16 times the maximum heap size, or terabytes. It takes small pages from the low end and large pages
 //! from the high end. A bitmap over the whole range would be too large, and its slots would not fit in 32 bits.
 //!
-//! So the range is cut into blocks. A block gets a number when the pass over the objects first finds an object or a
-//! reference in it. Slots are counted through the numbered blocks only, so an empty block costs one table entry:
+//! So the range is cut into blocks of equal size. A block gets a number when the pass over the objects first finds an
+//! object or a reference in it. Only blocks with a number get slots (positions in the bitmaps), so an empty block costs
+//! one table entry:
 //!
 //! ```text
 //! block of the range   0  1  2  3  4  5  6  7
@@ -44,7 +45,8 @@ pub(crate) fn extend_range(range: Range) -> Range {
     }
 }
 
-/// The blocks of an address range. The pass over the objects assigned numbers to some of these blocks.
+/// The blocks of an address range. A block has a number if the pass over the objects found an object or a reference in
+/// it.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     range: Range,
@@ -80,8 +82,9 @@ impl Blocks {
         }))
     }
 
-    /// Creates the table from the numbered blocks that an index stores; `None` if the blocks do not fit this address
-    /// range.
+    /// Creates the table from the blocks with numbers, which an index stores in the order of their numbers. Returns
+    /// `None` if a block is outside of this address range, if the blocks do not ascend, or if the table cannot be
+    /// created.
     pub(crate) fn from_numbered(range: Range, numbered: Vec<u32>, store: &Store) -> Option<Self> {
         let mut blocks = Self::new(range, store).ok()??;
         if !numbered.is_sorted_by(|a, b| a < b) {
@@ -118,15 +121,16 @@ impl Blocks {
         (slots >> self.shift) as usize
     }
 
-    /// Returns the slot of an address. `grain` is the distance of the address from the start of the range, in units of
-    /// 8 bytes. Returns `None` if the block of the address has no number.
+    /// Returns the slot (position in the bitmaps) of an address. `grain` is the distance of the address from the start
+    /// of the range, in units of 8 bytes. Returns `None` if the address is not in a block with a number.
     #[inline]
     pub(crate) fn slot(&self, grain: u64) -> Option<u64> {
         let number = *self.table.get((grain >> self.shift) as usize)?;
         slot_in(number, self.shift, grain)
     }
 
-    /// Returns the address of a slot (a position in the address map); `None` if no block has the slot's block number.
+    /// Returns the address of a slot (a position in the bitmaps). Returns `None` if the slot is not in a block with a
+    /// number.
     pub(crate) fn address(&self, slot: u64) -> Option<u64> {
         let block = *self.numbered.get((slot >> self.shift) as usize)?;
         let grain = u64::from(block) << self.shift | slot & ((1 << self.shift) - 1);
@@ -160,7 +164,8 @@ impl Blocks {
         Some(old)
     }
 
-    /// Converts slots to the new numbers of their blocks. `old` is the result of [`Self::order`].
+    /// Changes slots so that they fit the new numbers of blocks. A slot contains the number of its block, and
+    /// [`Self::order`] has changed these numbers. `old` is the result of [`Self::order`].
     pub(crate) fn renumber(&self, slots: &mut [u32], old: &[u32]) {
         let mut new = vec![0; old.len()];
         for (number, &old) in (0_u32..).zip(old) {

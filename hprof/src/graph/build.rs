@@ -39,8 +39,9 @@ pub(crate) struct Built {
     pub(crate) roots: Vec<Root>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) missing: Option<MissingRoots>,
-    /// True if a bare leaf holds objects by references that no record contains. (A bare leaf is an object that is
-    /// treated as a leaf because it refers only to its class.)
+    /// True if the object of a thread was treated as a leaf (object without references), because its record refers only
+    /// to its class. The thread may also hold objects by references that no record contains, such as those from its
+    /// local variables.
     pub(crate) bare_holder: bool,
 }
 
@@ -87,15 +88,15 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the rule that selects which bare objects stay among the objects with references (see `bare.rs`). Returns
-    /// `None` if all bare objects stay there: if the plan forbids bare leaves, or if there are no bitmaps to mark
-    /// leaves.
+    /// Returns the rule that selects which bare objects (objects that refer only to their class) are treated as objects
+    /// with references. The other bare objects become leaves (see `bare.rs`). Returns `None` if no bare object may
+    /// become a leaf: if [`Plan::bare_leaves`] is false, or if there are no bitmaps to mark leaves.
     fn bare_object_rule(&self, plan: &Plan) -> Option<Kept> {
         let told = plan.bare_leaves && plan.reach.is_some();
         told.then(|| Kept::new(self.options.thresholds))
     }
 
-    /// Runs a pass over the objects that also marks in bitmaps where objects start.
+    /// Runs a pass over the objects. In addition to its usual results, the pass marks in bitmaps where objects start.
     fn marking<T: Targets>(
         &self,
         plan: &Plan,
@@ -268,7 +269,8 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     })
 }
 
-/// The results of the last pass of [`read_objects`]. This pass found nothing that the plan lacked.
+/// The results of the last pass of [`read_objects`]. This pass found nothing that was missing in its [`Plan`], such as
+/// a class.
 struct Pass {
     /// For each class, true if the class is certainly a GC root.
     pinned: Vec<bool>,
@@ -398,8 +400,9 @@ fn first_pass(
     Ok((scanned, Some(marks)))
 }
 
-/// Converts the recorded references from slots (positions in the address map) to object numbers. If no slots were
-/// recorded, reads all objects again. This is so if slots do not fit in 32 bits, or if ids are not addresses.
+/// Converts the recorded references from slots (positions in the address map) to object numbers. No slots were recorded
+/// if they do not fit in 32 bits, or if ids are not addresses. Then this function reads all objects again and records
+/// object numbers.
 fn link(
     context: &Context<'_>,
     plan: &Plan,
@@ -435,9 +438,9 @@ fn link(
 
 /// Creates the graph from the recorded references. Adds the GC roots and the references that no record contains.
 ///
-/// `near` has the class object for each shape (class and array length) of leaves. If it is given, paths "object -> leaf
-/// -> class of the leaf" are replaced by direct references "object -> class". This is only done for objects close to a
-/// GC root.
+/// `near` contains the class object for each shape (class and array length) of leaves. If `near` is `Some`, references
+/// "object -> class" are inserted in place of paths "object -> leaf -> class of the leaf". They are inserted only for
+/// objects close to a GC root.
 fn assemble(
     scanned: &mut Scanned,
     classes: &Classes,

@@ -127,9 +127,9 @@ impl HeapGraph {
         })
     }
 
-    /// Moves the references from leaves to their classes to `targets`, where all other adjacency lists are. An object
-    /// with an adjacency list is not a leaf any more. Adjacency lists are contiguous, so this applies to all leaves up
-    /// to the last one with a reference.
+    /// Moves the references from leaves to their classes to `targets`, where all other adjacency lists are. Adjacency
+    /// lists are contiguous. So all leaves up to the last one with such a reference get an adjacency list, and do not
+    /// count as leaves any more.
     pub(crate) fn with_rows_of_leaves(mut self, store: &Store) -> Result<Self> {
         if self.leaf_classes.len() == 0 {
             return Ok(self);

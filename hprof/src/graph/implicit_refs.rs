@@ -83,8 +83,9 @@ pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warni
     Some(Warning::new(&flaw))
 }
 
-/// Gives the GC roots of classes that a repair added the kind [`RootKind::LoadedClass`]. The format of dumps has no
-/// such kind, so the repair writes these roots as roots of unknown kind.
+/// Changes the kind of each GC root of unknown kind that refers to a class object to [`RootKind::LoadedClass`]. A
+/// repair adds GC roots for classes. It writes them with unknown kind, because the format of dumps has no kind for
+/// loaded classes.
 pub(crate) fn name_added_roots(classes: &Classes, roots: &mut [Root]) {
     let of_classes = roots
         .iter_mut()

@@ -225,7 +225,8 @@ impl Iterator for AllEdges<'_> {
                 return None;
             }
             self.edges = self.graph.edges(GraphNode(self.next));
-            // The objects from here to the last one have no references. Skip them, and continue with the super-root.
+            // The objects from here to the last one have no references. Skip them, and continue with the super-root
+            // (an artificial node that refers to the objects that GC roots hold).
             let (inner, leaves) = (self.graph.split.inner, self.graph.leaf_classes.rows());
             self.next = match self.next + 1 {
                 next if next == inner + leaves => self.graph.objects,

@@ -63,8 +63,8 @@ pub(crate) struct Plan {
     /// True if the graph has references from objects to their classes. References to classes that are certainly GC
     /// roots are always left out.
     pub(crate) class_references: bool,
-    /// True if objects that refer only to their class may be treated as leaves (objects without references), even if
-    /// the class might not be a GC root.
+    /// True if an object that refers only to its class may be treated as a leaf (an object without references) although
+    /// its class might not be a GC root.
     pub(crate) bare_leaves: bool,
     pub(crate) late_classes: LateClasses,
     pub(crate) reach: Option<Reach>,
@@ -87,7 +87,7 @@ fn lowest_address(id_size: usize, dumps: &[ClassDump]) -> u64 {
     }
 }
 
-/// Classes that only the pass over the objects found.
+/// Data about classes that the class records at the start of the dump do not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LateClasses {
     /// Offsets of class records that come after objects.
@@ -182,8 +182,8 @@ impl Plan {
             .map(|p| p.len() as u64)
             .max()
             .unwrap_or(0);
-        // The objects of a piece lie close to its first object, at lower or higher addresses. The distance is at most
-        // little more than the length of the piece.
+        // The objects of a piece of the file lie close to its first object, at lower or higher addresses. The guess is
+        // that they are at most twice the length of the longest piece plus 1 MiB away.
         let margin = longest * 2 + (1 << 20);
         let aligned = low.trailing_zeros() >= GRAIN;
         let below = runs::lower_by_margin(low, margin);
@@ -207,7 +207,7 @@ impl Plan {
         self.reach = wider.filter(|_| aligned);
     }
 
-    /// Adds the classes that the pass over the objects found to the plan. Returns true if the pass found any.
+    /// Adds to the plan the new classes that the pass over the objects found. Returns true if there are such classes.
     pub(crate) fn learn_classes(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
         let id_size = context.header.id_size;
         let late = scanned.late_classes.len();
@@ -262,7 +262,9 @@ impl Plan {
         true
     }
 
-    /// Returns true if a pass found nothing that contradicts the plan. Otherwise, extends the plan for another pass.
+    /// Returns true if the results of a pass do not change the plan. Otherwise, corrects the plan for another pass and
+    /// returns false. The plan changes if the pass found new classes, ids without a slot in the address map, or (for
+    /// the first time) ids below [`Plan::flattened_below`].
     pub(crate) fn is_settled(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
         let learned = self.learn_flattened(scanned);
         if self.learn_classes(context, scanned) || learned {

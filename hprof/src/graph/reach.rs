@@ -17,9 +17,9 @@ pub(crate) struct Reach {
     pub(crate) range: Range,
     /// True if the range is divided into blocks, and only blocks with objects get bitmaps.
     in_blocks: bool,
-    /// Selects one of two limits for a range in blocks. If true, the range gets at most 16 slots (units of 8 bytes) for
-    /// each byte of the file. If false, as at first, it gets at most one slot for two bytes. Both limits are increased
-    /// by [`FREE`].
+    /// Used only if `in_blocks` is true: selects the limit for the number of slots (units of 8 bytes of addresses) in
+    /// all blocks with bitmaps. False in the first pass: [`FREE`] slots, plus one slot for every two bytes of the file.
+    /// True if these were too few: [`FREE`] slots, plus 16 slots for each byte of the file.
     is_roomy: bool,
 }
 
@@ -52,9 +52,10 @@ impl Reach {
         })
     }
 
-    /// Returns the range for the next pass, after a pass found objects without a slot at addresses from `low` to
-    /// `high`. The new range is wider, or allows more slots in blocks. Returns `None` if neither change is possible.
-    /// Then a sorted table of ids has to be used.
+    /// Returns the range for the next pass, after a pass found objects without a slot (position in the bitmaps) at
+    /// addresses from `low` to `high`. The new range is wider, or it has a higher limit for the number of slots (see
+    /// `is_roomy`). Returns `None` if neither change is possible. Then a sorted table of ids has to be used instead of
+    /// bitmaps.
     pub(crate) fn with(self, low: u64, high: u64, file: usize) -> Option<Self> {
         let (low, high) = (low.min(self.range.base), high.max(self.range.end));
         if (low, high) == (self.range.base, self.range.end) {
@@ -101,7 +102,8 @@ fn max_slots(file: usize) -> u64 {
     file as u64 * 16 + FREE
 }
 
-/// Returns true if a file of this size may have this number of slots (units of 8 bytes of addresses).
+/// Returns true if bitmaps with this number of slots are small enough for a file of this size. A slot stands for 8
+/// bytes of addresses.
 pub(crate) fn fits_bitmap(slots: u64, file: usize) -> bool {
     slots <= max_slots(file)
 }
@@ -119,8 +121,8 @@ mod tests {
 
     const BASE: u64 = 0x7_0000_0000;
 
-    /// Returns the [`Reach`] of `slots` slots (units of 8 bytes) from the address `BASE` on, for a file of `file`
-    /// bytes.
+    /// Returns the [`Reach`] (guessed address range) of a dump whose sampled addresses begin at `BASE` and cover
+    /// `slots` units of 8 bytes. The file has `file` bytes.
     fn of(slots: u64, file: u64, in_order: bool) -> Reach {
         Reach::new(BASE, BASE + (slots << GRAIN), file as usize, in_order).unwrap()
     }
@@ -133,7 +135,8 @@ mod tests {
         // A range has at least 64 bytes: a word of the bitmap has a bit for each 8 bytes.
         assert_eq!(of(BASE, BASE), Some((BASE, BASE + 64)));
         assert_eq!(of(BASE + 128, BASE), Some((BASE + 128, BASE + 192)));
-        // Addresses of objects are multiples of 8, and a range cannot end at the largest number.
+        // There is no range if the lowest address is not a multiple of 8, or if the end of the range, rounded up to a
+        // multiple of 64, does not fit in 64 bits.
         assert_eq!(of(BASE + 4, BASE + 64), None);
         assert_eq!(of(BASE, u64::MAX), None);
     }
@@ -155,7 +158,8 @@ mod tests {
         ] {
             let reach = of(slots, file, in_order);
             assert_eq!(reach.in_blocks, expected, "{slots} slots, {file} bytes");
-            // If the range is divided into blocks, the range is extended beyond the sampled addresses.
+            // A range that is divided into blocks is extended in both directions, so it has more slots than the samples
+            // cover. A range without blocks is not extended.
             assert_eq!(reach.range.slots() > slots, expected);
             if slots < all - WORD {
                 let mut marks = reach.marks(file as usize, &store).unwrap();

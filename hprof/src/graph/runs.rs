@@ -145,15 +145,17 @@ impl Runs {
 pub(crate) struct Row {
     /// The slot (position in the address map) of the run's first object.
     pub(crate) slot: u64,
-    /// Number of objects with references, and number of leaves, at lower addresses than this run.
+    /// Number of objects with references, and number of leaves, whose addresses are lower than the addresses of this
+    /// run's objects.
     pub(crate) ranks: [u32; 2],
     /// Number of objects with references, and number of leaves, that come before this run in the file.
     pub(crate) numbers: [u32; 2],
 }
 
 impl Row {
-    /// Returns the constants to add to an object's rank to get the number of the object: one constant for objects with
-    /// references, and one for leaves.
+    /// Returns number minus rank, which is the same for all objects of this run. An object's number is its position in
+    /// the file, and its rank is its position in the order of addresses. Objects with references (first result) and
+    /// leaves (second result) are counted separately.
     const fn offsets(&self) -> [u32; 2] {
         [
             self.numbers[0].wrapping_sub(self.ranks[0]),
@@ -165,8 +167,8 @@ impl Row {
 /// The table of the runs of a file (see the module's description). The runs do not overlap.
 #[derive(Debug)]
 pub(crate) struct RunTable {
-    /// The first slot (position in the address map) of each run, ascending. The run with the lowest addresses is left
-    /// out, because the slots before all these starts belong to it.
+    /// The slot (position in the address map) of the first object of each run, ascending. The run with the lowest
+    /// addresses is left out, because every slot before the first of these slots belongs to it.
     starts: Vec<u64>,
     offsets: Vec<[u32; 2]>,
     rows: Vec<Row>,
@@ -242,9 +244,10 @@ impl RunTable {
         rank.wrapping_add(self.offsets[self.row_of(slot)][usize::from(leaf)])
     }
 
-    /// Returns the rank of an object. `number` is its number among the leaves if `leaf` is true, otherwise among the
-    /// objects with references. Also returns the slot from which [`Ranks::address`] can count marks: `near` if it is in
-    /// the same run, otherwise the start of the run.
+    /// Converts an object's number to its rank. `number` is the position in the file among the leaves if `leaf` is
+    /// true, otherwise among the objects with references. Also returns a slot in the object's run from which
+    /// [`Ranks::address`] can search for the object: `near` if `near` is in this run, otherwise the slot of the run's
+    /// first object.
     pub(crate) fn rank(&self, number: u32, leaf: bool, near: u64) -> Option<(u32, u64)> {
         let kind = usize::from(leaf);
         let numbers = |&row: &u32| self.rows[row as usize].numbers[kind];
@@ -285,8 +288,9 @@ mod tests {
 
     const BASE: u64 = 0x1_0000;
 
-    /// Returns the ranks and runs of a file whose objects are at these slots, in the order of the file. Each piece of
-    /// the file has `piece` objects. Objects at slots that are multiples of 3 are leaves.
+    /// Returns the ranks and runs (parts with ascending addresses) of a file whose objects are at these slots, in the
+    /// order of the file. Each piece of the file has `piece` objects. Objects at slots that are multiples of 3 are
+    /// leaves.
     fn of(slots: &[u64], piece: usize) -> (Ranks, Runs) {
         let store = Store::new(None);
         let end = BASE + 8 * (slots.iter().max().unwrap() + 1);
@@ -327,7 +331,8 @@ mod tests {
             let number = table.number(slot, rank, leaf);
             assert_eq!(number, next[usize::from(leaf)], "slot {slot}");
             next[usize::from(leaf)] += 1;
-            // `near` is the first slot of the file, the last one, or the slot of the object itself.
+            // `near` is the slot of the first object in the file, of the last object in the file, or of the object
+            // itself.
             for near in [slots[0], slots[slots.len() - 1], slot] {
                 let (same, from) = table.rank(number, leaf, near).unwrap();
                 assert_eq!(same, rank, "slot {slot}");
@@ -369,8 +374,8 @@ mod tests {
         let odd_then_even: Vec<u64> = (0..100).step_by(2).chain((1..100).step_by(2)).collect();
         let (ranks, all) = of(&odd_then_even, 1_000);
         assert!(!all.are_disjoint() && all.table(&ranks).is_none());
-        // Runs are recorded for each piece of the file. If each piece has only one object, each object is a run of its
-        // own, so no runs overlap.
+        // Each piece of the file has its own runs (objects with ascending addresses). If each piece has only one
+        // object, each object is a run of its own, so no runs overlap.
         let (ranks, all) = of(&odd_then_even, 1);
         assert!(all.are_disjoint());
         check(&odd_then_even, &all.table(&ranks).unwrap(), &ranks);

@@ -36,7 +36,8 @@ use crate::records::walk::{self, Damage, Object, Root, Visitor};
 use crate::sizes::shape::{self, OF_VALUES, Shapes};
 use crate::sizes::stats::{Last, Stats};
 
-/// The referent of a soft or final reference. The reference counts only if no stronger path reaches the referent.
+/// The object to which a soft or final reference refers. The graph uses this reference only if no stronger path reaches
+/// the object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Referent {
     /// The reference object (`java.lang.ref`), by its number among the objects with references.
@@ -102,12 +103,14 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) pinned: &'a [bool],
     /// True if references from objects to their classes are recorded like other references.
     pub(crate) class_references: bool,
-    /// The rule that selects which objects are not leaves although they refer only to their class. If there is no rule,
-    /// none of these objects is a leaf.
+    /// The rule for objects that refer only to their class, if this class might not be a GC root. The rule selects some
+    /// of them, which are treated as objects with references. The others are treated as leaves (objects without
+    /// references). If there is no rule, none of them is treated as a leaf.
     pub(crate) bare: Option<Kept>,
     pub(crate) refs: Refs,
-    /// True if the position of a reference in an adjacency list must show its field. Then a shape records which fields
-    /// are null. If the shape has no room for this, the list contains [`NONE`] for each null field.
+    /// True if the field of each reference must be known from its position in the adjacency list. Then the shape of an
+    /// object has bits that show which fields are null. If the shape has too few bits, the adjacency list contains
+    /// [`NONE`] for each null field.
     pub(crate) tells_fields: bool,
     pub(crate) modulus: usize,
     pub(crate) marks: Option<MarkWriter<'a>>,
@@ -456,8 +459,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// Returns true if the next object of this class that refers only to its class is treated as a leaf (object without
-    /// references).
+    /// Returns true if an object that refers only to its class is treated as a leaf (an object without references).
+    /// Must be called once for each such object, because the result depends on the number of earlier calls.
     fn is_bare_leaf(&mut self, class: u32) -> bool {
         let layout = self.job.classes.layout(class);
         let has_referent = layout.referent != RecordLayout::NO_REFERENT;
@@ -467,8 +470,9 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// Records the referent of a `java.lang.ref` object. Returns true if the referent is stored in `referents`, where
-    /// soft and final referents are.
+    /// Records the referent of a `java.lang.ref` object. Returns true if the reference is soft or final and its
+    /// referent was added to `referents`. Other referents are ignored or recorded as usual references, and the result
+    /// is false.
     fn referent(&mut self, layout: &RecordLayout, body: &[u8], count: &mut u32) -> bool {
         let at = layout.referent as usize;
         if body.len() < at + ID {
@@ -510,9 +514,9 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         self.array_shape(class, array, words)
     }
 
-    /// Records the references of an object whose adjacency list also contains its null fields. If the record is too
-    /// short for all fields of the class, returns a shape (encoded class) that records this. The missing fields are not
-    /// in the list, because there can be very many.
+    /// Records the references of an object, and [`NONE`] for each null field. If the record is too short for all fields
+    /// of the class, the missing fields are not recorded, because there can be very many. Then the result is a new
+    /// shape (encoded class) that also contains the number of fields in the record, if this number can be encoded.
     #[cold]
     fn all_fields(
         &mut self,

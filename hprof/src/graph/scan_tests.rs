@@ -85,7 +85,8 @@ fn telling_fields(heap: &HeapBuilder) -> (Built, Classes) {
     built(heap, options)
 }
 
-/// Returns, for each object with references, what its shape records about its fields. The objects are in file order.
+/// Returns, for each object with references, which fields its adjacency list contains, as encoded in its shape. The
+/// objects are in file order.
 fn rows(built: &Built) -> Vec<InRow> {
     let shapes = built.scanned.inner_shapes.iter();
     shapes.map(|&shape| shape::row_layout(shape)).collect()
@@ -256,8 +257,8 @@ fn objects_that_do_not_go_with_their_class_are_counted_as_its_instances() {
         let [plain, array] = [plain, array].map(|id| classes.by_id(ObjectId(id)).unwrap());
         let counts = [plain, array].map(|c| built.scanned.stats.classes[c.index()].instances);
         assert_eq!(counts, [3, 2]);
-        // The last two objects are arrays, but their class is not an array class. Their shapes show that they are
-        // arrays only if shapes record fields.
+        // The last two objects are arrays, but their class is not an array class. Their shapes (encoded classes) show
+        // that they are arrays only if the shapes also show which fields are null.
         let shapes = &built.scanned.inner_shapes;
         assert_eq!(shapes.len(), 3);
         let expected = if tells {
@@ -293,7 +294,7 @@ fn null_and_truncated_fields_are_in_the_shape() {
     let nulls = [0, 0b010, 0, 0b110, 0b100].map(InRow::FieldsBut);
     assert_eq!(rows(&built), nulls);
     assert_eq!(built.scanned.leaf_shapes.len(), 2);
-    // `short_bodies` has the count of the last pass over the objects.
+    // `short_bodies` is the number of missing reference fields that the last pass over the objects found.
     assert_eq!(built.scanned.stats.short_bodies, 2 + 1 + 3 + 1);
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Waypoint {
     pub(crate) before: [u32; 2],
 }
 
-/// The waypoints of a file, in file order.
+/// All waypoints (see [`Waypoint`]) of a file, in file order.
 #[derive(Debug, Default)]
 pub(crate) struct Waypoints(Vec<Waypoint>);
 
@@ -34,8 +34,9 @@ impl Waypoints {
         }));
     }
 
-    /// Returns the offset of the last waypoint that precedes an object in the file; `None` if no waypoint precedes it.
-    /// The object is the `nth` leaf if `leaf` is true, otherwise the `nth` object with references.
+    /// Returns the file offset of the last [`Waypoint`] at or before an object. Returns `None` if there is no such
+    /// waypoint. If `leaf` is true, the object is the leaf with the number `nth`, otherwise the object with references
+    /// with this number. Numbers start at 0, and the two kinds are counted separately.
     pub(crate) fn before(&self, leaf: bool, nth: u32) -> Option<usize> {
         let kind = usize::from(leaf);
         let after = self.0.partition_point(|w| w.before[kind] <= nth);
@@ -57,7 +58,8 @@ mod tests {
         assert_eq!(all.before(false, 2), Some(100));
         assert_eq!(all.before(false, 8), Some(100));
         assert_eq!(all.before(false, 9), Some(200));
-        // Two waypoints come before leaf 5. The result is the last one of them.
+        // The waypoints at offsets 100 and 200 both have 5 leaves before them, numbered 0 to 4. So leaf 5 does not come
+        // before either of them, and the result is the last one.
         assert_eq!(all.before(true, 5), Some(200));
         assert_eq!(all.before(true, 6), Some(300));
         assert_eq!(all.before(false, 14), Some(300));

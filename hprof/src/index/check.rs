@@ -8,10 +8,10 @@ use rayon::prelude::*;
 
 use crate::ids::NONE;
 
-// Each check reads a whole part of an array and does not stop at the first wrong number. The compiler can vectorize
-// such loops, and wrong numbers are very rare.
+// Each check compares all numbers of its part of an array, even after a wrong number. The compiler can vectorize such
+// loops, and wrong numbers are very rare.
 
-/// Returns a check that every number of an array is below a limit.
+/// Returns a function that checks a part of an array. It returns true if all numbers in the part are below `limit`.
 pub(super) fn below(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         let largest = all[part.clone()].iter().fold(0, |max, &v| v.max(max));
@@ -19,7 +19,7 @@ pub(super) fn below(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Syn
     }
 }
 
-/// Returns a check that every number of an array is in a range.
+/// Returns a function that checks a part of an array. It returns true if all numbers in the part are in `range`.
 pub(super) fn within(range: Range<u32>) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         let ends = all[part.clone()].iter();
@@ -28,7 +28,8 @@ pub(super) fn within(range: Range<u32>) -> impl Fn(&[u32], Range<usize>) -> bool
     }
 }
 
-/// Returns a check that every number of an array is below a limit, or is [`NONE`].
+/// Returns a function that checks a part of an array. It returns true if all numbers in the part are below `limit`, or
+/// are [`NONE`].
 pub(super) fn below_or_none(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         // Adding one turns [`NONE`] into zero, the smallest number.
@@ -47,8 +48,8 @@ pub(super) fn ascend<T: Ord>(all: &[T], part: Range<usize>) -> bool {
     pairs.fold(true, |fits, (a, b)| fits & (a <= b))
 }
 
-/// Returns a check of a list of object numbers: the first number is [`NONE`], and all others belong to class objects or
-/// objects with references.
+/// Returns a function that checks a part of an array of object numbers. It returns true if all numbers in the part
+/// belong to class objects or objects with references. The first number of the array must be [`NONE`] instead.
 pub(super) fn objects(inner: u32) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         let first = part.start.max(1);
@@ -76,9 +77,10 @@ pub(super) fn ends(all: &[u32], part: Range<usize>) -> bool {
     after && u64::from(largest) <= limit
 }
 
-/// Checks the counts of an address map against its bits. The map consists of lines. A line has `line` words of bits
-/// and, for each of two kinds of objects, the number of marks in earlier lines. Counts of empty lines are not checked.
-/// Returns the number of marks of each kind; `None` if a count is wrong.
+/// Checks the counts of an address map against its bits. The map consists of lines of `line` bitmap words each. The
+/// words with even index mark objects with references, the others mark leaves (objects without references). For each
+/// line, `counts` has two numbers: the set bits of both kinds in all earlier lines. Counts of lines without set bits
+/// are not checked. Returns the number of set bits of each kind; `None` if a count is wrong.
 ///
 /// Cost: one parallel pass, and a short one after it.
 pub(super) fn ranks(bits: &[u64], counts: &[u32], line: usize) -> Option<[u64; 2]> {
@@ -86,8 +88,8 @@ pub(super) fn ranks(bits: &[u64], counts: &[u32], line: usize) -> Option<[u64; 2
     if !bits.len().is_multiple_of(line) || counts.len() != bits.len() / line * 2 {
         return None;
     }
-    // Returns two numbers for each kind of object in a chunk of lines of the address map: the stored count of the first
-    // line that has marks, and the number of marks in the chunk.
+    // Checks a group of lines of the address map. Returns two numbers for each kind of object: the count that is stored
+    // for the first line with set bits, and the number of set bits in the group.
     let chunk = |(bits, counts): (&[u64], &[u32])| -> Option<([u32; 2], [u32; 2])> {
         let mut first = None;
         let mut sum = [0_u32; 2];

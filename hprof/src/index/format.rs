@@ -43,13 +43,15 @@ pub(super) enum Section {
     LongArrays,
     /// Objects with an allocation site: object number and stack trace serial.
     Sites,
-    /// The address map is divided into stretches of equal size. Only stretches with marked objects are stored. This
-    /// section and the next two have the numbers, the words and the counts of these stretches.
+    /// The address map is divided into ranges of equal size, called stretches. The index stores only stretches in which
+    /// objects start. This section contains the numbers of the stored stretches. The next two sections contain their
+    /// bitmap words and their counts.
     MapStretches,
     MapBits,
     MapCounts,
-    /// Table of object numbers, by rank. The rank of an object is the number of objects in this section that have lower
-    /// addresses or ids. The section covers objects with references, or all objects if ids are not addresses.
+    /// Object numbers, indexed by rank. If ids are addresses, the section contains the numbers of objects with
+    /// references, and a rank is the number of these objects at lower addresses. Otherwise it contains the numbers of
+    /// all objects, and a rank is the number of objects with lower ids.
     MapNumbers,
     MapLeaves,
     MapIds,
@@ -68,9 +70,9 @@ pub(super) enum Section {
     /// Offsets of object records in the dump: see [`crate::index::positions`].
     LinkedPositions,
     LeafPositions,
-    /// Referrers of each object: see [`crate::index::inbound`]. The data is in this section and the next five. The
-    /// blocks of the last two sections are verified when they are first used. The two sections before them have the
-    /// hashes of these blocks.
+    /// The sections from here to the last contain the referrers of each object: see [`crate::index::inbound`]. The
+    /// blocks of `Inbound` and `InboundFar` are verified when they are first used. `InboundSums` and `InboundFarSums`
+    /// contain the hashes of these blocks.
     InboundGroups,
     InboundFarBases,
     InboundSums,
@@ -81,7 +83,8 @@ pub(super) enum Section {
 
 pub(super) const SECTIONS: usize = Section::InboundFar as usize + 1;
 
-/// The sections whose blocks are verified when they are first used, each with the section of its block hashes.
+/// Pairs of sections. The blocks of the first section are verified when they are first used. The second section
+/// contains the hashes of these blocks.
 const LAZY: [(Section, Section); 2] = [
     (Section::Inbound, Section::InboundSums),
     (Section::InboundFar, Section::InboundFarSums),
@@ -272,9 +275,9 @@ impl Sections {
         (range.end <= self.map.len()).then_some(range)
     }
 
-    /// Returns a section after verifying its checksum. The section is rejected unless `fits` returns true for each of
-    /// its parts. The arguments of `fits` are the whole section and the range of the part. `fits` may be called before
-    /// the checksum is verified, so the elements may be damaged.
+    /// Returns a section as an array. Returns an error if the checksum of the section is wrong, or if `fits` returns
+    /// false for a block. The arguments of `fits` are the whole array, and the range of its elements that are in the
+    /// block. `fits` is called before the checksum is compared, so the elements may be damaged.
     pub(super) fn column<T: Pod + Sync>(
         &self,
         section: Section,

@@ -74,9 +74,9 @@ impl Snapshot {
         ]
     }
 
-    /// Returns true if the index has lists of referrers. This is so if the map is not [`AddressMap::Sorted`] and no
-    /// object has the id of a class object. Then each id identifies only one object, and the lists need to record only
-    /// references from fields and elements.
+    /// Returns true if the index has lists of referrers. It has no lists in two cases: the map is
+    /// [`AddressMap::Sorted`], or an object has the id of a class object. In all other cases, each id identifies only
+    /// one object, and the lists need to record only references from fields and elements.
     fn has_lists(&self) -> bool {
         let taken = |id: u64| self.map.by_id(id, self.split) != NONE;
         !matches!(self.map, AddressMap::Sorted { .. })

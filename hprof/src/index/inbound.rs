@@ -2,11 +2,12 @@
 //!
 //! The lists are in the order of the objects referred to. 64 lists are a group, and the start of each group is stored.
 //! A list consists of its length times two, then its numbers in ascending order. The first number is stored as its
-//! difference from a guess, and each other number as its difference from the previous number. Most objects have one
-//! referrer that is close in the file, so most lists take two or three bytes.
+//! difference from the likely number of a referrer (see [`LikelyReferrers`]), and each other number as its difference
+//! from the previous number. Most objects have one referrer that is close in the file, so most lists take two or three
+//! bytes.
 //!
 //! ```text
-//! referrers 1003, 1003, 1010 with the guess 1000:     length 3 * 2 | +3 * 2 | 0 | 7
+//! referrers 1003, 1003, 1010, likely number 1000:     length 3 * 2 | +3 * 2 | 0 | 7
 //! ```
 //!
 //! Lists of more than [`NEAR`] numbers are stored separately, so that readers can skip them quickly. For such a list,
@@ -34,7 +35,8 @@ pub(crate) struct Inbound {
     /// The start of each group of 64 lists in `near`. The last element is the end of the last group.
     groups: Column<u64>,
     near: Lazy,
-    /// For each bucket of objects, the offset in `far` at which the bucket's long lists begin.
+    /// For each bucket (see [`BUCKET`]), the offset in `far` of the first list of the bucket. `far` contains the lists
+    /// of more than [`NEAR`] numbers.
     bases: Column<u64>,
     far: Lazy,
 }

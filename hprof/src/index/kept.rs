@@ -60,8 +60,9 @@ impl Snapshot {
 /// same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The dump beside which the file is stored. `None` for content that replaces a dump and does not depend on the
-    /// dump's location. Later versions of the program can read such content if the version of the content is the same.
+    /// Identifies the dump beside which the file is stored. `None` for a summary file that is used instead of a dump.
+    /// Such a file can be moved to another folder. Later versions of the program can read it if they use the same
+    /// `version`.
     pub stamp: Option<FileStamp>,
     /// The reference objects that retain their referents.
     pub refs: Refs,

@@ -1,22 +1,24 @@
 //! The offsets of objects' records in the file, for every sixteenth object with references and for every sixteenth leaf
 //! (an object without references).
 //!
-//! With them, a walk that looks for an object reads about twenty records. Without them, it reads a whole piece of the
-//! file (about a megabyte). Positions exist only in an index and are computed when it is written. The analysis does not
-//! need them.
+//! To find an object in the file, a walk starts at the stored offset before the object and reads about twenty records.
+//! Without these offsets, it reads a whole piece of the file (about a megabyte). The offsets are computed when an index
+//! is written, and exist only in the index. The analysis does not need them.
 
 use crate::bytes::array::Column;
 use crate::graph::scan::Piece;
 
-/// Number of objects of one kind for each record offset that an index stores.
+/// Number of objects in a piece of the file for each record offset that an index stores. Objects with references and
+/// leaves (objects without references) are counted separately.
 pub(crate) const EVERY: u32 = 16;
 
 /// Offsets of the records of objects with references, and of leaves (objects without references).
 #[derive(Debug)]
 pub(crate) struct Positions {
-    /// Offset from the start of a piece, in bytes, for every [`EVERY`]th object in the piece.
+    /// For every [`EVERY`]th object in a piece of the file, the offset of its record from the start of the piece, in
+    /// bytes. The first array is for objects with references, the second one for leaves.
     bytes: [Column<u32>; 2],
-    /// For each piece, the index in `bytes` of its first offset.
+    /// For each piece of the file, the positions in the two arrays of `bytes` at which the offsets of the piece begin.
     first: Vec<[usize; 2]>,
 }
 

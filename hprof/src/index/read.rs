@@ -137,9 +137,10 @@ pub fn is_damaged(snapshot: &Snapshot) -> bool {
 }
 
 impl Histogram {
-    /// Creates the histogram that [`Histogram::open`] returns, from an index.
+    /// Reads from an index the histogram that [`Histogram::open`] computes from a dump.
     ///
-    /// Cost: that of [`Snapshot::from_index`], but only the small section is verified.
+    /// Cost: that of [`Snapshot::from_index`], but only the section with the small data of the index is read and
+    /// verified. It contains the totals of each class.
     ///
     /// # Errors
     /// See [`Snapshot::from_index`].
@@ -157,7 +158,7 @@ impl Histogram {
     }
 }
 
-/// The parts that a snapshot and a histogram from an index share.
+/// The data of an index from which both a snapshot and a histogram are created.
 struct OpenedIndex {
     sections: Sections,
     small: SmallSection,
@@ -420,7 +421,8 @@ impl Covered {
     }
 }
 
-/// The kind of the address map, with the data about the map that is in `Section::Small`.
+/// The kind of the address map, with the data about the map that `Section::Small` contains: the covered addresses
+/// (except for a sorted table of ids), and the runs (parts of the file with ascending addresses).
 enum MapKind {
     Ordered(Covered),
     Runs(Covered, Vec<Row>),

@@ -111,8 +111,9 @@ pub(crate) struct RecordLayout {
     /// their size varies like an array's.
     pub(crate) array: u32,
     pub(crate) reference: Reference,
-    /// True for threads and class loaders. Such objects are never treated as leaves (objects without references),
-    /// because the graph gets references from them that no record contains.
+    /// True for threads and class loaders. The graph has references from these objects that no record contains, for
+    /// example to local variables and classes. So these objects are never treated as leaves (objects without
+    /// references).
     pub(crate) never_leaf: bool,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! In such a dump, the id of an object is the sum of the sizes of all objects that the child visited before. So the
 //! distance from an id to the next one is the exact size of the object. The only exceptions are arrays that the child
-//! invented. Such an array contains the string constants of a class. JVMTI does not show the arrays with these
-//! constants as objects.
+//! invents, each with the string constants of a class. JVMTI does not show the real arrays of string constants as
+//! objects, so the child makes up their ids.
 
 use crate::ids::ObjectId;
 use crate::records::classes::Class;
@@ -12,13 +12,14 @@ use crate::records::record::{Kind, LoadClass};
 /// Prefix of the text in which the child records the layout of its JVM. The text is the first name of the dump, or the
 /// second name of a repaired dump.
 const RECORDED: &str = "heapdiff forked dump: ids are sums of object sizes, ";
-/// The id of the first class in forked dumps that do not record the object layout. Earlier agents wrote such dumps.
+/// The id of the first class in dumps that earlier agents wrote with a forked child. These dumps do not record the
+/// object layout.
 const FIRST_ID: u64 = 0x7_0000_0000;
 /// Minimum number of class objects that have ascending ids, close to each other, in a forked dump that does not record
 /// the object layout. A JVM loads at least 400 classes.
 const LEAST: usize = 350;
-/// Maximum mean number of bytes of a class object in a forked dump that does not record the object layout. It limits
-/// how far apart the ids of classes are.
+/// Limit for the distance between the ids of classes in a forked dump that does not record the object layout, in bytes.
+/// The first [`LEAST`] ids must lie in a range of [`LEAST`] times this size.
 const LARGEST: u64 = 1024;
 /// The static field with the array of a class's string constants.
 const RESOLVED: &str = "<resolved_references>";

@@ -64,8 +64,8 @@ pub(crate) fn next_dump(bytes: &[u8], from: usize) -> Option<usize> {
         })
 }
 
-/// True if plausible records outside the heap follow: [`LOOK_AHEAD`] records, or all records up to a heap record,
-/// another dump or the end of the file if these are fewer.
+/// True if the next [`LOOK_AHEAD`] records are plausible records outside the heap. The check stops early, with the
+/// result true, at a heap record, at another dump, or at the end of the file.
 fn are_top_level_records(bytes: &[u8], mut at: usize, id_size: usize) -> bool {
     for _ in 0..LOOK_AHEAD {
         if at == bytes.len() || bytes[at..].starts_with(MAGIC) {

@@ -14,9 +14,8 @@ use crate::records::modified_utf8;
 use crate::records::record::{self, FrameRecord, Header, LoadClass, tag};
 use crate::records::repaired::Repaired;
 
-/// The number of values of a 32-bit length. In dumps of very old JVMs, the length in the header of a heap dump record
-/// may have overflowed, so that it is too small by a multiple of this number. If any other length is wrong, the dump is
-/// damaged.
+/// 2³². A length in a record's header has 32 bits. In dumps of very old JVMs, the length of a heap dump record may have
+/// overflowed, so that it is too small by a multiple of this number. If any other length is wrong, the dump is damaged.
 const WRAP: u64 = 1 << 32;
 
 /// A range of the file that consists of sub-records (objects, classes, GC roots).
@@ -40,8 +39,8 @@ pub(crate) struct TraceAt {
     pub(crate) offset: usize,
 }
 
-/// For each class id (except array classes): the number of live objects, including the class object, and the total of
-/// their bytes.
+/// For each class id (except array classes): the number of live instances plus one for the class object itself, and the
+/// total of their bytes.
 pub(crate) type LiveObjects = HashMap<u64, (u64, u64)>;
 
 /// The offsets of all records outside the heap.
@@ -71,8 +70,8 @@ pub(crate) struct Outline {
     /// numbered from 0. `begun` is true if the heap has a record with content so far.
     heap: usize,
     begun: bool,
-    /// True if the heap is complete. The next heap record then starts another heap, which contains the same objects at
-    /// a later time.
+    /// True if the current heap is complete. Then the next heap record starts another heap, which has the objects of
+    /// the same JVM at a later time.
     closed: bool,
     /// For each class serial: the number of live objects and their bytes, which the hprof agent reports after a heap.
     live: HashMap<u32, (u64, u64)>,
@@ -228,7 +227,7 @@ impl Outline {
         }
     }
 
-    /// Returns the outline of the heap with this index under the file header.
+    /// Returns the outline of one of the heaps that follow the file header. `heap` is its number, counted from 0.
     ///
     /// Cost: one visit of each top-level record. The content of heap segments is not read.
     pub(crate) fn read(bytes: &[u8], header: &Header, heap: usize) -> Self {
@@ -479,8 +478,8 @@ mod tests {
         // The heap record is the last in the file.
         let next = |at| at == start + heap;
         assert_eq!(unwrapped(start + heap, start, heap % WRAP, next), heap);
-        // The length in a record's header has 32 bits, so it can be too small by a multiple of 2³². A correct length is
-        // not changed. A wrong length is not changed if no multiple of 2³² makes it correct.
+        // A correct length is not changed. A wrong length is not changed either if adding multiples of 2³² does not
+        // lead to the start of a record.
         assert_eq!(
             unwrapped(file, start, 3 * GB, |at| at == start + 3 * GB),
             3 * GB

@@ -74,7 +74,7 @@ impl Repaired {
     }
 }
 
-/// Maximum value of a number in the mark of a repaired dump.
+/// Maximum value of a number in the name that marks a repaired dump.
 const LARGEST: u64 = 1 << 60;
 
 /// Writes the text of the name that marks a repaired dump.

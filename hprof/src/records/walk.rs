@@ -297,7 +297,8 @@ fn walk_rare_record<V: Visitor, const ID: usize>(
         sub::ROOT_REFERENCE_CLEANUP => (R::ReferenceCleanup, ID),
         sub::ROOT_VM_INTERNAL => (R::VmInternal, ID),
         sub::ROOT_JNI_MONITOR => (R::JniMonitor, ID + 8),
-        // Android: an object that is known to be unreachable, and the name of the heap that follows.
+        // Two records of Android dumps that contain no GC root. `UNREACHABLE` has the id of an object that is known to
+        // be unreachable. `HEAP_DUMP_INFO` has the name of the heap to which the next objects belong.
         sub::UNREACHABLE => (R::Unknown, ID),
         sub::HEAP_DUMP_INFO => (R::Unknown, ID + 4),
         _ => {

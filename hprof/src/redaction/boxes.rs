@@ -55,7 +55,8 @@ struct BoxVisitor<'s> {
 }
 
 impl BoxVisitor<'_> {
-    /// Returns the id in the field through which an instance refers to its hash.
+    /// Returns the id of the object in which an instance stores a hash. (A field of the instance refers to this
+    /// object.)
     fn hash(&self, class: u64, body: &[u8]) -> Option<u64> {
         let classes = &self.survey.classes;
         let id_size = self.survey.id_size;

@@ -213,7 +213,7 @@ impl<'a> Finder<'a> {
         None
     }
 
-    /// Returns the ids in a record's bytes that are not null.
+    /// Returns the ids in these bytes of a record. Null ids are left out.
     fn ids(&self, bytes: &'a [u8]) -> impl Iterator<Item = u64> + use<'a> {
         let ids = bytes.chunks_exact(self.survey.id_size);
         let ids = ids.map(|id| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)));

@@ -39,7 +39,7 @@ const WAITING: usize = 2;
 /// Maximum number of warnings.
 const WARNINGS: usize = 1000;
 
-/// A redaction of the dumps in one file.
+/// The redaction of a file. The file can contain several dumps, and all of them are redacted.
 #[derive(Debug)]
 pub struct Redaction<'a> {
     source: &'a Source,
@@ -58,7 +58,7 @@ pub struct Redacted {
     pub warnings: Vec<Warning>,
     /// Offset of the first damage in the dump. Nothing after it is copied.
     pub damaged_at: Option<u64>,
-    /// Amounts of the dump's content, by kind of content, if the content was counted.
+    /// Amount of each kind of content in the dump, if the content was counted (see [`Redaction::check`]).
     pub left: Left,
 }
 
@@ -338,8 +338,8 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-/// The parts of a dump in the order of the file. The parts of an item have at least [`BATCH`] bytes in total, if each
-/// part counts as at least 64 bytes. The last item can be smaller.
+/// An iterator that divides a dump into batches of parts, in the order of the file. A batch has at least [`BATCH`]
+/// bytes, and each part is counted as at least 64 bytes. The last batch can be smaller.
 struct Batches<'a> {
     records: TopLevel<'a>,
     blocks: std::iter::Peekable<std::slice::Iter<'a, Block>>,

@@ -143,8 +143,8 @@ impl<'a> Rewriter<'a> {
         let mut out = Output::new(self.bytes, &lost);
         let mut left = Left::default();
         if self.counts {
-            // If a redaction wrote this dump, the first of these bytes may be the tag of an array, which the code below
-            // writes. All other bytes are zero.
+            // In a dump that a redaction wrote, these bytes are zero. Only the first byte may be the tag of an array,
+            // which this function writes below.
             let content = match &self.bytes[lost.clone()] {
                 [sub::PRIMITIVE_ARRAY, rest @ ..] => rest,
                 all => all,
@@ -261,7 +261,8 @@ impl<'a> BlockVisitor<'a, '_> {
         self.rewriter.bytes.get(range).unwrap_or_default()
     }
 
-    /// Writes zeros in place of a range. If the range has content, adds it to the tally `of`.
+    /// Writes zeros in place of a range. If the content is counted and the range is not zero, adds the range to the
+    /// amount that `of` returns.
     fn zero(&mut self, range: Range<usize>, of: fn(&mut Left) -> &mut Amount) {
         if self.rewriter.counts && !is_zero(self.input(range.clone())) {
             of(&mut self.left).add(range.len());

@@ -14,7 +14,8 @@ use crate::redaction::fields::{is_hash, is_length};
 /// lengths, or `None` if the table cannot be read.
 pub type CleanTable<'r> = &'r (dyn Fn(&[&[u8]], &dyn Fn(&mut [u8])) -> Option<Vec<Vec<u8>>> + Sync);
 
-/// A class, such as that of an agent, whose static fields lead to numbers and names that reports need.
+/// Describes the tables that a redaction keeps because reports need them. Static fields of one class refer to these
+/// tables of numbers and names. Heapdiff's agent has such a class.
 #[derive(Clone, Copy)]
 pub struct KeptTables<'r> {
     /// The name of a boot loader class, as in Java source. Its own fields are kept.

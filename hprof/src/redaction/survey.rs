@@ -25,8 +25,8 @@ const BATCH: usize = 1 << 10;
 const UNKNOWN_KINDS: usize = 64;
 /// If an implausible record is followed by at least this number of plausible records, it does not count as damage.
 const FITTING: usize = 8;
-/// Limit for the number of fields in the plans (for rewriting instances) of all classes together: this number, plus one
-/// for each byte of the file.
+/// Limit for the size of the plans of all classes (see [`BodyPlan`]): the plans of all classes together have at most
+/// this number of fields, plus one field for each byte of the file.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// Consecutive records of the heap, and the range of their objects' ids.
@@ -104,7 +104,8 @@ pub(super) struct Survey {
     /// For each class number, the plan for rewriting the bytes of the class's instances. `None` for classes without a
     /// plan.
     plans: Vec<Option<BodyPlan>>,
-    /// Number of classes whose instances cannot be rewritten by a plan, because the class has too many fields.
+    /// Number of classes that have no [`BodyPlan`], because the plans of all classes together would have too many
+    /// fields.
     pub(super) unplanned: u64,
 }
 
@@ -281,8 +282,8 @@ impl TopRecords {
                 offset: next.at(),
                 flaw,
             });
-            // If a length is wrong, the bytes that follow look like implausible records before real damage is found. So
-            // the damage begins at the first of these records.
+            // If the length of a record is wrong, the next bytes are read as records, too. At first, these records are
+            // only implausible, and damage is found later. So the damage begins at the first implausible record.
             this.damage = here.map(|here| doubtful.unwrap_or(here));
             break;
         }

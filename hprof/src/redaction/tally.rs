@@ -38,7 +38,7 @@ pub struct Left {
     pub unused_names: Amount,
     /// Hashes of strings and keys, in fields of JDK classes.
     pub hashes: Amount,
-    /// Strings in kept tables that are not names, such as names of threads.
+    /// Strings in kept tables, except names of classes, methods and files. Examples are names of threads.
     pub table_texts: Amount,
     /// Numbers in fields, if numbers are to be redacted.
     pub numbers: Amount,
@@ -48,7 +48,7 @@ pub struct Left {
     pub kept_names: Amount,
     /// Kept: well-known strings, and strings that identify the JVM.
     pub kept_texts: Amount,
-    /// Kept: arrays that belong to tables that the rules of the redaction keep.
+    /// Kept: arrays of the tables that reports need (see [`KeptTables`](super::KeptTables)).
     pub kept_tables: Amount,
     /// Kept: numbers in fields.
     pub kept_numbers: Amount,

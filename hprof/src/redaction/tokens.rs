@@ -80,7 +80,7 @@ pub(super) fn is_token(bytes: &[u8]) -> bool {
     bytes.iter().all(|&b| b == 0 || b == REST || b >= FIRST)
 }
 
-/// True if a field's bytes are the token of a number, or zeros.
+/// True if the bytes of a field are a token that replaces a number (the first byte is [`NUMBER`]), or zeros.
 pub(super) fn is_number_token(bytes: &[u8]) -> bool {
     bytes.first() == Some(&NUMBER) || bytes.iter().all(|&b| b == 0)
 }

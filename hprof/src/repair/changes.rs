@@ -51,7 +51,8 @@ impl Changes {
         self.0.insert(index, change);
     }
 
-    /// Adds the changes of a dump that begins at `start` in the input.
+    /// Appends the changes of one dump of the input, which begins at the offset `start`. The offsets in `changes` count
+    /// from there.
     pub(super) fn extend(&mut self, start: usize, changes: &Self) {
         for change in &changes.0 {
             self.replace(start + change.at..start + change.until, &change.bytes);

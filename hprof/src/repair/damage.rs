@@ -34,7 +34,8 @@ const OLD_VERSION: &[u8] = b"JAVA PROFILE 1.0.1\0";
 #[derive(Debug)]
 pub(super) struct DumpSurvey {
     pub(super) changes: Changes,
-    /// The counts for the mark of the repair. `None` if the dump is whole, so that it needs no changes.
+    /// The numbers that the output records in the name that marks it as repaired. `None` if the dump is whole, so that
+    /// it needs no changes.
     pub(super) repaired: Option<Repaired>,
     pub(super) warnings: Vec<Warning>,
     /// Offset of the next dump in the same file.
@@ -116,7 +117,7 @@ struct DumpReader<'a> {
     heap: Heap,
     /// Number of names that were read so far.
     names: usize,
-    /// The offset in the input at which the mark of this repair is inserted.
+    /// The offset in the input at which the repair inserts its mark: a name that records which parts the dump lacks.
     mark_at: usize,
     /// True if a forked child of the agent wrote the dump.
     is_forked: bool,

@@ -212,8 +212,8 @@ impl Sorted {
         classic_end(&laid, at, reference)
     }
 
-    /// Places fields like HotSpot up to JDK 14 for [`REFERENCES_FIRST`]: references, longs, ints, shorts, bytes. Holes
-    /// are not filled.
+    /// Places the fields of a class in [`REFERENCES_FIRST`] as HotSpot up to JDK 14 does: references, longs, ints,
+    /// shorts, bytes. Holes are not filled.
     fn references_first(&self, laid: LaidOut, reference: u32) -> LaidOut {
         let mut at = laid.end;
         if self.references > 0 {
@@ -308,7 +308,7 @@ impl LaidOut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contended {
     Nothing,
-    /// Padding around the named fields, as one group.
+    /// The named fields are next to each other, with padding before the first and after the last.
     Fields(&'static [&'static str]),
     /// Padding around the whole class, and more padding around the named fields.
     Class(&'static [&'static str]),
@@ -373,8 +373,9 @@ use Kind::{Boolean, Byte, Int, Long, Object, Short};
 /// Fields that HotSpot adds to JDK classes, and padding that the class library requests, from JDK 8 to 25. Sorted by
 /// class, the newest variant of each class first.
 const VARIANTS: &[Variant] = &[
-    // HotSpot adds native pointers to the class and to its array class, two counts, the init lock and the source file.
-    // In older JDKs it also adds references that are ordinary fields in later JDKs (signers, protection domain).
+    // HotSpot adds these fields to `java.lang.Class`: native pointers to its own data about the class and about the
+    // array class, two counts, the init lock and the source file. In older JDKs it also adds the signers and the
+    // protection domain. In later JDKs these are ordinary fields.
     injected(
         "java.lang.Class",
         Some("protectionDomain"),
@@ -500,7 +501,8 @@ const VARIANTS: &[Variant] = &[
     ),
 ];
 
-/// Returns the possible variants of a class, the most likely first. The last one is `PLAIN`.
+/// Returns the ways in which JVMs may lay out a class (see [`Variant`]), the most likely first. The last one is
+/// [`PLAIN`].
 pub(crate) fn variants(class: &Class) -> impl Iterator<Item = &'static Variant> + '_ {
     let from = VARIANTS.partition_point(|v| v.class < &*class.name);
     let all = if class.loader.is_null() {
@@ -605,7 +607,7 @@ mod tests {
 
     #[test]
     fn static_fields_fill_no_holes() {
-        // The fields of an AtomicLong: a reference, two longs, a boolean.
+        // The static fields of `java.util.concurrent.atomic.AtomicLong` in the JDK: a reference, two longs, a boolean.
         let kinds = [Object, Long, Boolean, Long];
         assert_eq!(COOPS.statics(kinds.into_iter(), References::First), 32);
         // java.lang.Double of JDK 28: a reference, seven fields of eight bytes, and five fields of four bytes.

@@ -28,8 +28,8 @@ pub(crate) fn measure(
 ) {
     let mut mirrors: Vec<u64> = classes.iter().map(|(_, c)| c.id.0).collect();
     let parts = rayon::current_num_threads() * 4;
-    // If all or most ids of objects are multiples of eight, all other ids are not addresses. Then leave the other ids
-    // out, also if they belong to class objects.
+    // If less than half of the objects have ids that are not multiples of eight, these ids are not addresses. Then
+    // leave out all objects and class objects with such ids.
     let leave_out = !stats.has_unaligned_ids() || are_ids_mostly_aligned(map, parts, split);
     let is_left_out = |id: u64| id < flattened_below || leave_out && !is_aligned(id);
     mirrors.retain(|&id| id != 0 && !is_left_out(id));

@@ -373,9 +373,9 @@ pub(super) struct Gap {
     bytes: u64,
     seen: u64,
     instances: u64,
-    /// True if a distance to the next object that was measured at least three times counts as the size, even if the
-    /// size according to the model is smaller. False if the distance may include unreachable objects, which a dump of
-    /// live objects leaves out.
+    /// True if the distance may be used as the size of the instances although the model predicts a smaller size. (The
+    /// distance must have been measured at least three times.) False if the distance may include unreachable objects,
+    /// which a dump of live objects leaves out.
     over_model: bool,
     /// Whether the JVM adds a null marker: a byte that is 0 if a flattened value is null.
     marker: Marker,
@@ -424,8 +424,9 @@ const SMALL_VALUES: [&str; 6] = [
     "java.lang.Short",
 ];
 
-/// Marks the classes that might be value classes, so that a null marker is possible: [`SMALL_VALUES`], and classes
-/// without subclasses whose distance to the next object was measured at least three times.
+/// Marks the classes whose instances may have a null marker, because they might be value classes. These are
+/// [`SMALL_VALUES`], and classes without subclasses if at least three instances have the smallest distance to the next
+/// object.
 fn expect_markers(classes: &Classes, gaps: &mut [Gap]) {
     let mut is_superclass = vec![false; classes.len()];
     let superclasses = classes.iter().filter_map(|(_, class)| class.superclass);
@@ -539,13 +540,14 @@ impl Agreement {
         }
     }
 
-    /// True if the hypothesis is regarded as the JVM's own layout. Then a distance that is larger than the predicted
-    /// size is not the size of an object.
+    /// True if this possible layout is regarded as the JVM's own layout. Then a distance from an instance to the next
+    /// object that is larger than the predicted size is not the size of the instance.
     ///
-    /// A smaller distance contradicts the hypothesis. A larger distance does not always contradict it: ZGC leaves
-    /// unreachable objects in place. If a program creates the same short-lived objects next to each object that it
-    /// keeps, the kept objects are evenly spaced. If the JVM has a layout that this program does not know, with larger
-    /// objects, hardly any class agrees with the hypothesis.
+    /// A distance that is smaller than the predicted size contradicts the layout. A larger distance does not always
+    /// contradict it, because ZGC leaves unreachable objects in place. If a program creates the same short-lived
+    /// objects next to each object that it keeps, all distances between the kept objects are equal and too large. If
+    /// the JVM has a layout that this program does not know, with larger objects, the distances of hardly any class
+    /// equal the predicted size.
     const fn is_exact_layout(self) -> bool {
         self.equal > 4 * self.nearer && self.equal > self.farther
     }

@@ -18,12 +18,13 @@ const SHORT: u32 = 256;
 /// ```
 const MASKED: u32 = 1 << 31;
 const CLASS_BITS: u32 = 17;
-/// Maximum number of reference fields of a class whose instances get a shape with [`MASKED`]. Each reference field
-/// needs one bit.
+/// Maximum number of reference fields of a class for which the shapes of instances can show null references (see
+/// [`MASKED`]). Each reference field needs one bit.
 const MASK_BITS: u32 = 13;
 const DAMAGED: u32 = 1 << (CLASS_BITS + MASK_BITS);
 
-/// Returns the shape without the bits that show which references are null (see [`MASKED`]).
+/// Returns the shape (see the module's description) without the bits that show which references are null (see
+/// [`MASKED`]).
 #[inline(always)]
 pub(crate) const fn plain(shape: u32) -> u32 {
     if shape & MASKED == 0 {
@@ -33,7 +34,8 @@ pub(crate) const fn plain(shape: u32) -> u32 {
     }
 }
 
-/// True if a shape has enough bits for the null references of a class's instances.
+/// True if the shapes of a class's instances can show which reference fields are null. The shape has a bit for each of
+/// these fields (see [`MASKED`]), and the number of the class must fit in the other bits.
 #[inline(always)]
 pub(crate) const fn has_mask(class: u32, references: usize) -> bool {
     class < 1 << CLASS_BITS && references <= MASK_BITS as usize
@@ -87,13 +89,14 @@ pub(crate) const fn row_layout(shape: u32) -> InRow {
     }
 }
 
-/// Decodes and encodes shapes. Shapes are numbered in this order: one shape for the instances of each class, one for
-/// the class object of each class, one for the flattened values of each class, one for each array class and length
-/// below [`SHORT`], and one for each long array (see `longs`), in file order.
+/// Decodes and encodes shapes, the numbers that encode an object's class and array length. Shapes are numbered in this
+/// order: one shape for the instances of each class, one for the class object of each class, one for the flattened
+/// values of each class, one for each array class and length below [`SHORT`], and one for each long array (see
+/// `longs`), in file order.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     classes: u32,
-    /// The lowest shape of a long array (see `longs`).
+    /// The shape of the first array in `longs`. All smaller shapes belong to other objects.
     long: u32,
     arrays: Vec<ClassIndex>,
     /// Class and length of each long array, that is, of each array with at least [`SHORT`] elements, and of each array
@@ -159,8 +162,8 @@ impl Shapes {
         (len < SHORT).then(|| self.classes * 3 + array * SHORT + len)
     }
 
-    /// Returns the shape (code) of a long array. Each long array has its own shape, and `number` is the index of the
-    /// array among the long arrays.
+    /// Returns the shape of an array in `longs`. Each of these arrays has its own shape. `number` is the index of the
+    /// array in `longs`.
     pub(crate) const fn long_array(&self, number: u32) -> u32 {
         self.long + number
     }
@@ -206,16 +209,17 @@ impl Shapes {
     }
 }
 
-/// Maximum number of shapes in a table. A table covers the shapes from 0 up to this limit. The limit is needed because
-/// a file can have any number of array classes, each with [`SHORT`] shapes. For shapes that a table does not cover, the
-/// value is computed for each call.
+/// Maximum number of entries in a table that is indexed by shape. The limit is needed because a file can have any
+/// number of array classes, and each of them has [`SHORT`] shapes. If a shape is at or above this limit, the value is
+/// computed for each call.
 pub(crate) const IN_TABLES: u32 = 1 << 20;
 
-/// A table of classes and shallow sizes by shape. The table is small: it has at most [`IN_TABLES`] entries.
+/// The class and the shallow size of the objects with each shape (encoded class and array length). The table has at
+/// most [`IN_TABLES`] entries.
 #[derive(Debug)]
 pub(crate) struct ShapeSizes {
-    /// For each of the first [`IN_TABLES`] shapes, except those of long arrays: the class ([`NONE`] for class objects),
-    /// and the size ([`u32::MAX`] if the size does not fit in 32 bits).
+    /// Indexed by shape, for the shapes below [`IN_TABLES`] that do not belong to long arrays (see [`Shapes::longs`]).
+    /// Each entry is the class ([`NONE`] for class objects) and the size ([`u32::MAX`] if it does not fit in 32 bits).
     short: Vec<(u32, u32)>,
 }
 
@@ -282,12 +286,12 @@ fn size_of_shape_object(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
     }
 }
 
-/// Maps each shape to the class object to which all objects of this shape refer. Contains only classes that these
-/// references might keep alive.
+/// The class object of each shape (encoded class and array length). All objects with the shape refer to this class
+/// object. The table contains only classes that their instances might keep alive.
 #[derive(Debug)]
 pub(crate) struct ShapeClasses {
-    /// The class object of each shape, for the first [`IN_TABLES`] shapes except those of long arrays. [`NONE`] if
-    /// objects with this shape cannot keep their class alive.
+    /// Indexed by shape, for the shapes below [`IN_TABLES`] that do not belong to long arrays (see [`Shapes::longs`]).
+    /// Each entry is the class object, or [`NONE`] if objects with this shape cannot keep their class alive.
     short: Vec<u32>,
     /// For each class, true if the instances of the class might keep its class object alive.
     counts: Vec<bool>,

@@ -17,9 +17,9 @@ pub(crate) struct ClassStats {
     pub(crate) holds_flattened: bool,
     /// The smallest distance from an instance to the next object in the heap, in bytes.
     pub(crate) gap: u64,
-    /// The address of an instance with that distance.
+    /// The address of an instance whose distance to the next object is `gap`.
     pub(crate) gap_at: u64,
-    /// Number of instances with that distance.
+    /// Number of instances whose distance to the next object is `gap`.
     pub(crate) gap_seen: u64,
 }
 
@@ -131,7 +131,8 @@ pub(crate) struct Stats {
     pub(crate) modulus: usize,
     /// For each array class (by array number), the number of arrays for each value of their length modulo `modulus`.
     residues: Vec<u64>,
-    /// For each array class, the sum of all lengths, each divided by `modulus` and rounded down.
+    /// For each array class, the sum of `length / modulus` (rounded down) over all arrays of the class. Together,
+    /// `quotients` and `residues` contain what is needed to compute the total size of these arrays.
     quotients: Vec<u64>,
     /// For each array class, what its arrays contain. Filled only for dumps with flattened values.
     pub(crate) elements: Vec<Elements>,
@@ -224,8 +225,9 @@ impl Stats {
         }
     }
 
-    /// Records an upper bound of the size of a flattened value in an array: the largest power of two with which all
-    /// elements fit in the distance. HotSpot rounds the size of each element up to a power of two.
+    /// Records an upper bound of the size of a flattened value in an array. The bound is the largest power of two for
+    /// which all `len` elements fit in the distance `gap` from the array to the next object. HotSpot rounds the size of
+    /// each element up to a power of two.
     #[cold]
     fn value_gap(&mut self, array: u32, len: u32, gap: u64) {
         const SMALLEST_HEADER: u32 = 12;

@@ -16,7 +16,8 @@ const CLICKS: usize = 6;
 const HOLDER: [&str; 2] = ["com.acme.shop.SessionRegistry", "sessions"];
 const MAP: &str = "0xfacab0b8";
 
-/// Labels of the links to click from the start page to the holder, in two ways. Only the first way uses the report.
+/// Two ways from the start page to the holder, as labels of the links to click. The first way starts at the report's
+/// suspect, the second one at the list of the largest objects.
 const WAYS: [&[&str]; 2] = [
     &[
         "show com.acme.shop.SessionRegistry.sessions",

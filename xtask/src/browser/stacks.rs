@@ -354,8 +354,9 @@ fn trunk(browser: &mut Browser, axe: &Axe, built: &Products, folder: &Path) -> R
     let page = written(built, folder, "trunk", &sites)?;
     load(browser, &page)?;
     let said = format!("{GRAPH}.querySelector('.said').textContent");
-    // Ten frames are drawn: all stacks, the frame for cut frames, the folded frames, and the frame where the stacks
-    // branch. Then follow two frames and a class in each of the two stacks.
+    // The graph draws ten bars. Four of them are for both stacks: all stacks, the frame in place of the cut outer
+    // frames, one bar for the folded frames, and the last shared frame. Each stack adds three bars: two frames and a
+    // class.
     let folded = format!("{GRAPH}.dataset.drawn === '10'");
     browser.wait(&folded)?;
     focus(browser)?;
@@ -416,7 +417,8 @@ fn tap(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the pointer has the form of a link only over frames on which a click does something.
+/// Checks the form of the mouse pointer. Over a frame on which a click does something, it must have the form for links.
+/// Over other frames, it must have the default form.
 fn pointer(browser: &mut Browser) -> Result<()> {
     const CANVAS: &str = "document.querySelector('#flame-graph canvas')";
     focus(browser)?;

@@ -33,8 +33,9 @@ impl Total {
     }
 }
 
-/// Runs each target for `seconds`, round after round. Starts no new round after `executions` inputs have been processed
-/// in total, or after the time `most`. A failing input stays in `fuzz/artifacts`, and the other targets continue.
+/// Runs each target for `seconds`, round after round (a soak). Starts no new round after `executions` inputs have been
+/// processed in total, or after the time `most`. A failing input stays in `fuzz/artifacts`, and the other targets
+/// continue.
 pub(super) fn soak(targets: &[&str], executions: u64, seconds: u64, most: Duration) -> Result<()> {
     let start = Instant::now();
     let artifacts = run::root().join("fuzz/artifacts");
@@ -72,7 +73,8 @@ fn one_run(target: &str, seconds: u64, log: &Path) -> Result<Total> {
         .with_context(|| format!("cannot start {}", run::command_text(&command)))?;
     let text = fs::read(log).with_context(|| format!("{}", log.display()))?;
     let mut total = read(&String::from_utf8_lossy(&text));
-    // If the target processed no input at all, it could not be built or started, so the soak ends.
+    // If the target processed no input at all, it could not be built or started. Then the whole series of runs ends
+    // with an error.
     ensure!(total.executions > 0, "{target}: see {}", log.display());
     total.failed = u64::from(!status.success());
     Ok(total)

@@ -60,7 +60,8 @@ final class SampleRef extends PhantomReference<Object> {
     }
 
     /**
-     * Moves the references to garbage-collected objects from "chunk" to "dead". Returns the number of these references.
+     * Removes each reference from "chunk" whose object was garbage-collected. Stores these references in "dead", and
+     * their former indexes in "places". Returns the number of these references.
      */
     static int sweep(Object[] chunk, Object[] dead, int[] places) {
         int k = 0;

@@ -10,7 +10,7 @@ use super::{Env, JniError, Result, jni};
 /// The kind of object to which a reference leads, such as a string or an array. The types that implement this trait are
 /// only markers: they have no values.
 pub(crate) trait Kind {
-    /// Returns true if every object whose type has this signature is of this kind.
+    /// `signature` describes a type. Returns true if all objects of this type are of this kind.
     fn is_of(signature: &str) -> bool;
 }
 

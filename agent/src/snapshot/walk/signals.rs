@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use super::{CHILD, code_of, end};
 
-/// The last step of a child whose dump outlives the JVM.
+/// The last step of a child that continues to write its dump if the JVM ends.
 #[derive(Clone, Debug)]
 pub(crate) enum Completion {
     /// The child renames the file: it gives the file the name of a complete dump.
     Rename { part: CString, last: CString },
-    /// The child does nothing: the dump in a pipe ends with its last byte.
+    /// The child does nothing, because the dump is in a pipe. Such a dump is complete when its last byte has been
+    /// written.
     Pipe,
 }
 
@@ -97,7 +98,7 @@ pub(super) extern "C" fn orphaned(_: c_int) {
     unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, null_mut()) };
 }
 
-/// Values of the last check, in a child whose JVM has ended.
+/// Values that the last call of [`check_end`] has read, in a child whose JVM has ended.
 struct Checked {
     callbacks: AtomicU64,
     /// Number of times that the child has gone to sleep by itself.

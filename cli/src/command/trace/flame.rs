@@ -145,8 +145,8 @@ fn by_age(candidate: &Candidate, ages: &Ages) -> Vec<(String, Amount)> {
     parts
 }
 
-/// Returns the stacks of all sites. For each site, `parts` returns the name and amount of each part of the site's
-/// objects.
+/// Returns the stacks of all sites. `parts` divides the objects of a site into parts, for example by age, and returns
+/// the name and the amount of each part.
 fn all(sites: &BySite, parts: impl Fn(&Candidate) -> Vec<(String, Amount)>) -> Allocated {
     let mut all = Allocated {
         interval_bytes: sites.run.interval_bytes,

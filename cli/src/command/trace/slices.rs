@@ -45,7 +45,7 @@ pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path
     }
     let mut states = vec![SiteState::default(); texts.len()];
     let ticks = trace.ticks(run.id).map_err(failure)?;
-    // A tick belongs to the slice in which it ends.
+    // A tick is the trace's data of one time interval. It belongs to the slice of time in which the interval ends.
     let number = |tick: &Tick| tick.uptime_ms.saturating_sub(1) / length;
     let mut written = 0;
     for together in ticks.chunk_by(|a, b| number(a) == number(b)) {

@@ -102,7 +102,7 @@ impl DumpPages {
         });
         let ahead = Arc::clone(&pages);
         let thread = std::thread::Builder::new().name("ui pages".to_owned());
-        // If the thread cannot be started, each general page is made when it is first requested.
+        // If the thread cannot be started, each page in `GENERAL` is made when the browser first requests it.
         let _ = thread.spawn(move || {
             for dump in (1..=ahead.dumps.len()).rev() {
                 for path in GENERAL {
@@ -114,7 +114,7 @@ impl DumpPages {
         Ok(pages)
     }
 
-    /// Runs a task. Its lists have at most `rows` rows.
+    /// Runs a task. The lists in its report have at most `rows` rows.
     fn run(&self, task: &impl Task, rows: usize) -> Result<Report> {
         let setup = Setup {
             top: Some(rows),

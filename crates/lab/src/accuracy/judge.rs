@@ -42,8 +42,8 @@ pub(super) struct Found {
     /// Position of the expected holder in the list of suspects, counted from 1. If the position differs between
     /// reports, this is the worst one. Suspects that are other expected leaks of the program are not counted.
     pub(super) place: Option<usize>,
-    /// True if all reports name the best of the expected holders. This is usually a field of the application, even if a
-    /// field of the JDK is accepted too.
+    /// True if all reports name the first of the expected holders, which is the best answer. It is usually a field of
+    /// the application. The other expected holders, such as a field of the JDK, are accepted, too.
     pub(super) best: bool,
     /// True if, in all reports, the suspect with the expected holder also names an expected class.
     pub(super) class: bool,
@@ -145,9 +145,9 @@ fn leaks(scenario: &Scenario, reports: &[Report], alone: &OneDump) -> Vec<Found>
     (0..all.len()).map(one).collect()
 }
 
-/// Combines the results of several reports on one leak. `lists` contains the suspects of each report, without the other
-/// expected leaks of the program. The last report compares the most dumps, so the verdict and the detector come from
-/// this report.
+/// Combines the results of several reports on one leak. `lists` has one entry for each report: its suspects, except
+/// those that are other expected leaks of the program. Later reports compare more dumps, so the verdict and the
+/// detector come from the last report.
 fn combine_results(expected: &Expected, lists: &[Listed<'_>]) -> Found {
     let right = |s: &&Suspect| expected.accepts_holder(&s.holder);
     let places: Vec<Option<usize>> = lists
@@ -278,7 +278,8 @@ impl Found {
 }
 
 impl Quiet {
-    /// Adds the suspects in the reports of one run. Verdicts in `allowed` are neither alarms nor faults.
+    /// Adds the suspects in the reports of one run. A suspect with a verdict in `allowed` is accepted. Each other
+    /// suspect is an alarm if its verdict is leak or growth, and a fault otherwise.
     fn add(&mut self, reports: &[Report], allowed: &[&str]) {
         let before = self.alarms.len();
         for report in reports {
@@ -386,13 +387,15 @@ pub(super) struct Totals {
     pub(super) best: Share,
     pub(super) class: Share,
     pub(super) stack_first: Share,
-    /// Number of leaks in `stack_first` for which a report shows only a stack that allocated objects of the class.
+    /// Number of right answers in `stack_first` for which a report has no stack of the suspect's own objects. Such a
+    /// report shows a stack that allocated objects of the suspect's class instead.
     pub(super) counted: usize,
     pub(super) verdict: Share,
     pub(super) detector: Share,
     /// Share of leaks whose holder is among the first three suspects in the report on the last dump alone.
     pub(super) one_dump: Share,
-    /// Share of leaks whose reports contain no unexpected suspect with the verdict leak or growth.
+    /// Share of leaks without a false alarm in the report on three dumps. A false alarm is an unexpected suspect with
+    /// the verdict leak or growth.
     pub(super) alone: Share,
     pub(super) alarms: usize,
     /// Number of programs that could not be run.

@@ -1,5 +1,5 @@
-//! Runs the programs (a leak with its fixed twin, or a control), takes their dumps, and creates the reports on the
-//! dumps.
+//! Runs the test programs, takes their dumps, and creates the reports on the dumps. A test program is a leak scenario
+//! with its fixed twin (the same program without the leak), or a control (a program that only seems to leak).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,8 @@ pub(super) struct Tools<'a> {
     pub(super) agent: &'a Path,
     pub(super) scratch: &'a Path,
     pub(super) keep: bool,
-    /// Number of times that each fixed twin and each control runs.
+    /// Number of runs of each program without a leak. These programs are the fixed twins of the leak scenarios, and the
+    /// controls.
     pub(super) repeat: u32,
     pub(super) collector: &'a str,
     /// Further flags of the JVM.

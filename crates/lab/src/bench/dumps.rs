@@ -12,7 +12,7 @@ use crate::{java, run};
 /// Scale of the heap in the smoke run. The heap has about 890,000 objects.
 pub(super) const SMOKE_SCALE: f64 = 0.02;
 
-/// Shapes of heaps. `cargo xtask bench` measures all of them except the mixed one.
+/// Shapes of heaps. By default, `cargo xtask bench` measures all of them except [`Heap::Mixed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Heap {
     /// All kinds of objects, on G1
@@ -23,7 +23,7 @@ pub(super) enum Heap {
     Linked,
     /// Many small maps and strings
     Small,
-    /// The mixed heap on Parallel GC, with a young generation full of objects
+    /// The same program as for `mixed`, on Parallel GC, with a young generation full of objects
     Young,
 }
 

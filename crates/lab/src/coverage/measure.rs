@@ -47,7 +47,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A quantity that reports estimate, and the dumps from which it is estimated.
+/// A quantity, such as live bytes, and the dumps from which heapdiff estimates it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Asked {
     /// Live bytes, from a dump. The agent was loaded when the JVM started.

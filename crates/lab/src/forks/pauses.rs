@@ -75,7 +75,7 @@ pub(super) fn pauses(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Re
     ))
 }
 
-/// Returns the duration of each safepoint that the JVM's log names `operation`, in milliseconds.
+/// Reads the JVM's log. Returns the duration of each safepoint with the name `operation`, in milliseconds.
 fn safepoint_durations(log: &Path, operation: &str) -> Result<Vec<f64>> {
     let text = fs::read_to_string(log)?;
     let named = format!("\"{operation}\"");

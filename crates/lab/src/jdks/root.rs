@@ -16,18 +16,19 @@ pub(super) fn home(major: u32) -> String {
     format!("/usr/lib/jvm/java-{major}-openjdk-amd64")
 }
 
-/// Returns the path outside the root file system of a file that has the path `path` inside it.
+/// Converts the path of a file inside the root file system to the path of the same file outside. `root` is the folder
+/// that contains the root file system.
 fn inside(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// True if the root contains these JDKs with their compilers.
+/// True if the root file system in the folder `root` contains these JDKs with their compilers.
 pub(super) fn is_complete(root: &Path, majors: &[u32]) -> bool {
     let javac = |major: &u32| inside(root, Path::new(&home(*major))).join("bin/javac");
     majors.iter().map(javac).all(|javac| javac.is_file())
 }
 
-/// Creates the root with these JDKs, unless it exists.
+/// Creates the root file system with these JDKs, unless it exists.
 pub(super) fn make(root: &Path, majors: &[u32], mirror: Option<&str>) -> Result<()> {
     if is_complete(root, majors) {
         return Ok(());
@@ -85,9 +86,10 @@ fn configured_mirror() -> Result<String> {
     first.context("apt has no Debian mirror on this machine: give one with --mirror")
 }
 
-/// Returns a command that runs the arguments that are added to it inside the root. The folders in `shared` have the
-/// same paths inside. All mounts end with the command. Signals that this process ignores get their default handling,
-/// because a JVM with -Xcheck:jni prints a message for ignored signals.
+/// Returns a command that runs a program inside the root file system. The caller adds the program and its arguments to
+/// the command. The folders in `shared` have the same paths inside. When the command ends, its mounts are removed.
+/// Signals that this process ignores get their default handling in the command, because a JVM with -Xcheck:jni prints a
+/// message for ignored signals.
 pub(super) fn enter(root: &Path, shared: &[&Path]) -> Result<Command> {
     const SCRIPT: &str = r#"
 set -e
@@ -117,8 +119,8 @@ exec chroot "$root" env --default-signal "$@"
         fs::create_dir_all(&place).with_context(|| place.display().to_string())?;
         command.arg(folder);
     }
-    // Replace or remove settings that refer to locales, folders or libraries of this machine, because the root may lack
-    // them.
+    // Replace or remove settings that refer to locales, folders or libraries of this machine, because the root file
+    // system may lack them.
     command.env("LC_ALL", "C.UTF-8");
     for name in ["TMPDIR", "JAVA_HOME", "LD_PRELOAD", "LD_LIBRARY_PATH"] {
         command.env_remove(name);

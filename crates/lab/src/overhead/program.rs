@@ -26,7 +26,7 @@ pub(super) struct Program {
     pub(super) about: &'static str,
     /// Number of operations per slice. A slice takes about half a second.
     slice: u32,
-    /// Number of slices for the warm-up.
+    /// Number of slices that run to warm up the JVM, before the measured slices.
     warm_up: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Runs published programs that leak with Flight Recorder in place of the agent, with ten times the work between two
-//! dumps. Checks the stacks that heapdiff finds with the recording and the dumps.
+//! Runs published programs that leak. The JVM runs Flight Recorder instead of the agent, and the programs do ten times
+//! the usual work between two dumps. Checks the stacks that heapdiff finds with the recording and the dumps.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use crate::run;
 const FLAG: &str = "-XX:StartFlightRecording:settings=default,memory-leaks=stack-traces";
 /// Number of phases of a program between two dumps.
 const TIMES: u32 = 10;
-/// A program that gets only twice the work. Its keys have the same hash code, so ten times the work would take a
-/// hundred times as long.
+/// The name of a program, and its number of phases between two dumps in place of [`TIMES`]. The keys in this program
+/// have the same hash code, so ten times the work would take a hundred times as long.
 const SLOW: (&str, u32) = ("jooq-mapper", 2);
 const DUMPS: u32 = 3;
 /// Minimum share of right answers among those with a stated probability of at least 0.9, in percent.
@@ -45,8 +45,8 @@ struct Answer {
     said: String,
 }
 
-/// Runs the programs, and prints or writes the table. Fails if the share of right answers with a probability of at
-/// least 0.9 is below the goal.
+/// Runs the programs, and prints or writes the table. Fails if a program could not be run, or if too few of the answers
+/// with a stated probability of at least 0.9 are right ([`SURE`]).
 pub(super) fn run_programs(
     programs: &[&Program],
     jdks: &[Jdk],

@@ -54,7 +54,7 @@ pub(super) struct On {
     /// - linked
     /// - not linked, because another class is missing
     /// - rejected in both forms
-    /// - rejected or accepted only in the rewritten form
+    /// - different in the two forms: only one form is rejected, or the errors differ
     pub(super) loaded: [u64; 4],
     /// Number of methods in each group: compared, unreadable in the original form, and different after rewriting.
     pub(super) compared: Option<[u64; 3]>,

@@ -67,7 +67,7 @@ fn original(source: &[u8], out: &mut Out) -> Result<()> {
 
 /// The information about a dump that is needed to copy its objects.
 struct Model {
-    /// Distance, in bytes, between the addresses of an object in two successive copies.
+    /// Distance, in bytes, between the addresses of one copy of the dump's objects and the addresses of the next copy.
     span: u64,
     lowest: u64,
     /// A bitmap with one bit for each 8 bytes from the lowest address. A bit is set if a class object is at its

@@ -126,7 +126,7 @@ pub(crate) fn open(heap: &Arc<Heap>, table: Table, ask: &Ask) -> Result<Box<dyn 
     })
 }
 
-/// Returns true if the table can use the comparison to skip rows.
+/// Returns true if the table can skip rows by a comparison of this column with this operator.
 pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
     match table {
         Table::Objects => objects::accepts(column, op),
@@ -144,7 +144,8 @@ pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
 }
 
 /// Returns the estimated cost of a request, and the estimated number of rows. A cost of 1 is the cost of reading one
-/// object. Compared values that are still unknown are [`Scalar::Other`].
+/// object. While SQLite plans a query, it may not know yet with which value a column is compared. Such a value is
+/// [`Scalar::Other`].
 pub(crate) fn cost(heap: &Heap, table: Table, ask: &Ask) -> (f64, u64) {
     let (cost, rows) = match table {
         Table::Objects => objects::cost(heap, ask),

@@ -17,7 +17,7 @@ const CLASS_ID: usize = place(OBJECT_SUMS, "class_id");
 const REACHABLE: usize = place(OBJECT_SUMS, "reachable");
 const OBJECTS: usize = place(OBJECT_SUMS, "objects");
 /// Index of the first column for shallow bytes. Each quantity has four columns: count, sum, minimum and maximum. The
-/// constants below are the same indexes for other quantities.
+/// next three constants are the indexes of the first columns for other quantities.
 const SHALLOW: usize = place(OBJECT_SUMS, "shallow_bytes_count");
 const RETAINED: usize = place(OBJECT_SUMS, "retained_bytes_count");
 const RETAINED_OBJECTS: usize = place(OBJECT_SUMS, "retained_objects_count");

@@ -271,8 +271,8 @@ fn a_reference_that_field_returns_is_an_id() {
         &format!("select *, field(id, 'table') t, field(id, 'size') {of} order by id limit 1"),
     );
     assert_eq!(rows[0][rows[0].len() - 2..], [table.clone(), size.clone()]);
-    // `field` returns a reference as a number, which is shown as an id only in a result column. Inside of a nested
-    // statement, this number can be compared with `id`.
+    // `field` returns a reference as a number. Only the columns of the final result show this number as an id. So the
+    // result of a nested statement is a number, which can be compared with `id`.
     let nested = format!(
         "select class from objects where id = (select field(id, 'table') {of} order by id limit 1)"
     );

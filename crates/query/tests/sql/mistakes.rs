@@ -122,7 +122,8 @@ fn oql_is_recognized_if_it_is_not_sql() {
         None
     );
     assert_eq!(told("select heap.x(s) from java.lang.String s"), None);
-    // A statement in SQL is never taken for OQL and translated, even if it has a mistake.
+    // A statement in SQL is not treated as OQL, even if it has a mistake. So the error is [`Error::Sql`], not
+    // [`Error::Oql`].
     assert!(check("select * from main.objects").is_ok());
     assert!(matches!(
         check("select * from java.Foo"),

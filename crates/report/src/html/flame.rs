@@ -51,8 +51,8 @@ impl Figures {
 pub(super) struct Rest {
     /// Number of nodes.
     pub(super) frames: u64,
-    /// Growth in bytes of the removed nodes. It was added to the growth of their nearest remaining ancestors. If a
-    /// removed node has no such ancestor, its growth is only in the total.
+    /// Growth in bytes of the removed nodes. The growth of each removed node was added to its nearest remaining
+    /// ancestor. If there is no such ancestor, the growth is only in the total.
     pub(super) grown: u64,
 }
 

@@ -158,7 +158,7 @@ fn escaped(text: &str) -> String {
 
 /// Writes documents with links.
 struct Links<'a> {
-    /// The query parameter that ends each link.
+    /// The query parameter that is added at the end of each link, such as `&dump=1`; may be empty.
     suffix: &'a str,
 }
 
@@ -245,8 +245,8 @@ impl Links<'_> {
         }
     }
 
-    /// Returns a link if the text is a `heapdiff show` or `heapdiff paths` command, to the page that shows the same
-    /// objects. Returns the result of [`Self::text`] for any other text.
+    /// If the text is a `heapdiff show` or `heapdiff paths` command, returns a link to the page that shows the same
+    /// objects. Otherwise returns the result of [`Self::text`].
     fn command(&self, text: &str) -> String {
         let page = [("heapdiff show ", "object"), ("heapdiff paths ", "paths")];
         let found = page.iter().find(|(start, _)| text.starts_with(start));

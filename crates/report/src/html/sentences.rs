@@ -158,8 +158,8 @@ mod tests {
         assert_eq!(holder, Some(0));
         one.root = "thread java.lang.Thread".to_owned();
         one.path = vec![THREAD_LOCAL.to_owned(), "java.lang.Object[*]".to_owned()];
-        // A suggested fix may contain any name. So the field of the ThreadLocal must not be taken from the text of the
-        // fix.
+        // The field of the ThreadLocal must come from `thread_local`. A suggested fix may contain the name of another
+        // field, so its text must not be used.
         one.likely_fix = Some("call remove() of a.Ctx.CURRENT".to_owned());
         assert_eq!(path_of(&one).1, None);
         one.thread_local = Some("a.Ctx.CURRENT".to_owned());

@@ -98,8 +98,8 @@ fn common_reason(suspects: &[Suspect]) -> Option<&'static str> {
     (suspects.len() > 1 && suspects.iter().all(has)).then_some(TWO_DUMPS)
 }
 
-/// Adds the answer of the report: sentences that say what leaks, about each of the first suspects. `has_more` is true
-/// if the report does not list all suspects.
+/// Adds the answer of the report: for each of the first suspects, sentences that describe what leaks. `has_more` is
+/// true if the report does not list all suspects.
 fn headlines(report: &Report, has_more: bool, doc: &mut Document) {
     if report.suspects.is_empty() {
         return;

@@ -160,8 +160,8 @@ mod tests {
             "path static org.springframework.Context.beans -> … 4 JDK and framework steps (-v shows them) \
              -> com.shop.Carts.open -> java.util.ArrayList.elementData"
         );
-        // The holder is in the middle of the JDK and framework steps. On each side of the holder, there are too few
-        // steps to be folded.
+        // The holder is one of the JDK and framework steps, so it divides them into two groups. Each group has too few
+        // steps to be replaced by `…`.
         let all = written(root, &steps, "java.util.HashMap$Node[*]", false);
         assert!(!all.contains('…'), "{all}");
         assert!(!written(root, &steps, "com.shop.Carts.open", true).contains('…'));

@@ -17,7 +17,7 @@ const ANSWER: usize = 8;
 const FRAMES: usize = 12;
 /// Indentation, in columns, of the frames of a numbered stack.
 const NUMBER: usize = 5;
-/// Columns between two columns of a table.
+/// Width in characters of the gap between two columns of a table.
 const GAP: usize = 2;
 
 pub(crate) fn print(document: &Document, style: Style, out: &mut dyn Write) -> io::Result<()> {

@@ -142,8 +142,8 @@ fn reasons(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Docume
         About::Growth { common } => ("why", *common),
         About::Heap(_) => ("about", None),
     };
-    // If a known leak pattern matches, its figures already show that the holders hold more objects. So the reason that
-    // says the same is not printed.
+    // If a known leak pattern matches, its figures already show that the holders hold more objects. So the reason with
+    // this statement is not printed.
     let more_held = holders_unchanged_sentence();
     let is_obvious = |reason: &str| !verbose && suspect.detector.is_some() && reason == more_held;
     for reason in &suspect.reasons {

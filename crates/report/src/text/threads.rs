@@ -195,8 +195,8 @@ mod tests {
         }
     }
 
-    /// Returns the text of a report that lists one of `threads` threads. The thread holds `outside` bytes through a JNI
-    /// local, not through a frame.
+    /// Returns the text of a report about `threads` threads, which lists only one of them. A JNI local of the listed
+    /// thread holds `outside` bytes. The thread has no frames.
     fn rendered(threads: u64, virtual_threads: u64, outside: u64) -> String {
         let local = LocalRow {
             kind: "JNI local",

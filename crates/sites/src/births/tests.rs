@@ -126,10 +126,12 @@ fn simulated(places: &[Place], p: f64, runs: u64, seed: u64) -> Found {
     found
 }
 
-/// Simulates the given places. Estimates their live bytes in two ways: from samples alone, and from samples and counts.
+/// Simulates the allocations at the given [`Place`]s. Estimates their live bytes in two ways: from samples alone, and
+/// from samples and counts.
 ///
-/// Returns the percentage of intervals that contain the true value, and the mean error in per cent. Both results are
-/// pairs: without counts, and with counts. The third result is the factor by which counts make the intervals narrower.
+/// Returns three results. The first is the percentage of intervals that contain the true value. The second is the mean
+/// error in per cent. Both have two values: the first without counts, the second with counts. The third result is the
+/// factor by which counts make the intervals narrower.
 fn simulated_accuracy(places: &[Place], p: f64) -> ([f64; 2], [f64; 2], f64) {
     let found = simulated(places, p, 300, 1);
     let percent = |part: f64| 100.0 * part / found.all as f64;
@@ -147,8 +149,8 @@ fn counts_narrow_intervals_that_remain_valid() {
         counted: false,
         ..place(executed, 0.0, 1.0)
     };
-    // Each case has the places, the probability of a sample, and a factor: counts must make the intervals narrower by
-    // at least this factor.
+    // Each case has the simulated [`Place`]s, the probability of a sample, and the minimum factor by which counts must
+    // make the intervals narrower.
     for (places, p, narrower) in [
         // All objects survive.
         (
@@ -188,8 +190,8 @@ fn counts_narrow_intervals_that_remain_valid() {
             0.05,
             1.1,
         ),
-        // The compiler removes allocations. It removes half of them at both places, half at one place, or a tenth at
-        // one place. In the fourth case, it removes half of them at one place, and half of all objects die.
+        // The compiler removes allocations. Four cases: half of the allocations at both places, half at one place, a
+        // tenth at one place, and again half at one place. In the fourth case, half of all objects die, too.
         (
             vec![place(6000, 0.5, 1.0), place(14_000, 0.5, 1.0)],
             0.05,

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use super::{Stratum, float, total};
 use crate::{Estimate, Interval};
 
-/// The share of a stack with at least this number of samples is not reduced: such a stack is very unlikely to have no
-/// sample at all.
+/// If a stack has at least this number of samples, its share in the samples is not reduced. It is very unlikely that
+/// such a stack has no sample at all.
 const MANY: u64 = 10;
 /// The lower end of a stack's interval is corrected if the stack has fewer samples than this.
 const SOME: u64 = 40;
@@ -87,8 +87,9 @@ impl<K: Ord + Copy> Seen<K> {
         (1.0 - without * (1.0 - drawn) / few).max(0.0)
     }
 
-    /// Returns a function that corrects a stack's share in the samples `came`. `drawn` is the fraction of the
-    /// population that was sampled. `floor` returns the minimum share of a stack.
+    /// Returns a function that corrects the share of a stack in the samples `came`. `came` contains the samples of each
+    /// stack in one stratum. `drawn` is the fraction of the stratum's new objects that was sampled. `floor` returns the
+    /// minimum share of a stack.
     pub(super) fn correct(
         &self,
         came: &BTreeMap<K, Estimate>,
@@ -107,8 +108,8 @@ impl<K: Ord + Copy> Seen<K> {
                 return share;
             };
             let floor = floor.min(share.value);
-            // A stack that has samples in other strata, too, would be reported even without its samples here. So the
-            // lower end of its interval needs no correction.
+            // If a stack also has samples in other strata, a report lists it even if it had no samples in this stratum.
+            // So the lower end of its interval needs no correction.
             let part = 1.0 - lower_mean_bound(samples) / float(samples);
             let exact = share.value * (1.0 - part * (1.0 - drawn).sqrt());
             let low = match all {
@@ -127,8 +128,8 @@ impl<K: Ord + Copy> Seen<K> {
     }
 }
 
-/// Returns the intervals of stacks, corrected for stacks without samples, which a report lacks. Each group contains the
-/// stacks that allocated objects of one class and of about one size.
+/// Returns the intervals of stacks. They are corrected, because stacks without samples are missing in a report. Each
+/// element of `groups` contains the stacks that allocated objects of one class and of about one size.
 #[must_use]
 pub fn corrected_intervals<K: Ord + Copy>(
     groups: Vec<BTreeMap<K, Estimate>>,

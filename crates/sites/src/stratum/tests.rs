@@ -301,7 +301,8 @@ impl Thread {
         self.buffer += size;
         if self.buffer > Self::BUFFER {
             self.buffer = size;
-            // The JVM discards the number of bytes until the next sample with the old TLAB, and draws a new number.
+            // When the JVM replaces the TLAB, it discards the number of bytes that are left until the next sample. It
+            // then draws a new random number.
             self.left = self.next();
         }
         let is_sampled = self.left < 0.0;
@@ -315,9 +316,9 @@ impl Thread {
 /// Simulates five stacks that allocate in random order. Two of them allocate objects of 128 bytes, and two others
 /// allocate objects of 8,000 bytes.
 ///
-/// Returns two pairs: one for estimates from the weights of samples alone, and one for estimates from the stacks'
-/// shares in the known totals. A pair has the part of the intervals that contain the true value, and the mean error,
-/// both in thousandths.
+/// Returns two pairs. The first pair is for estimates from the weights of samples alone. The second pair is for
+/// estimates from the stacks' shares in the known totals. The first number of a pair is the share of the intervals that
+/// contain the true value. The second number is the mean error. Both are in thousandths.
 fn coverage(runs: u64, interval: u64) -> [(i64, i64); 2] {
     const STACKS: [(char, u64, f64); 5] = [
         ('a', 128, 0.45),
@@ -378,8 +379,8 @@ fn losses_widen_every_interval() {
 }
 
 /// Simulates a stack that allocates some of the objects of a heap with several sizes. Returns three results in
-/// thousandths: the part of the intervals that contain the true bytes, the mean error of the bytes, and the mean error
-/// of the objects.
+/// thousandths: the share of runs whose interval contains the true bytes, the mean error of the bytes, and the mean
+/// error of the number of objects.
 fn among_sizes(runs: u64, heap: impl Fn(&mut Random) -> Vec<(char, u64)>) -> [i64; 3] {
     let sampling = sampling(512 << 10);
     let (mut covered, mut errors) = (0_u64, [0.0_f64; 2]);

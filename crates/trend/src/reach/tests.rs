@@ -40,7 +40,8 @@ fn series(n: u32, f: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
 fn a_line_reaches_the_limit_exactly() {
     let found = reach(&series(21, |x| 100.0 + 10.0 * x));
     assert!((found.at - 70.0).abs() < 1e-9, "{found:?}");
-    // The interval begins when 95 % of the limit is used, and ends when 103 % of the limit is used.
+    // The interval begins when the line reaches 95 % of the limit, because 5 % of the heap may stay unavailable to
+    // objects. It ends when the line reaches 103 % of the limit, because up to 3 % may be dead objects.
     let [start, end] = found.ci95;
     assert!(
         (start - 65.0).abs() < 1e-9 && (end - 73.0).abs() < 1e-9,
@@ -121,8 +122,9 @@ struct Leak {
 }
 
 /// Returns the used heap after each full GC until the limit is reached. The mean growth per unit of time is multiplied
-/// by the result of `rate` for the current time. `varies` is the random variation of the growth, as a part of the mean.
-/// `noise` is the standard deviation of single figures.
+/// by the result of `rate` for the current time. `varies` is the standard deviation of the growth in one unit of time,
+/// divided by the mean growth. `noise` is the standard deviation of a random error that is added to each returned
+/// figure.
 fn leak(random: &mut Random, rate: impl Fn(f64) -> f64, [varies, noise]: [f64; 2]) -> Leak {
     let mean = 2.0 + 6.0 * random.uniform();
     let mut level = 50.0 + 200.0 * random.uniform();
@@ -142,8 +144,9 @@ fn leak(random: &mut Random, rate: impl Fn(f64) -> f64, [varies, noise]: [f64; 2
     }
 }
 
-/// Returns the number of intervals that contain the true end, the number of all predictions, and the median width of
-/// the intervals. The width is a part of the true time that is left.
+/// Simulates programs, and predicts when each one reaches the limit, from the points in the first part (`cut`) of its
+/// time. Returns the number of intervals that contain the true end, the number of all predictions, and the median width
+/// of the intervals. Each width is divided by the true time from the last point used to the end.
 fn coverage(cut: f64, make: impl Fn(&mut Random) -> Leak) -> (usize, usize, f64) {
     let mut random = Random(11);
     let (mut covered, mut widths) = (0, Vec::new());

@@ -50,7 +50,7 @@ fn lines_that_are_counted_have_their_rates() {
     // The size of these objects is unknown, so their bytes are null.
     let more = asked.json("api/counted?top=9");
     assert!(more["rows"][3]["bytes"].is_null() && more["rows"][3]["objects"] == 120);
-    // Request a window of one run, and then two runs together.
+    // Request the last 20 seconds of one run. Then request two runs together.
     let from = STARTED_MS + 100_000;
     let window = asked.json(&format!("api/counted?from={from}"));
     assert_eq!(window["from_ms"], from);

@@ -67,7 +67,7 @@ fn the_leak_is_the_first_line_with_its_figures() {
         let size = SITES[0].size;
         assert_eq!(bytes["lines"][0]["bytes"][i], (SITES[0].live)(tick) * size);
     }
-    // The server does not send the measure that is not drawn.
+    // The server sends only the requested measure: objects or bytes.
     assert!(line.get("bytes").is_none() && bytes["lines"][0].get("objects").is_none());
     let counted: i64 = view["collections"]
         .as_array()
@@ -218,7 +218,7 @@ fn lines_have_the_order_of_trace_top() {
         let asked = Asked::of(&[&path]);
         let trace = Trace::open(&path).unwrap();
         let run = trace.runs().unwrap().remove(0);
-        // Request the whole time, and then a window.
+        // Request the whole trace, and then a part of it.
         let parts = [
             ("", Window::ALL),
             (

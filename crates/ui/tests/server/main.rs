@@ -129,8 +129,8 @@ fn only_requests_with_the_url_and_a_local_host_are_served() {
         assert_eq!(get(&page, &host, ""), 200, "{host}");
         assert_eq!(get(&runs, &host, ""), 200, "{host}");
     }
-    // Host names that the owner of another site could let resolve to this machine (DNS rebinding), and hosts with
-    // another address or port than the server.
+    // The server refuses these hosts. With DNS rebinding, an attacker makes the name of another site resolve to this
+    // machine. The other hosts have a different address or port than the server.
     for host in [
         "evil.example".to_owned(),
         format!("evil.example:{port}"),
@@ -652,7 +652,8 @@ fn an_existing_page_is_served_unchanged() {
     assert_eq!(status(&asked.get("api/runs")), 404);
 }
 
-/// The page has a sentence for each basis of verdicts. The last sentence is for traces without GCs.
+/// The page explains which live amounts the verdicts are based on ([`Basis`](heapdiff_trace::Basis)). It has a sentence
+/// for each basis. The last sentence is for traces without GCs.
 #[test]
 fn the_page_has_a_sentence_for_each_basis() {
     use heapdiff_trace::Basis;

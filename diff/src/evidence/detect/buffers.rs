@@ -84,13 +84,14 @@ pub(crate) struct Slices {
     pub(crate) small: u64,
     /// Number of objects that were read.
     pub(crate) checked: u64,
-    /// Bytes or elements that the views use, and bytes or elements that the views keep alive.
+    /// Size of the parts that these views use (`used`), and of the whole arrays or lists (`pinned`). The unit is bytes
+    /// for arrays, and elements for lists.
     pub(crate) used: u64,
     pub(crate) pinned: u64,
 }
 
-/// Returns the small views among a trie node's objects. Returns `None` if they are less than half of the objects that
-/// were read, or fewer than eight.
+/// Counts the small views among a trie node's objects. A small view uses at most 1/8 of its array or list. Returns
+/// `None` if fewer than half of the objects that were read are small views, or fewer than eight.
 pub(crate) fn slices(context: &SuspectContext<'_>, step: StepId) -> Option<Slices> {
     let some = context.members(step, LOOKED_AT);
     if context.class(step).ends_with(SUB_LIST) {

@@ -30,8 +30,9 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
             last > first
         }
     };
-    // Use the trie node of the loaders themselves. If no trie node of loaders grows, use a trie node whose class has
-    // more loaders in the last dump than in the first, by at least [`SEVERAL`].
+    // Search for a growing trie node whose objects are class loaders. If there is none, search for a growing trie node
+    // with a class that several loaders define. The last dump must have at least [`SEVERAL`] more of these loaders than
+    // the first.
     let loader = steps().find(|&s| grows(s) && context.is_kind(s, "java.lang.ClassLoader"));
     let instance = || steps().find(|&s| grows(s) && more(context.class(s)) >= SEVERAL);
     let step = loader.or_else(instance)?;
@@ -86,9 +87,9 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     })
 }
 
-/// Returns the growing trie nodes. Also returns their descendants whose number of objects grew at least half as much as
-/// that of the first growing trie node. The descendants are needed if, for example, plugins grow in number and each
-/// plugin holds its loader.
+/// Returns the growing trie nodes and those of their descendants that grow as well. Such a descendant gained at least
+/// half as many objects as the first growing trie node. Example: the number of plugins grows, and each plugin holds its
+/// loader. Then the trie node of the loaders is a descendant.
 fn growing_subtree(context: &SuspectContext<'_>) -> Vec<StepId> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();

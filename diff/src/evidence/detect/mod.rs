@@ -94,11 +94,12 @@ fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
     is_pile.then_some((first, last))
 }
 
-/// Returns the number of elements of a collection for which the dominator tree shows `below` elements.
+/// Returns the number of elements of a collection. `below` is the number of elements that were found below the
+/// collection in the dominator tree.
 ///
-/// The last element can be missing in the dominator tree below the collection: if another field or a thread also refers
-/// to this element, the element has another dominator. In a single dump, a JDK collection's size is therefore read from
-/// its field. This size is returned if it is larger than `below` by at most [`BESIDE`].
+/// This number may be too small: if another field or a thread also refers to an element, the collection does not
+/// dominate the element. So in a single dump, the size of a JDK collection is read from its field. This size is
+/// returned if it is larger than `below` by at most [`BESIDE`]. Otherwise, returns `below`.
 fn counted(context: &SuspectContext<'_>, collection: StepId, below: u64) -> u64 {
     let step = &context.trie()[collection];
     let is_one = context.is_alone() && step.objects == 1;

@@ -67,8 +67,8 @@ pub(crate) fn keeps_referent(class: &str) -> bool {
     is_cleaner(class) || class == "java.lang.ref.Finalizer"
 }
 
-/// True if the referents of a trie node's cleaners or finalizers are held by something other than the JDK's list.
-/// Returns `None` if they have no referents.
+/// True if other objects hold the referents of a trie node's cleaners or finalizers. False if a referent is
+/// unreachable, or is reachable only through a cleaner or finalizer. Returns `None` if there are no referents.
 pub(crate) fn are_held_elsewhere(context: &SuspectContext<'_>, step: StepId) -> Option<bool> {
     let snapshot = context.dump()?;
     let tree = snapshot.tree();
@@ -93,8 +93,8 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
         .or_else(|| {
             let mut content = context.candidate.content.iter().copied();
             let step = content.find(|&s| is_cleaner(context.class(s)))?;
-            // If several paths lead to the growing objects, only some of these objects may be cleaners. So at least
-            // half of the growth must be cleaners.
+            // If several paths lead to the growing objects, cleaners may be only a small part of them. So the cleaners
+            // must account for at least half of the growth.
             let grown = context.aligned.grown(step);
             (grown * 2 >= context.candidate.growth()).then_some(step)
         })

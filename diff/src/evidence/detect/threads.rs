@@ -52,8 +52,8 @@ fn threads_on_path(context: &SuspectContext<'_>) -> Option<Whose> {
     let thread = context.of_kind("java.lang.Thread")?;
     let at = |step| context.steps.iter().position(|&s| s == step);
     let first = at(thread)?;
-    // Count objects at the trie node of the holder, which can be a few levels above the objects that the report names.
-    // There can be too many of the named objects to visit.
+    // Count the objects that the candidate's holder represents. The report names objects that can be a few levels below
+    // the holder. There can be too many of these named objects to visit.
     let counted = at(context.candidate.at).unwrap_or(first).max(first);
     let holders = context.steps[counted];
     let known = trie[thread].objects == trie[thread].samples.len() as u64;

@@ -104,7 +104,7 @@ fn is_value(class: &str) -> bool {
         "java.net.URL",
     ];
     const PACKAGES: [&str; 3] = ["java.math.", "java.time.", "java.util.concurrent.atomic."];
-    // An array of values or of primitives is also a value.
+    // An array is also a value if its elements are values or primitives.
     let element = class.trim_end_matches("[]");
     VALUES.contains(&element)
         || PACKAGES.iter().any(|p| element.starts_with(p))
@@ -145,8 +145,8 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
 fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
     if is_jdk(class) {
-        // The concurrent classes always serve as queues. The other classes also serve as stacks and lists, so the name
-        // of the holding field decides.
+        // The concurrent queue classes always serve as queues. Classes such as `ArrayDeque` also serve as stacks and
+        // lists. They count as queues only if the field that holds them has the name of a queue.
         let is_shared = class.starts_with("java.util.concurrent.")
             && (class.ends_with("Queue") || class.ends_with("Deque"));
         let is_list = [

@@ -202,7 +202,7 @@ impl Snapshot {
         found.whole &= chains.iter().all(|c| c.1.is_some());
         let mut visited: HashSet<ObjectIndex> = HashSet::new();
         for _ in 0..NODES {
-            // Only the first chains are needed: those that together have the entries up to the end of `range`.
+            // Only the first chains are needed, until the number of their entries reaches the end of `range`.
             let mut sum = 0;
             let needed = chains.iter().take_while(|(entries, _)| {
                 let before = sum;

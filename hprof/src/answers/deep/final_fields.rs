@@ -83,15 +83,15 @@ impl FinalFields {
         Self { own: own.collect() }
     }
 
-    /// True if it is known which of the reference fields that a class declares are final. Static fields are not
-    /// considered.
+    /// True if the modifiers (such as `final`) of the reference fields that a class declares are known. Static fields
+    /// are not considered.
     #[must_use]
     pub fn are_own_fields_known(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());
         own.is_some_and(|own| own[0].is_some())
     }
 
-    /// True if it is known which of the static reference fields that a class declares are final.
+    /// True if the modifiers (such as `final`) of the static reference fields that a class declares are known.
     #[must_use]
     pub fn are_statics_known(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());

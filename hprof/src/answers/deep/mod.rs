@@ -391,7 +391,8 @@ impl Deep<'_> {
         unknown
     }
 
-    /// Returns the values that count as shared. `None` if the options do not leave out shared values.
+    /// Returns the values that deep sizes leave out because the whole program shares them, such as enum constants and
+    /// interned strings. `None` if the options do not leave out shared values.
     #[must_use]
     pub fn flyweights(&self) -> Option<&Flyweights> {
         self.rules.flyweights.as_ref()

@@ -390,8 +390,8 @@ impl Snapshot {
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
-        // For each object: its piece, the offset in the piece at which the search begins, and its number. After
-        // sorting, objects that one search finds are next to each other, whether they have references or not.
+        // For each object: its piece, the offset in the piece at which the search begins, and its number. Sorting
+        // brings objects with equal pieces and offsets together, so that one search can find all of them.
         let mut placed: Vec<(u32, u32, u32)> = wanted
             .iter()
             .filter_map(|&o| {
@@ -471,8 +471,9 @@ impl Snapshot {
         }
     }
 
-    /// Returns the wanted records of a piece. The search begins at the offset `begin` of the piece. If the numbers of
-    /// objects are found by counting records, `begin` must be 0.
+    /// Returns the number and the record of each object in `wanted`. Searches the piece from the offset `begin`. If ids
+    /// are not addresses, [`Numbering`] counts the records of the piece to find the numbers of objects. In that case,
+    /// `begin` must be 0, so that no record is left out of the count.
     fn find_in_piece(&self, piece: &Piece, begin: u32, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
         let mut finder = RecordFinder {
             snapshot: self,
@@ -524,9 +525,9 @@ impl Snapshot {
         found
     }
 
-    /// True if an object is a leaf in the graph, which numbers leaves (objects without references) separately. Used
-    /// when numbers are found by counting records. `own` is the object's id. `next` is the number that the object has
-    /// if it is a leaf.
+    /// True if an object is a leaf (an object without references) in the graph, which numbers leaves separately. Used
+    /// when [`Numbering`] finds the numbers of objects by counting records. `own` is the object's id. `next` is the
+    /// number of the next leaf that [`Numbering`] has not passed: if the object is a leaf, this is its number.
     fn is_leaf(&self, own: u64, body: Body<'_>, next: ObjectIndex) -> bool {
         let id_size = self.header().id_size;
         let set = |b: &[u8], at: usize| {
@@ -555,8 +556,8 @@ impl Snapshot {
                 (class, refers)
             }
         };
-        // An object that keeps its class alive is not a leaf. In that case, the object with the number `next` is a
-        // different object and has another class.
+        // An object that keeps its class alive has no references, but it is not a leaf in the graph. Then the object
+        // with the number `next` is a different object and has another class.
         !refers
             && u64::from(next.0) < self.object_count()
             && self.class_of(next) == self.classes().by_id(ObjectId(id))

@@ -32,7 +32,7 @@ enum Printed<'a> {
     Address(ObjectId),
     /// A shorter name that resolves to the same objects.
     Name(&'a str),
-    /// An object that a headline shows by its name in Scala or Kotlin source. The string is its name in the heap.
+    /// An object that headlines show with its name in Scala or Kotlin source. The string is its name in the heap.
     InHeap(String),
     /// The value of a Clojure Var, by the Var's namespace and name.
     Var(&'a str, &'a str),

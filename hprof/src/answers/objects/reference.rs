@@ -16,7 +16,7 @@ pub enum Via {
     Static(ClassIndex, u16),
     /// An element of an array, by its index.
     Element(u32),
-    /// Any element of an array, if several references are shown as one.
+    /// An element of an array, without its index. Several references from elements can then be shown as one.
     Elements,
     /// The reference from an object to its class.
     Class,

@@ -29,8 +29,8 @@ const BUDGET: u64 = 30_000_000;
 /// array adds [`ELEMENT`].
 const RECORD: u64 = 100;
 const ELEMENT: u64 = 5;
-/// Cost of reading an object's list of referrers, in units of about ten nanoseconds. Each entry of the list adds
-/// [`SOURCE`].
+/// Cost of reading the list of an object's referrers, in units of about ten nanoseconds. Each referrer in the list
+/// costs [`SOURCE`] more.
 const LIST: u64 = 30;
 const SOURCE: u64 = 5;
 /// Number of objects whose references are read together.
@@ -49,21 +49,21 @@ pub(crate) struct Bidirectional<'a> {
 pub(crate) enum PathSearch {
     /// A path.
     Found(Vec<u32>),
-    /// No path exists. The backward search reached these objects, including the target. No path begins at any of these
-    /// objects.
+    /// No path leads to the target. The list contains the target and all other objects that the backward search
+    /// reached. No path leads to these objects, either. The list is empty if the search ignores the target.
     Nowhere(Vec<u32>),
 }
 
 /// The objects that the forward search has reached, in breadth-first order. The search always reaches whole levels.
 pub(crate) struct Forward {
     queue: Vec<u32>,
-    /// For each object of `queue`, the queue index of the previous object on the path. [`NONE`] if paths begin at the
-    /// object.
+    /// For each object of `queue`, the index in `queue` of the previous object on the path. [`NONE`] for an object at
+    /// which paths begin.
     parents: Vec<u32>,
     places: FxHashMap<u32, u32>,
     /// The queue index where each level begins.
     levels: Vec<usize>,
-    /// The cost of reaching the next level.
+    /// The cost of extending the search by one level, in units of about ten nanoseconds.
     cost: u64,
 }
 
@@ -303,8 +303,9 @@ impl<'a> Bidirectional<'a> {
         let mut places: FxHashMap<u32, u32> = FxHashMap::default();
         let deepest = paths.iter().map(Vec::len).max().unwrap_or(0);
         for depth in 0..deepest {
-            // Each element has three numbers: the index of the path's previous object in the forest, a rank, and the
-            // object. A breadth-first search visits objects with the same previous object in the order of their ranks.
+            // Each element has three numbers: the forest index of the previous object on the path, a rank, and the
+            // object. A breadth-first search visits objects with the same previous object in ascending order of their
+            // ranks.
             let mut level: Vec<(u32, u32, u32)> = Vec::new();
             for path in paths {
                 let Some(&object) = path.get(depth) else {

@@ -46,8 +46,8 @@ impl Referents {
     }
 }
 
-/// Returns the strength of a reference as a number: 0 for a strong reference, and more for weaker ones. The search
-/// follows all references of one strength before it follows weaker ones.
+/// Returns the weakness of a reference as a number: 0 for a strong reference, and more for weaker references. The
+/// search follows all references of one strength before it follows weaker ones.
 const fn weakness(kind: Reference) -> u8 {
     match kind {
         Reference::No => 0,
@@ -217,7 +217,7 @@ impl WholeGraph<'_> {
         }
     }
 
-    /// Returns the weakness of the weakest references that a search follows.
+    /// Returns the weakness (see `weakness`) of the weakest kind of reference that a search follows.
     pub(super) const fn weakest(&self) -> u8 {
         match self.follow {
             Refs::Strong => 0,

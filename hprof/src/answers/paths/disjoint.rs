@@ -173,8 +173,8 @@ impl DisjointPaths {
     }
 }
 
-/// Builds a forest in which no two paths share an entry. The targets of the forest are the ends of the paths, in the
-/// order of `paths`.
+/// Builds a forest (a set of trees) from paths. If several paths contain an object, the forest has a separate entry for
+/// each of these paths. The forest's `targets` are the last objects of the paths, in the order of `paths`.
 fn forest(paths: &[Vec<u32>]) -> PathForest {
     let mut forest = PathForest::default();
     for path in paths {

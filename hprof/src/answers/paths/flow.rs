@@ -23,19 +23,21 @@ const EXCEPT: u32 = 2;
 /// offset.
 const OFFSET: u32 = 3;
 
-/// A flow from GC roots and static fields to targets.
+/// A network flow, as in graph theory, from GC roots and static fields through references to the targets.
 pub(super) struct Flow<'a> {
     graph: &'a WholeGraph<'a>,
     statics: Statics<'a>,
     seeds: Vec<u32>,
     targets: Bits,
-    /// The units that flow from one object to another. No entry is zero.
+    /// The size of the flow from one object to another, in units. The key is the pair of the two objects. No value is
+    /// zero.
     units: BTreeMap<(u32, u32), u32>,
-    /// The pairs in `units`, with source and target exchanged.
+    /// The keys of `units`, with source and target exchanged.
     reversed: BTreeSet<(u32, u32)>,
-    /// The objects that occur, or have occurred, in the pairs of `units`.
+    /// The objects that are, or have been, the source or the target in a key of `units`.
     touched: Bits,
-    /// True if references of application classes have a smaller capacity than other references.
+    /// True if references in fields of application classes have a smaller capacity (maximum flow) than other
+    /// references.
     prefers_application: bool,
     parent: Array<u32>,
     queue: Vec<u32>,
@@ -127,7 +129,8 @@ impl<'a> Flow<'a> {
                 });
                 return each.collect();
             };
-            // Move the cut past `to`, unless another path leads from `to` to a target.
+            // Try to move the cut towards the targets, so that `to` is before the cut. This is not possible if the
+            // residual graph has a path from `to` to a target.
             let start = self.queue.len();
             self.parent[to as usize] = from + OFFSET;
             self.queue.push(to);

@@ -34,18 +34,19 @@ pub struct PathNode {
     pub strength: Reference,
     /// At depth 0, the kind of GC root. `None` for static fields of the application.
     pub root: Option<RootKind>,
-    /// The object of this line that the search reached first. It is the only one if each object has its own line.
+    /// The object of this line that the search reached first. With [`Merge::Object`], it is the line's only object.
     pub object: ObjectIndex,
     /// Number of objects on the line.
     pub objects: u64,
     /// True if this line contains objects that are reached through other objects of the line, such as the nodes of a
     /// linked list.
     pub folded: bool,
-    /// Number of targets that this line leads to, including targets on the line.
+    /// Number of targets among the objects of this line and of all its descendants, including the lines that the limit
+    /// left out.
     pub targets: u64,
-    /// Number of targets on the line.
+    /// Number of targets among the objects of this line.
     pub own_targets: u64,
-    /// Shallow bytes of the targets that this line leads to, including targets on the line.
+    /// Shallow bytes of the targets that `targets` counts.
     pub target_bytes: u64,
     /// The child lines that the limit left out, with all their descendants: the number of these lines, and the number
     /// of targets that they lead to.
@@ -72,7 +73,8 @@ struct Group {
     strength: Reference,
     object: u32,
     objects: u64,
-    /// If objects of the line are reached through other objects of the line, as in a list, the field that links them.
+    /// The field through which objects of the line refer to other objects of the line, as in a linked list. `None` if
+    /// there is no such field.
     link: Option<Via>,
     targets: u64,
     own_targets: u64,

@@ -62,8 +62,8 @@ impl Default for PathOptions<'_> {
 /// A shortest path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Path {
-    /// The kind of GC root that holds the first object. `None` if the path begins at a class that the followed
-    /// references do not reach.
+    /// The kind of GC root that holds the first object. `None` if no GC root holds the first object directly. The
+    /// object is then a class, and the path begins at one of its static fields.
     pub root: Option<RootKind>,
     /// The objects, from the GC root to the target.
     pub steps: Vec<Step>,
@@ -121,8 +121,8 @@ impl Paths {
             let steps = self.full.steps(self.full.place(target)?);
             let by_static = |s: &Step| matches!(s.via, Some(Via::Static(..)));
             let own = |s: &Step| snapshot.is_application_class(s.object.0);
-            // As on a path of strong references, the steps before the last static field of an application class are not
-            // shown.
+            // Hide the steps before the last static field of an application class. Paths in `near` hide such steps,
+            // too.
             let begin = steps
                 .windows(2)
                 .collect::<Vec<_>>()

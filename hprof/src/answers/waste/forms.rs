@@ -68,7 +68,7 @@ pub(super) fn all(classes: &Classes, id_size: usize) -> Vec<Option<Form>> {
     classes.iter().map(|(index, _)| form(index)).collect()
 }
 
-/// A class (`index`), and the class whose form applies to it (`known`): one of its superclasses or the class itself.
+/// A class (`index`), and the JDK class that determines its [`Form`] (`known`): the class itself or a superclass.
 struct Subclass<'a> {
     classes: &'a Classes,
     id_size: usize,

@@ -219,7 +219,7 @@ impl Snapshot {
     }
 }
 
-/// The bytes of one wasted object, and how many of these could be saved.
+/// The bytes of one wasted object, and how many of these bytes could be saved.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     shallow: u64,
@@ -360,7 +360,8 @@ impl<'a> WasteFinder<'a> {
         filled.for_each(|(key, &[string, array, wide])| {
             let leaf = array.checked_sub(first);
             let hash = leaf.map_or(0, |leaf| scanned.hashes[leaf as usize]);
-            // The same bytes are another text if each character takes two bytes. So the key depends on `wide`, too.
+            // The same bytes are a different string if each character takes two bytes instead of one. So the key
+            // depends on `wide`, too.
             *key = [
                 hash.rotate_left(wide),
                 u64::from(array) << 32 | u64::from(string),
@@ -406,8 +407,8 @@ impl<'a> WasteFinder<'a> {
         // and object number (lower half). Boxes with the same value and class form a group.
         for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
             self.count_equal_group(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
-            // The savings of all boxes of the group except the first are already counted. The first one counts as
-            // waste if an array of primitives could replace it.
+            // The call above has counted the savings of all boxes of the group except the first. The first box counts
+            // as waste if an array of primitives could replace it.
             let first = group.first().map_or(NONE, |key| key[1] as u32);
             if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_held_as_content(first)
             {

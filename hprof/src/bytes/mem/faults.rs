@@ -37,7 +37,8 @@ mod unix {
     use crate::bytes::mapped::Place;
     use crate::error::Error;
 
-    /// Maximum number of steps for which the signal handler waits until the process ends.
+    /// Maximum number of steps (of [`STEP`] nanoseconds each) in which the signal handler waits for the end of the
+    /// process.
     const STEPS: usize = 1000;
     /// Length of one waiting step in nanoseconds.
     const STEP: i64 = 10_000_000;
@@ -141,8 +142,8 @@ mod unix {
             // If the signal were ignored, the read would be repeated and raise the signal again, forever.
             libc::SIG_DFL | libc::SIG_IGN => default_action(signal),
             function if before.sa_flags & libc::SA_SIGINFO != 0 => {
-                // SAFETY: the system had this function registered as a handler of this type, and would have called it
-                // with these arguments.
+                // SAFETY: `function` was registered as a handler of this type. The system would have called it with
+                // these arguments.
                 unsafe {
                     let function: extern "C" fn(c_int, *mut libc::siginfo_t, *mut libc::c_void) =
                         std::mem::transmute(function);
@@ -150,7 +151,7 @@ mod unix {
                 }
             }
             function => {
-                // SAFETY: the system had this function registered as a handler without SA_SIGINFO, which has this type.
+                // SAFETY: `function` was registered as a handler without SA_SIGINFO, which has this type.
                 unsafe {
                     let function: extern "C" fn(c_int) = std::mem::transmute(function);
                     function(signal);

@@ -88,8 +88,8 @@ impl Scanned {
     }
 }
 
-/// Returns an error if 32 bits cannot number all objects and references. `shapes_fit` is true if they can number all
-/// shapes.
+/// Returns an error if there are more objects, references or shapes than 32 bits can number. (A shape encodes the class
+/// and the array length of an object.) `shapes_fit` is false if there are too many shapes.
 pub(super) fn check_numbers(
     classes: usize,
     objects: usize,
@@ -101,8 +101,7 @@ pub(super) fn check_numbers(
         count: count as u64,
         limit: u64::from(NONE) - 1,
     };
-    // Each class object takes two numbers. The second number marks references to the class object in adjacency lists
-    // that were already searched.
+    // Each class object counts as two objects: one number is that of the class object, the other is reserved.
     let objects = classes * 2 + objects;
     if objects >= NONE as usize || !shapes_fit {
         return Err(limit("objects", objects));

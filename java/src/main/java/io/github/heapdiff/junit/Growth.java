@@ -20,7 +20,7 @@ final class Growth {
         this.measured = measured;
     }
 
-    /** Returns all suspects of a report, without measured rounds. */
+    /** Returns the growth of all suspects of a report. In the result, the number of measured rounds is 0. */
     static List<Growth> of(Map<?, ?> report) {
         return Suspect.all(report).stream().map(suspect -> new Growth(suspect, 0, 0)).collect(Collectors.toList());
     }

@@ -71,9 +71,9 @@ final class Suspect {
         if (Collections.min(added) <= 0) {
             return Optional.of("in at least one step of the work, its " + figure().replace("_", " ") + " did not grow");
         }
-        // Accept growth if the last step adds much less than another step, as in a cache that fills with random keys. A
-        // last step that adds more than the others is no reason to accept growth, because its rounds are measured one
-        // by one.
+        // Accept growth if the last step adds much less than another step, as in a cache that fills with random keys.
+        // If the last step adds more than the others, the number of growing rounds decides. It is known, because a
+        // snapshot is taken after each measured round of the last step.
         if (added.get(added.size() - 1) < Collections.max(added) / LEAST_PART_OF_STEP) {
             return Optional.of("the second step added less than a quarter of what the first step added");
         }
@@ -111,8 +111,10 @@ final class Suspect {
                 return growing;
             }
         }
-        // This suspect's holder is not in `report`, because with more snapshots heapdiff may name another holder for the same objects. In
-        // this case, use the number of added objects. The number of growing rounds cannot be larger.
+        // This suspect's holder is not in `report`, because with more snapshots heapdiff may name another holder for
+        // the same objects. In this case, return the number of added objects, but at most `rounds`. If the content
+        // never shrinks, the number of growing rounds is not larger, because each growing round adds at least one
+        // object.
         List<Long> added = steps(figure());
         return (int) Math.min(rounds, added.get(added.size() - 1));
     }

@@ -58,7 +58,7 @@ class DeepSizeTest {
         assertEquals(all - 2 * ARRAY, few + HeapSnapshots.deepSizeOf(Thread.State.NEW));
     }
 
-    /** Returns the bytes that only final fields of {@link Thread.State#NEW} reach: the bytes of its name. */
+    /** Returns the bytes that {@link Thread.State#NEW} reaches only through final fields: the bytes of its name. */
     private static long enumConstant() {
         return HeapSnapshots.deepSizeOf(Thread.State.NEW) - HeapSnapshots.deepSizeOf(Thread.State.NEW, Skip.FINAL);
     }

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
-/** For each rule of a growth check, tests work that must fail and work that must pass. */
+/** Tests each rule of a growth check with code that must fail the check, and with code that must pass it. */
 @Timeout(120)
 class HeapTest {
     private static final GrowthOptions TEN_ROUNDS = GrowthOptions.defaults().withRounds(10).withWarmUp(0);

@@ -133,7 +133,7 @@ final class Programs {
         };
     }
 
-    /** Returns work that loads classes in each round whose number is given, and keeps the classes. */
+    /** Returns code that runs in each round. In the given rounds (counted from 1), it loads classes and keeps them. */
     static Executable loadClassesAt(Integer... rounds) {
         int[] round = {0};
         return () -> {

@@ -34,8 +34,9 @@ class SuspectTest {
     void theLastStepMustAddAQuarterOfTheFirst() throws Exception {
         assertEquals(1, growing("leak", "[0,40,50]", "[0,500,1000]", OPTIONS).size());
         assertEquals(0, growing("leak", "[0,50,60]", "[0,500,1000]", OPTIONS).size());
-        // Even if the last step adds more objects than the first step, the suspect counts as growth. The reason is that
-        // the rounds of the last step are measured one by one.
+        // If the last step adds more objects than the first step, the suspect counts as growth. Then the number of
+        // growing rounds decides if the test fails. It is known, because a snapshot is taken after each measured round
+        // of the last step.
         assertEquals(1, growing("leak", "[0,10,60]", "[0,500,1000]", OPTIONS).size());
     }
 
@@ -52,8 +53,8 @@ class SuspectTest {
         // In this report, the number of objects does not change, but their bytes grow.
         assertEquals(3, Suspect.all(report("leak", "[1,1,1]", "[0,500,1000]", "[]")).get(0).growingRounds(
                 report("leak", "[1,1,1,1,1]", "[0,500,600,900,1000]", "[]"), 3));
-        // The report of the measured rounds is empty, so it does not contain the holder. In this case, the result is the number of objects
-        // that the last step added (4), but at most the number of rounds.
+        // The report of the measured rounds is empty, so it does not contain the holder. In this case, the result is
+        // the number of objects that the last step added (9 - 5 = 4), or the number of rounds if this is smaller.
         Suspect suspect = Suspect.all(report("leak", "[0,5,9]", "[0,500,1000]", "[]")).get(0);
         assertEquals(4, suspect.growingRounds(Map.of(), 50));
         assertEquals(3, suspect.growingRounds(Map.of(), 3));
