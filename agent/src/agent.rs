@@ -43,7 +43,7 @@ mod control;
 pub(crate) use control::{load, load_and_start, start_with_jvm, stop};
 
 /// Maximum time to wait for one of the agent's threads at a detach or at the end of the JVM. For example, the trace's
-/// thread writes the last tick of the trace in this time.
+/// thread writes the last data to the trace in this time.
 const LAST_TICK: Duration = Duration::from_secs(2);
 /// Number of internal errors after which the agent stops.
 pub(crate) const MAX_FAULTS: u64 = 3;
@@ -74,9 +74,10 @@ struct Trace {
     /// True once the trace's thread was started.
     begun: AtomicBool,
     done: AtomicBool,
-    /// True while a requested tick is pending: the trace's thread has not yet tried to write this tick.
+    /// True while a request to write new data (a tick) to the trace is pending: the trace's thread has not yet tried to
+    /// write this data.
     tick: AtomicBool,
-    /// True if the last attempt to write a requested tick succeeded.
+    /// True if the last requested write of new data (a tick) to the trace succeeded.
     has_written: AtomicBool,
 }
 
@@ -335,7 +336,8 @@ impl Trace {
         }
     }
 
-    /// Makes the trace's thread try to write a tick at once. Waits for this attempt, but at most for the time `most`.
+    /// Makes the trace's thread try to write its new data (a tick) at once. Waits for this attempt, but at most for the
+    /// time `most`.
     fn write_tick(&self, most: Duration) -> TickResult {
         self.has_written.store(false, Release);
         self.tick.store(true, Release);
@@ -405,7 +407,7 @@ impl Agent {
             let done = || !trace.begun.load(Acquire) || trace.done.load(Acquire);
             trace.wakeup.wait_until(done, LAST_TICK);
         }
-        // Stop counting only now, so that the last tick contains all counts.
+        // Stop counting only now, so that the last data in the trace contains all counts.
         counting::stop_standing(env);
         self.wakeup.wait_until(|| self.has_ended(), LAST_TICK);
         match sampler.unproven {

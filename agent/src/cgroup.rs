@@ -15,7 +15,7 @@ pub(crate) struct Memory {
     pub(crate) limit: u64,
     /// Number of times that the limit was reached, so that the kernel had to reclaim memory.
     pub(crate) limit_hits: u64,
-    /// Share of the last ten seconds in which all tasks waited for memory, in percent.
+    /// Percentage of the last ten seconds in which all tasks waited for memory.
     pub(crate) stalled: f64,
 }
 

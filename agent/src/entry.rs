@@ -527,7 +527,7 @@ pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}
 mod provoked {
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-    /// The environment variable that selects the place where the agent panics.
+    /// The environment variable with which a test selects the GC callback in which the agent panics.
     const VARIABLE: &str = "HEAPDIFF_AGENT_PANIC";
     pub(super) const GC_START: u8 = 1;
     pub(super) const GC_FINISH: u8 = 2;
@@ -544,7 +544,7 @@ mod provoked {
         WHERE.store(place, Relaxed);
     }
 
-    /// Panics if a test has requested a panic at the place `here`.
+    /// Panics if a test has requested a panic in the GC callback `here`.
     pub(super) fn panic(here: u8) {
         assert!(WHERE.load(Relaxed) != here, "provoked by {VARIABLE}");
     }

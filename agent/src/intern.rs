@@ -269,7 +269,7 @@ impl Interner {
         pending.batch.site(id, frames, *cut);
     }
 
-    /// Marks the definitions in `pending` as written. Call this after their batch was written to the Java heap.
+    /// Records that the definitions in `pending` are written. Call this after their batch was written to the Java heap.
     pub(crate) fn publish(&mut self, pending: &Pending) {
         self.strings.publish(&pending.strings);
         self.methods.publish(&pending.methods);

@@ -1,10 +1,11 @@
-//! The accounts of sites for the trace. An account contains estimates of the objects and bytes that a site has
-//! allocated since the last tick, of those that were collected since then, and of those that are live.
+//! The accounts of allocation sites for the trace. An account contains estimates of the objects and bytes that a site
+//! has allocated since the last write to the trace. It also has estimates of those that were collected since then, and
+//! of those that are live.
 //!
 //! Here a site is a stack together with the class allocated there. Threads that allocate record samples here, and the
-//! agent's thread records which samples were collected. At each tick, the trace's thread reads the accounts and resets
-//! the allocated and collected objects and bytes to 0 ("closes" the accounts). A lock is held only for a few additions,
-//! never during a call into the JVM.
+//! agent's thread records which samples were collected. At each write (tick), the trace's thread reads the accounts and
+//! resets the allocated and collected objects and bytes to 0 ("closes" the accounts). A lock is held only for a few
+//! additions, never during a call into the JVM.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,8 +44,8 @@ impl Booking {
         self.0
     }
 
-    /// Splits the reference into three numbers: the index of a shard (a part of the ledger), the index of the account
-    /// in this shard, and the generation of the sample.
+    /// Splits this position into three numbers: the index of a shard (a part of the ledger), the index of the account
+    /// (the totals of a class and stack) in this shard, and the generation of the sample.
     fn place(self) -> Option<(usize, usize, u32)> {
         let account = (self.0 / Self::GENERATIONS).checked_sub(1)? as usize;
         Some((
@@ -84,7 +85,7 @@ struct Classes {
     changes: FxHashMap<u32, (u64, u64)>,
 }
 
-/// The accounts. Each account has the sums for one pair of class and stack.
+/// The accounts for the trace. Each account has the sums for one pair of class and stack.
 pub(crate) struct Ledger {
     first: Sampling,
     shards: [Mutex<Shard>; SHARDS],
@@ -95,7 +96,8 @@ pub(crate) struct Ledger {
     newest_collected_ms: AtomicU64,
 }
 
-/// Error: a new pair of class and stack has no account, because the maximum number of accounts exists already.
+/// Error: there is no room for the sums of a new pair of class and stack, because the maximum number of accounts exists
+/// already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -206,14 +208,14 @@ impl Ledger {
         Ok(booking.unwrap_or_default())
     }
 
-    /// Counts a sample that cannot be added to an account ([`Full`]), and the bytes that the sample represents.
+    /// Counts a sample for whose class and stack there is no room ([`Full`]), and the bytes that the sample represents.
     pub(crate) fn refuse(&self, bytes: u64) {
         self.refused.fetch_add(1, Relaxed);
         self.refused_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns the number of samples that could not be added to an account ([`Full`]), and the bytes that these samples
-    /// represent.
+    /// Returns the number of samples for whose class and stack there was no room ([`Full`]), and the bytes that these
+    /// samples represent.
     pub(crate) fn unaccounted(&self) -> (u64, u64) {
         let bytes = self.refused_bytes.load(Relaxed);
         (self.refused.load(Relaxed), bytes)
@@ -228,8 +230,8 @@ impl Ledger {
         allocated_ms: u64,
     ) -> Option<(u32, u32)> {
         let (shard, index, generation) = booking.place()?;
-        // First update the time of the newest collected sample, then the sums of the account. So each tick whose sums
-        // include this sample also includes its time.
+        // First update the time of the newest collected sample, then the sums of its class and stack. So if the trace's
+        // data of an interval includes this sample in its sums, it also includes the sample's time.
         self.newest_collected_ms.fetch_max(allocated_ms, Relaxed);
         let weight = self.weight(generation, size);
         let mut shard = lock(&self.shards[shard]);
@@ -247,7 +249,7 @@ impl Ledger {
         (1..u64::from(u32::MAX)).contains(&ms).then_some(ms)
     }
 
-    /// Returns the class and the stack of a sample. They are stored in the sample's account.
+    /// Returns the class and the stack of a sample, from the account that has their totals.
     pub(crate) fn site(&self, booking: Booking) -> Option<(u32, u32)> {
         let (shard, index, _) = booking.place()?;
         let shard = lock(&self.shards[shard]);
@@ -297,8 +299,8 @@ impl Ledger {
         }
     }
 
-    /// Adds the results of a call of [`Self::close`] to the accounts again, because these results could not be written
-    /// to the trace. The next call of `close` returns them again.
+    /// Adds the results of a call of [`Self::close`] to the accounts (totals of classes and stacks) again, because
+    /// these results could not be written to the trace. The next call of `close` returns them again.
     pub(crate) fn reopen(
         &self,
         sites: &[Activity],
@@ -335,8 +337,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the sums of the accounts that have changed since the last call, and the loaded and unloaded classes.
-    /// Resets the allocated and collected objects and bytes to 0.
+    /// Returns the sums of the accounts (totals of a class and stack) that have changed since the last call, and the
+    /// loaded and unloaded classes. In these accounts, resets the allocated and collected objects and bytes to 0.
     pub(crate) fn close(&self) -> (Vec<Activity>, Vec<ClassChange>) {
         let mut sites = Vec::new();
         for shard in &self.shards {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const PLACES: usize = 8;
 
 thread_local! {
-    /// Index of the [`Place`] that this thread uses.
+    /// Index of the [`Place`] (a lock with a counter) that this thread uses.
     static PLACE: usize = {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         NEXT.fetch_add(1, Relaxed) % PLACES
@@ -30,8 +30,8 @@ pub(crate) struct Lent<T> {
 #[repr(align(64))]
 struct Place<T>(Mutex<Option<Arc<Share<T>>>>);
 
-/// A reference to the value. The threads that use the same [`Place`] share it. Its reference count is the number of
-/// [`Loan`]s of these threads, plus one for the `Place`.
+/// A reference to the lent value. The threads that use the same [`Place`] (a lock with a counter) share this reference.
+/// Its reference count is the number of [`Loan`]s of these threads, plus one for the `Place`.
 struct Share<T>(Arc<T>);
 
 /// A value that is borrowed from [`Lent`]. The value lives at least as long as each of its loans.
@@ -73,7 +73,7 @@ impl<T> Lent<T> {
 
     /// Borrows the value, or returns `None` if the owner is empty. A lock is held only while a counter is incremented.
     pub(crate) fn borrow(&self) -> Option<Loan<T>> {
-        // On a thread that is ending, the thread-local index is gone, so use place 0.
+        // On a thread that is ending, the thread-local index is gone, so use the lock with index 0.
         let place = PLACE.try_with(|place| *place).unwrap_or(0);
         self.places.get(place)?.locked().clone().map(Loan)
     }

@@ -21,7 +21,7 @@
 //! | `collected` | collected samples that are stored in the heap and for the trace |
 //! | `reaper`, `wakeup` | the agent's thread: finds collected samples, downsamples, copies counters to the heap |
 //! | `unproven`, `pace` | limits for tracked samples under generational ZGC |
-//! | `ledger`, `tracer`, `tries` | accounts of sites, the thread that writes them to a trace, and its retries |
+//! | `ledger`, `tracer`, `tries` | sums by allocation site, the thread that writes them to a trace, and its retries |
 //! | `jvm_stats`, `pauses`, `gc_match` | the JVM's statistics: heap, metaspace, GCs |
 //! | `counting`, `usage` | exact counts of allocations, and of uses of JDK collections |
 //! | `snapshot` | dumps written by a forked child |
@@ -42,9 +42,9 @@
 //!   (JDK-8356372). The JVM chooses the size of TLABs so that a thread fills about fifty of them between two GCs
 //!   (`TLABWasteTargetPercent`). So estimates are too low by at most about 1 %, once the JVM has adapted the size of
 //!   the TLABs to its threads. The largest error measured was 1.3 to 2.4 %, with ten GCs and forty new threads that
-//!   allocated 11 MB each. The missed objects are random, so the shares of the sites stay right. The agent does not
-//!   correct the estimates, because the JVM does not report how many threads were allocating at a GC and how full their
-//!   TLABs were.
+//!   allocated 11 MB each. The missed objects are random, so the proportions between the sites stay right. The agent
+//!   does not correct the estimates, because the JVM does not report how many threads were allocating at a GC and how
+//!   full their TLABs were.
 //! * Before JDK 25, the JVM samples objects outside of TLABs too rarely. In measurements, up to a quarter of the large
 //!   objects was missed (`Sampling::shortfall`, `docs/measurements.md`).
 //! * A sample is dropped if the thread's stack or the heap is too full for the sample's Java object. The agent counts
@@ -52,9 +52,9 @@
 //!
 //! # What a sample costs
 //!
-//! Most of the time is spent in the JVM's `GetStackTrace`, somewhat more than 0.1 µs per frame. The rest takes about 1
-//! µs, half of it for the GC's work on the references (`docs/measurements.md`). So the overhead is the allocation rate
-//! divided by the interval, times 2 to 9 µs. The options `interval` and `depth` change the overhead.
+//! Most of the time is spent in the JVM's `GetStackTrace`, somewhat more than 0.1 µs per frame. The remaining work
+//! takes about 1 µs, half of it for the GC's work on the references (`docs/measurements.md`). So the overhead is the
+//! allocation rate divided by the interval, times 2 to 9 µs. The options `interval` and `depth` change the overhead.
 //!
 //! `AsyncGetCallTrace` is faster, but the agent does not use it. Called from a runtime stub, as it would be here, it
 //! searches for debug information after the return address instead of at the return address. So the first compiled

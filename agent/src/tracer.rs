@@ -57,15 +57,15 @@ pub(crate) struct Tracing<'a> {
     pub(crate) at_startup: bool,
     /// Set when the trace has ended.
     pub(crate) done: &'a AtomicBool,
-    /// Set by a request to write a tick at once. Cleared after the attempt to write this tick.
+    /// Set by a request to write new data (a tick) to the trace at once. Cleared after the attempt to write this data.
     pub(crate) tick_now: &'a AtomicBool,
-    /// Set if the requested tick was written.
+    /// Set if the requested data (a tick) was written to the trace.
     pub(crate) has_written: &'a AtomicBool,
     /// The guard, which gets the heap size in use after each major GC.
     pub(crate) guard: Option<&'a Guard>,
 }
 
-/// Values at the end of the last tick.
+/// Values at the end of the last tick (the trace's data of one time interval).
 #[derive(Clone, Copy, Default)]
 struct Before {
     uptime_ms: i64,
@@ -76,10 +76,10 @@ struct Before {
     sites_full: u64,
 }
 
-/// Data that will be written with the next tick.
+/// Data for the next tick (the trace's data of one time interval).
 #[derive(Default)]
 struct Waiting {
-    /// Allocation counts of each class, as of the last tick.
+    /// Allocation counts of each class at the last write to the trace.
     counted: Seen,
     /// Allocation counts of each line of code.
     lines: Lines,
@@ -88,7 +88,7 @@ struct Waiting {
     unsaid: Unsaid,
 }
 
-/// Notes that will be written with the next tick.
+/// Notes (messages for users of the trace) that will be written to the trace with the next data.
 #[derive(Clone, Default)]
 struct Unsaid {
     notes: Vec<String>,
@@ -121,7 +121,7 @@ struct State {
     figures: Figures,
     /// True if the disk was full at the previous attempt.
     lacked_room: bool,
-    /// True if the counters of lines of code were read for the current tick.
+    /// True if the counters of lines of code were read for the data that is written to the trace now.
     counts: bool,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn wall_ms() -> i64 {
     millis(since.unwrap_or_default())
 }
 
-/// Returns the trace's note for a JVM whose management beans cannot be read.
+/// Returns a note (a message in the trace) for a JVM whose management beans cannot be read.
 fn without_beans(why: &JniError) -> String {
     let why = match why {
         JniError::Thrown(class) if class == "java.lang.NoClassDefFoundError" => {
@@ -216,7 +216,7 @@ impl Tracing<'_> {
                 break;
             }
             if !self.wakeup.rest(REST) {
-                // The agent is being stopped, so write the last tick at once.
+                // The agent is being stopped, so write the last data to the trace at once.
                 next = self.now();
             }
         }
@@ -250,7 +250,8 @@ impl Tracing<'_> {
         Ok(next.pause)
     }
 
-    /// Writes a tick. If this fails, restores the tick's data, so that the next tick contains it.
+    /// Writes a tick (the data of one time interval) to the trace. If this fails, restores the data, so that the next
+    /// tick contains it.
     fn write(
         &self,
         writer: &mut Writer,
@@ -354,7 +355,7 @@ impl Tracing<'_> {
         waiting.unsaid.unseen += std::mem::take(&mut stats.unseen);
     }
 
-    /// Returns a tick with all changes since the last tick (`before`), and updates `before`.
+    /// Returns a tick (new data for the trace) with all changes since the last tick (`before`), and updates `before`.
     fn tick(&self, state: State, waiting: &mut Waiting, before: &mut Before) -> NewTick {
         let figures = state.figures;
         let get = |counter| self.counters.get(counter);

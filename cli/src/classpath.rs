@@ -1,7 +1,7 @@
 //! Reads class files. They contain the flags of fields, such as `final`, which a dump lacks.
 //!
 //! A class path names folders, jars, `.jmod` files, a JDK's `lib/modules`, or a JDK. Only requested classes are read.
-//! If several places contain a class, the first place is used.
+//! If several of these folders and files contain a class, the first one is used.
 //!
 //! The files are untrusted. A class name cannot lead out of its folder, sizes in the files are checked, and a malformed
 //! file causes an error that names the file.

@@ -1,4 +1,4 @@
-//! The place to which heapdiff writes a dump: a file or standard output.
+//! The destination of a dump that heapdiff writes: a file or standard output.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::job::check_file;
 use crate::write::{self, Kind};
 
-/// The place to which a dump is written.
+/// The destination of a dump that heapdiff writes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DumpFile<'a> {
     Stdout,

@@ -31,8 +31,8 @@ const EXTENSIONS: [&str; 2] = [EXTENSION, summary::EXTENSION];
 /// Minimum size in bytes of a dump that gets an index. A smaller dump can be read about as fast as an index.
 const SMALLEST: u64 = 16 << 20;
 
-/// Opens the index of a dump, from the first place that has a usable index. For each unusable index, prints why it is
-/// not used.
+/// Opens the index of a dump, from the first of its possible paths that has a usable index. For each unusable index,
+/// prints why it is not used.
 pub(crate) fn read<T>(
     setup: &Setup,
     dump: &Path,
@@ -46,8 +46,8 @@ pub(crate) fn read<T>(
     read_from(setup, dump, EXTENSION, open)
 }
 
-/// Opens a file that belongs to a dump, such as its index, from the first place that has a usable file. For each
-/// unusable file, prints why it is not used.
+/// Opens a file that belongs to a dump, such as its index, from the first of its possible paths that has a usable file.
+/// For each unusable file, prints why it is not used.
 fn read_from<T>(
     setup: &Setup,
     dump: &Path,
@@ -219,7 +219,7 @@ pub(crate) fn drop_pending() {
     drop(pending);
 }
 
-/// Writes a file to the first of the given places that is writable.
+/// Writes a file, such as an index, to the first of the given paths that is writable.
 fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Result<()>) {
     for place in places {
         match write(place) {
@@ -232,8 +232,8 @@ fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Res
     }
 }
 
-/// Writes a temporary file of at most `bytes` bytes beside `place`, and renames it to `place` when it is complete. If
-/// the dump has changed meanwhile, the file is discarded.
+/// Writes a temporary file of at most `bytes` bytes beside the path `place`, and renames it to `place` when it is
+/// complete. If the dump has changed meanwhile, the file is discarded.
 fn write(
     dump: &Path,
     place: &Path,
@@ -331,7 +331,8 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Like [`places`], but also accepts a dump that was deleted, and the path of an index or summary itself.
+/// Like [`places`], returns the possible paths of an index or summary. Also accepts a dump that was deleted, and the
+/// path of an index or summary itself.
 fn candidate_paths(path: &Path, refs: Refs) -> Vec<PathBuf> {
     let places: Vec<PathBuf> = EXTENSIONS
         .iter()

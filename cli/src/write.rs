@@ -129,7 +129,7 @@ pub(crate) fn failed(what: impl Display, error: &io::Error) -> Failure {
 }
 
 /// Writes a temporary file beside `path` and renames it, so that nobody can read an incomplete report. A special file
-/// (a pipe, `/dev/null`) is written in place.
+/// (a pipe, `/dev/null`) is written directly, without a temporary file.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,

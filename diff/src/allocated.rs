@@ -1,9 +1,9 @@
 //! All live samples of the first and the last dump by stack, for flame graphs and profiles.
 //!
 //! The stacks in the report on a suspect explain only its growth. Here all samples count, so stacks whose bytes shrank
-//! are visible too. The estimates are the same as for suspects: samples of objects in a suspect's content are scaled to
-//! the number of objects in the content, and all other samples to the rest of the heap. Stacks therefore add up to the
-//! same figures in every output format.
+//! are visible too. The estimates are the same as for suspects: samples of objects in a suspect's content (its objects
+//! and what they dominate) are scaled to the number of objects in the content, and all other samples to the rest of the
+//! heap. Stacks therefore add up to the same figures in every output format.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -154,8 +154,8 @@ impl Content {
     }
 }
 
-/// The trie nodes and the samples of one dump, in groups: one group for the content of each suspect, and a last group
-/// for the rest of the heap.
+/// The trie nodes and the samples of one dump, in groups: one group for the content of each suspect (its objects and
+/// what they dominate), and a last group for all other objects.
 struct Places<'a> {
     steps: Vec<Vec<StepId>>,
     samples: Vec<Vec<&'a Sample>>,
@@ -209,9 +209,9 @@ impl Allocated {
     /// Returns the estimates from the samples of the first and the last of the dumps. `None` if the last dump has no
     /// samples.
     ///
-    /// Samples in the content of a suspect are scaled to the number of objects in this content, so the figures equal
-    /// those of the suspect's stacks. All other samples are scaled to the rest of the heap. If only the last dump has
-    /// samples, all objects that they represent count as new since the first dump.
+    /// Samples in the content of a suspect (its objects and what they dominate) are scaled to the number of objects in
+    /// this content, so the figures equal those of the suspect's stacks. All other samples are scaled to the rest of
+    /// the heap. If only the last dump has samples, all objects that they represent count as new since the first dump.
     pub(crate) fn between(dumps: &[Summary], contents: &[Content]) -> Option<Self> {
         let last = dumps.last()?;
         let own = last.allocated.as_ref()?;
@@ -367,7 +367,8 @@ impl AllocatedBuilder {
         line.or_insert_with(|| Figures::new(self.dumps))
     }
 
-    /// Adds the figures of one stack and class at one place of the heap, for the first dump and for the last dump.
+    /// Adds the figures of one stack and class in one part of the heap (the content of a suspect, or the rest), for the
+    /// first dump and for the last dump.
     fn add_level(&mut self, level: &Level<'_>) {
         let figures = self.line(level.frames.iter().copied(), level.class);
         for dump in 0..2 {

@@ -86,8 +86,8 @@ impl<'a> Comparison<'a> {
     }
 
     /// Creates a comparison from summaries alone, oldest first. The last summary must be read from a summary file,
-    /// because this file has the facts that a comparison otherwise reads from the last dump. Returns `None` if the
-    /// summary has no such facts.
+    /// because this file has the evidence that a comparison otherwise reads from the last dump. Returns `None` if the
+    /// summary has no such evidence.
     #[must_use]
     pub fn from_summaries(summaries: &'a [Summary]) -> Option<Self> {
         let last = Last::Summary(summaries.last()?.facts.as_ref()?);
@@ -279,9 +279,9 @@ fn move_buffer_stacks_first(stacks: &mut [Stack]) {
     stacks.sort_by_key(|stack| !stack.class.starts_with("java.nio.Direct"));
 }
 
-/// Finds candidates with `find`, and looks for application containers among the classes of the first `looked_into`
-/// candidates. If there are new containers, marks them and calls `find` again, at most [`CONTAINERS`] times. Returns
-/// the result of the last call.
+/// Finds candidates with `find`. Looks for containers (application classes that store other objects) among the classes
+/// whose fields hold the first `looked_into` candidates. If there are new containers, records them in `aligned` and
+/// calls `find` again, at most [`CONTAINERS`] times. Returns the result of the last call.
 pub(crate) fn find_with_containers<'a>(
     last: Last<'_>,
     aligned: &mut Aligned<'a>,

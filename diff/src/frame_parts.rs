@@ -12,8 +12,8 @@ pub struct FrameParts<'a> {
 }
 
 impl<'a> FrameParts<'a> {
-    /// Splits the text of a frame. A suffix in parentheses that is not a place in a source file, as in `Foo.add
-    /// (lambda)`, stays with the name.
+    /// Splits the text of a frame. A suffix in parentheses after a space, as in `Foo.add (lambda)`, is not a source
+    /// file, and stays with the name.
     #[must_use]
     pub fn parse(text: &'a str) -> Self {
         let whole = Self {

@@ -77,8 +77,9 @@ impl<'a> Aligned<'a> {
         })
     }
 
-    /// Marks application classes as containers. A report then names the field that holds a container, instead of the
-    /// container's own fields. Returns true if any of the classes was not marked before.
+    /// Adds application classes to the set of containers (classes that store other objects). A report then names the
+    /// field that holds a container, instead of the container's own fields. Returns true if any of the classes was not
+    /// in the set.
     pub(crate) fn mark_containers(&mut self, classes: impl IntoIterator<Item = String>) -> bool {
         let known = self.containers.len();
         self.containers.extend(classes);
@@ -568,7 +569,7 @@ impl<'a> Aligned<'a> {
     ///
     /// - candidates of one holder and one class, such as two kinds of nodes in a table;
     /// - candidates below one application field or one static field of the JDK, such as the keys, values and table of a
-    ///   map. The candidates may be in one place, or in several places that are reached through the same fields.
+    ///   map. The field may be one trie node, or several trie nodes that are reached through the same fields.
     fn merge_related(&self, found: &mut Vec<Candidate>) {
         let trie = self.last();
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));

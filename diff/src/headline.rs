@@ -76,8 +76,8 @@ fn held(suspect: &Suspect, grown_bytes: i64) -> String {
         _ => format!("larger {class}"),
     };
     let mut figures = signed_size(growth);
-    // If other parts of the heap shrank, the suspect can grow by more than the heap did. Its share of the growth then
-    // has no meaning and is left out.
+    // If other parts of the heap shrank, the suspect can grow by more than the heap did. Its percentage of the heap's
+    // growth then has no meaning and is left out.
     if grown_bytes > 0 && (0..=grown_bytes).contains(&growth) {
         figures += &match growth.saturating_mul(100) / grown_bytes {
             0 => ", under 1 % of the growth".to_owned(),

@@ -181,8 +181,8 @@ pub(crate) fn is_inside(field: &str) -> bool {
     is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")
 }
 
-/// True if objects of a class only store what is put into them. Such a class can be the place where something
-/// accumulates, but not the content.
+/// True if objects of a class only store what is put into them. Other objects can accumulate in such objects, but such
+/// objects are not what accumulates.
 pub(crate) fn is_container(name: &str) -> bool {
     let object_array = name.ends_with("[]") && !is_primitive_array(name);
     object_array

@@ -13,7 +13,8 @@ use hprof::index::{Decoder, Encoder};
 use crate::names;
 
 /// Take the dump with fewer classes. If less than 1/4 of its classes are also in the other dump, the two dumps are of
-/// different programs. A program that keeps running keeps its classes, and versions of one program share most of them.
+/// different programs. A program that keeps running keeps its classes, and versions of one program share most of their
+/// classes.
 const PROGRAM: usize = 4;
 /// The class loaders of the JDK's own modules, without the boot loader.
 const PLATFORM: [&str; 2] = [

@@ -1,5 +1,5 @@
-//! Finds the application frame through which most of the growth was allocated. If there are many stacks, this frame is
-//! the place in the code to look at first.
+//! Finds the application frame through which most of the growth was allocated. If there are many stacks, a developer
+//! should look at the code of this frame first.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +112,7 @@ mod tests {
             named(&stacks),
             Some(("a.Cache.put(C.java:7)".to_owned(), 800, 20))
         );
-        // Frames with different lines in one method count as one place.
+        // Frames with different lines in one method count as one frame.
         stacks.push(stack("a.Cache.put(C.java:9) a.Main.main(M.java:2)", 250));
         assert_eq!(named(&stacks), Some(("a.Cache.put".to_owned(), 900, 21)));
     }

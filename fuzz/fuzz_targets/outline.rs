@@ -1,4 +1,5 @@
-//! Fuzzes the reading of a dump's header and outline. Run it with `cargo +nightly fuzz run outline`.
+//! Fuzzes the reading of a dump's header and outline (the offsets of all records outside the heap). Run it with
+//! `cargo +nightly fuzz run outline`.
 
 #![no_main]
 

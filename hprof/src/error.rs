@@ -109,7 +109,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Warning {
-    /// Byte offset in the (decompressed) file, if the warning is about one place.
+    /// Byte offset in the (decompressed) file, if the damage is at one offset.
     pub offset: Option<u64>,
     /// The damage, and its effect on the figures.
     pub message: String,

@@ -80,7 +80,7 @@ pub enum Flaw {
     UnknownSubRecord { kind: u8 },
     /// A primitive array has an unknown element type.
     UnknownElement { element: u8 },
-    /// The rest of a segment is not read. `flaw` is the reason.
+    /// The end of a segment, from a damaged record on, is not read. `flaw` is the reason.
     SkippedRest { flaw: Box<Flaw>, bytes: usize },
 
     // Flaws of objects:
@@ -157,7 +157,7 @@ pub enum Flaw {
     ZeroedEnd { bytes: usize },
     /// Some classes have more fields than can be redacted one by one. Their instances were replaced by zeros.
     ZeroedInstances { classes: u64 },
-    /// The rest of a damaged dump was replaced by zeros. `flaw` is the damage.
+    /// The bytes from the damage to the end of a dump were replaced by zeros. `flaw` is the damage.
     ZeroedRest { flaw: Box<Flaw>, bytes: usize },
 }
 

@@ -29,14 +29,15 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// A dense object number. Class objects have the lowest numbers, then come objects with references, then leaves:
+/// A dense object number. Class objects have the lowest numbers, then come objects with references, then objects
+/// without references:
 ///
 /// ```text
 /// class objects | objects with references, in file order | objects without references ("leaves"), in file order
 /// ```
 ///
-/// The number of a class object is the [`ClassIndex`] of its class. A search of the graph skips leaves. To detect a
-/// leaf, it compares the number with the first number of a leaf, and reads no memory.
+/// The number of a class object is the [`ClassIndex`] of its class. A search of the graph skips objects without
+/// references (leaves). To detect a leaf, it compares the number with the first number of a leaf, and reads no memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ObjectIndex(pub u32);
 

@@ -148,10 +148,10 @@ pub struct Snapshot {
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
     pub(crate) late_classes: LateClasses,
-    /// True if objects that refer only to their class may be treated as leaves, that is, as objects without references
-    /// (see [`bare`]).
+    /// True if objects that refer only to their class may be treated as objects without references (see [`bare`]).
     pub(crate) bare_leaves: bool,
-    /// The warnings that only an analysis with a graph finds. A histogram from the index leaves them out.
+    /// The warnings that only an analysis with a graph finds. A histogram that is computed from the index does not
+    /// contain them.
     pub(crate) of_graph: Vec<Warning>,
     /// GC roots that the dump lacks although it is complete.
     pub(crate) missing: Option<MissingRoots>,
@@ -162,8 +162,8 @@ pub(crate) struct Derived {
     pub(crate) histogram: OnceLock<Vec<ClassTotal>>,
 }
 
-/// The shapes of a [`Snapshot`]'s objects. A shape encodes an object's class and, for arrays, the length. In this view,
-/// the shapes are slices. So a loop over objects looks up the location of the slices only once.
+/// A view of the shapes of a [`Snapshot`]'s objects. A shape encodes an object's class and, for arrays, the length. In
+/// the view, the shapes are slices. So a loop over objects looks up the location of the slices only once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShapesView<'a> {
     snapshot: &'a Snapshot,
@@ -173,13 +173,13 @@ pub(crate) struct ShapesView<'a> {
 }
 
 impl ShapesView<'_> {
-    /// Prefetches the shape (class and array length) of an object with references.
+    /// Prefetches the shape (encoded class and array length) of an object with references.
     #[inline(always)]
     pub(crate) fn fetch_inner(self, object: u32) {
         mem::prefetch(self.inner, object.wrapping_sub(self.split.classes) as usize);
     }
 
-    /// Prefetches the shape of a leaf (object without references).
+    /// Prefetches the shape (encoded class and array length) of an object without references.
     #[inline(always)]
     pub(crate) fn fetch_leaf(self, leaf: u32) {
         mem::prefetch(self.leaves, leaf.wrapping_sub(self.split.inner) as usize);
@@ -196,7 +196,7 @@ impl ShapesView<'_> {
         }
     }
 
-    /// Returns the shape (class and array length) of a leaf (object without references).
+    /// Returns the shape (encoded class and array length) of an object without references.
     #[inline(always)]
     pub(crate) fn of_leaf(self, leaf: u32) -> u32 {
         self.leaves[(leaf - self.split.inner) as usize]
@@ -445,8 +445,8 @@ impl Snapshot {
             noted,
         } = analysed;
         if options.holders {
-            // The shapes (class and array length) of objects contain bits that show which fields are null. From here
-            // on, these bits are not needed any more, so remove them.
+            // The shapes (encoded classes) of objects contain bits that show which fields are null. After the analysis,
+            // these bits are not needed any more, so remove them.
             let shapes = scanned.inner_shapes.par_iter_mut();
             shapes.for_each(|shape| *shape = shape::plain(*shape));
         }
@@ -618,8 +618,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns a view for loops that read the shapes of many objects. A shape encodes an object's class and, for
-    /// arrays, the length.
+    /// Returns a view of the objects for loops that read the shapes of many objects. A shape encodes an object's class
+    /// and, for arrays, the length.
     pub(crate) fn shapes_view(&self) -> ShapesView<'_> {
         ShapesView {
             snapshot: self,

@@ -75,9 +75,9 @@ fn allocated(bytes: &[u8]) -> (u64, Snapshot) {
     let mut options = Options::default();
     options.refs = Refs::Soft;
     options.max_memory = Some(1 << 20);
-    // The dominator computation treats some objects as witnesses (see [`Thresholds`]), among them the objects closest
-    // to GC roots. In a small heap, all objects are close to GC roots. So without `near: 0`, all objects would be
-    // witnesses, and the work would be divided among many tasks.
+    // The dominator computation follows the references of some objects, the witnesses, to their classes. Among the
+    // witnesses are the objects closest to GC roots. In a small heap, all objects are close to GC roots. So without
+    // `near: 0`, all objects would be witnesses, and the work would be divided among many tasks.
     options.set_thresholds(Thresholds {
         near: 0,
         ..Thresholds::USUAL

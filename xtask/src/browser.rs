@@ -593,8 +593,8 @@ fn heap_page(browser: &mut Browser) -> Result<()> {
     browser.is_unharmed()
 }
 
-/// Checks what a page reports about frames that several stacks share. In this page, all stacks that grew share frames,
-/// but the stack that shrank does not have these frames.
+/// Checks what a page reports about frames that occur in several stacks. In this page, all stacks that grew have some
+/// frames in common, but the stack that shrank does not have these frames.
 fn deep_page(browser: &mut Browser) -> Result<()> {
     const SAID: &str = "document.querySelector('#flame-graph .said').textContent";
     for (mode, whose) in [

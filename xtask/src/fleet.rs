@@ -14,7 +14,7 @@ use heapdiff_lab::tools::ensure_python;
 
 /// The PySpark version that the job is tested with.
 const PYSPARK: &str = "pyspark==4.0.1";
-/// A Spark cluster of two executors in separate processes, each with one core and one gigabyte.
+/// A Spark cluster of two executors in separate processes, each with one CPU core and one gigabyte.
 const CLUSTER: &str = "local-cluster[2,1,1024]";
 
 #[derive(Debug, PartialEq, Eq, Deserialize)]

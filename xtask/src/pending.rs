@@ -110,7 +110,7 @@ fn report(heapdiff: &Path, dump: &Path, classes: &Path) -> Result<Value> {
     Ok(serde_json::from_slice(&done.stdout)?)
 }
 
-/// Searches the report for a group with the expected kind, lines and number of members. Updates the score.
+/// Searches heapdiff's report for a group of pending work with the expected kind, lines and count. Updates the score.
 fn compare(expected: &str, report: &Value, score: &mut Score) {
     let mut words = expected.split('\t');
     let kind = words.next().unwrap_or("");

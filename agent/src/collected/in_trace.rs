@@ -1,7 +1,8 @@
 //! Stores collected samples for the trace. These are samples whose objects were garbage-collected.
 //!
-//! The agent's thread adds samples here and records them in the ledger. The trace's thread takes the samples at each
-//! tick. The lock is held while samples are added or copied, never across a call into the JVM.
+//! The agent's thread adds samples here and records them in the ledger, which has the sums of each allocation site. The
+//! trace's thread copies the samples whenever it writes to the trace. The lock is held while samples are added or
+//! copied, never across a call into the JVM.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +15,7 @@ use super::Reservoir;
 /// together. The lists that [`CollectedRefs`](super::CollectedRefs) stores in the Java heap may be longer.
 const MOST: usize = 1 << 14;
 /// Minimum number of slots for the random selection. `heapdiff trace ages` estimates from this selection how long
-/// objects live. 4,096 samples give a share of 1 % with a standard error of 0.16 %.
+/// objects live. From 4,096 samples, a proportion of 1 % is estimated with a standard error of 0.16 percentage points.
 const LEAST_CHOSEN: usize = 1 << 12;
 
 /// A sample, and the time when it was found to be collected, in milliseconds since the start of sampling.

@@ -1,5 +1,6 @@
-//! The counters that hooks increment. They are outside of the Java heap. A stripe is a set of counters for some
-//! threads. Each site has two counters in each stripe, one for allocations and one for the bytes of arrays:
+//! The counters that hooks (methods that inserted bytecode calls) increment. The counters are outside of the Java heap.
+//! A stripe is a set of counters for some threads. Each allocation site has two counters in each stripe, one for
+//! allocations and one for the bytes of arrays:
 //!
 //! ```text
 //! stripe 0:   site 0 [allocations, array bytes], site 1 [..], ..
@@ -18,31 +19,31 @@ use crate::jvmti::Shared;
 
 /// Maximum number of sites. Allocations at further sites are not counted, and the report mentions this.
 pub(crate) const MOST_SITES: usize = 1 << 16;
-/// Number of stripes that several threads share; a power of two. A stripe contains two counters for each site. Threads
-/// without a private stripe use the shared stripes.
+/// Number of counter sets (stripes) that several threads share; a power of two. A set contains two counters for each
+/// allocation site. Threads without a private set use the shared sets.
 pub(crate) const STRIPES: i64 = 16;
-/// Number of stripes that each belong to a single thread.
+/// Number of counter sets (stripes) that each belong to a single thread.
 const OWN_STRIPES: usize = 128;
-/// Maximum number of bits of a thread's number for which the thread can get a private stripe. Threads with longer
-/// numbers use the shared stripes. Thread numbers only grow, because the JVM never uses a number twice.
+/// Maximum number of bits of a thread's number for which the thread can get private counters. Threads with longer
+/// numbers use shared counters. Thread numbers only grow, because the JVM never uses a number twice.
 pub(crate) const THREAD_BITS: u8 = 20;
 const THREADS: usize = 1 << THREAD_BITS;
-/// Size of a site's counters in a stripe, in bytes. It is 16, because hooks compute the offset of the counters by
-/// clearing the lowest four bits of the site's number.
+/// Size in bytes of an allocation site's two counters in one counter set. It is 16, because hooks compute the offset of
+/// the counters by clearing the lowest four bits of the site's number.
 const SITE: usize = 16;
-/// Distance in bytes between the starts of two stripes. It is not a power of two: otherwise the counters of a site in
-/// all stripes would compete for the same lines of the CPU's set-associative caches.
+/// Distance in bytes between the starts of two counter sets (stripes). It is not a power of two: otherwise the counters
+/// of an allocation site in all sets would compete for the same lines of the CPU's set-associative caches.
 pub(crate) const STRIPE_BYTES: i64 = ((MOST_SITES * SITE) + 4096 + 64) as i64;
 const STRIPE: usize = STRIPE_BYTES as usize / 8;
 
 /// The counters of all sites.
 pub(crate) struct Cells {
-    /// The shared stripes, followed by the stripes of single threads.
+    /// The counter sets (stripes) that threads share, followed by the sets of single threads.
     all: Shared,
-    /// Address of each thread's private stripe, by the thread's number; 0 if the thread has no private stripe.
+    /// Address of each thread's private counters, by the thread's number; 0 if the thread has no private counters.
     places: Shared,
-    /// The owners of all stripes that were ever assigned to a thread. An owner is the number of a live thread. `None`
-    /// means that the stripe is free.
+    /// The owners of all private counter sets that were ever assigned to a thread. An owner is the number of a live
+    /// thread. `None` means that the set is free.
     owners: Mutex<Vec<Option<i64>>>,
     /// Counters for the objects that calls return.
     pub(crate) returned: Returned,
@@ -59,18 +60,18 @@ impl Cells {
         })
     }
 
-    /// Returns the address of the shared stripes.
+    /// Returns the address of the counters that several threads share.
     pub(crate) fn start(&self) -> i64 {
         self.all.address()
     }
 
-    /// Returns the address of the table that contains the address of each thread's own stripe.
+    /// Returns the address of the table that contains the address of each thread's private counters.
     pub(crate) fn places(&self) -> i64 {
         self.places.address()
     }
 
-    /// Returns two sums over all stripes for each of the first `sites` sites: the number of allocations, and the bytes
-    /// of arrays.
+    /// Returns two sums over the counters of all threads for each of the first `sites` allocation sites: the number of
+    /// allocations, and the bytes of arrays.
     pub(crate) fn read(&self, sites: usize) -> Vec<[u64; 2]> {
         let mut sums = vec![[0_u64; 2]; sites];
         let given = self.owners().len();
@@ -83,7 +84,7 @@ impl Cells {
     }
 
     /// Assigns a private stripe (counters that only one thread uses) to a live thread. If no such stripe is free, the
-    /// thread uses a shared stripe.
+    /// thread uses counters that several threads share.
     pub(crate) fn assign_stripe(&self, thread: i64) {
         // A thread has the number 0 until its object is initialized.
         let Some(at) = usize::try_from(thread).ok().filter(|at| *at > 0) else {
@@ -106,8 +107,8 @@ impl Cells {
         self.places.set(at, place.cast_unsigned());
     }
 
-    /// Takes the private stripes from the threads for which `over` returns true, so that other threads can get these
-    /// stripes. The threads must not run Java code any more.
+    /// Takes the private counters from the threads for which `over` returns true, so that other threads can get these
+    /// counters. The threads that lose their counters must not run Java code any more.
     pub(crate) fn free_stripes(&self, over: impl Fn(i64) -> bool) {
         for owner in self.owners().iter_mut() {
             if let Some(thread) = owner.take_if(|thread| over(*thread)) {
@@ -116,7 +117,7 @@ impl Cells {
         }
     }
 
-    /// Returns the numbers of the threads that have a stripe.
+    /// Returns the numbers of the threads that have private counters.
     pub(crate) fn threads(&self) -> Vec<i64> {
         self.owners().iter().flatten().copied().collect()
     }

@@ -1,8 +1,8 @@
-//! Writes the results of the standing count (`count=on`) to a trace. For each line of code, the trace shows how much
-//! the line has allocated since the last report.
+//! Writes the results of the standing count (agent option `count=on`) to a trace. For each line of code, the trace
+//! shows how much the line has allocated since the last report.
 //!
-//! The counters and the sizes of objects are read before the trace's file is locked. The next tick contains the
-//! results. If this tick cannot be written, a later tick contains them.
+//! The counters and the sizes of objects are read before the trace's file is locked. The next tick (the trace's data of
+//! one time interval) contains the results. If this tick cannot be written, a later tick contains the results.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;

@@ -97,7 +97,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Returns the plan of a standing count, which runs as long as the agent samples.
+    /// Returns the plan (classes and time) of a standing count, which runs as long as the agent samples.
     pub(crate) fn for_standing_count(jdk: bool, [include, exclude]: [Option<Regex>; 2]) -> Self {
         Self {
             time: Duration::ZERO,

@@ -19,7 +19,7 @@ const TIMES: u32 = 3;
 const MOST: Duration = Duration::from_secs(5);
 /// Interval between checks of the compiler threads.
 const LOOK: Duration = Duration::from_millis(50);
-/// Limit in percent of one processor. The JIT compilers count as idle if they use less than this share.
+/// Limit in percent of one processor. The JIT compilers count as idle if they use less than this percentage.
 const CALM: u128 = 20;
 /// Number of consecutive checks that must find the JIT compilers idle ([`CALM`]) before the pause after the first batch
 /// ends. The first batch has one class. After [`MOST`], this pause ends in any case.

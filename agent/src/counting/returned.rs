@@ -1,25 +1,26 @@
 //! Counts the objects that calls return, by call site and class. The class of such an object is known only at run time.
 //!
-//! A stripe is a set of counters for some threads. Each stripe has its own hash table outside of the Java heap. The key
-//! combines a site's number and a class's number. A class's number is the address of the JVM's data about the class,
-//! which is unique among loaded classes. An identity hash code is not unique: JDK 17 may give a newly loaded class the
-//! hash code of a class in its CDS archive. When the counters are read, each pair of site and class becomes an
-//! allocation site with the class's name (`counters`).
+//! Threads are divided into groups (stripes). Each group has its own hash table outside of the Java heap. The key
+//! combines a call site's number and a class's number. A class's number is the address of the JVM's data about the
+//! class, which is unique among loaded classes. An identity hash code is not unique: JDK 17 may give a newly loaded
+//! class the hash code of a class in its CDS archive. When the counters are read, each pair of call site and class
+//! becomes an allocation site with the class's name (`counters`).
 
 use rustc_hash::FxHashMap;
 
 use super::cells::{MOST_SITES, STRIPES};
 use crate::jvmti::Shared;
 
-/// Binary logarithm of the number of entries in the hash table of each stripe. An entry counts the objects of one pair
-/// of call site and class. If the table has no room for a pair, its objects are not counted, and the report mentions
-/// this.
+/// Binary logarithm of the number of entries in the hash table of each group of threads. An entry counts the objects of
+/// one pair of call site and class. If the table has no room for a pair, its objects are not counted, and the report
+/// mentions this.
 pub(crate) const BITS: u32 = 14;
 /// Size of an entry in bytes, as a power of two. An entry consists of key, number of objects, bytes of arrays, and an
 /// unused word.
 pub(crate) const ENTRY_BITS: u8 = 5;
 const ENTRY: usize = 1 << ENTRY_BITS;
-/// Distance in bytes between the starts of two stripes. It is not a power of two, for the reason given in `cells`.
+/// Distance in bytes between the starts of two hash tables. It is not a power of two: otherwise the entries of one call
+/// site and class in all tables would compete for the same cache lines.
 pub(crate) const STRIPE_BYTES: i64 = ((ENTRY << BITS) + 4096 + 64) as i64;
 
 /// Number of bits of a key that hold the site's number.
@@ -31,7 +32,7 @@ const _: () = assert!(MOST_SITES == 1 << SITE_BITS);
 /// The number of the call site, and the number of the returned object's class.
 pub(crate) type Pair = (u32, u64);
 
-/// The hash tables of all stripes.
+/// The hash tables that count returned objects, one for each group of threads (stripe).
 pub(crate) struct Returned(Shared);
 
 impl Returned {

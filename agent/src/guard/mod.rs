@@ -4,7 +4,7 @@
 //! The guard's thread checks the container's memory several times a second. The trace's thread reports the heap that
 //! each major GC leaves in use. If a limit is reached, the guard acts in two steps:
 //!
-//! - It makes the trace write a tick, so that the stacks are on disk.
+//! - It makes the trace's thread write its new data, so that the stacks are on disk.
 //! - It forks a child, which writes the dump. The child continues if the JVM ends meanwhile.
 
 mod files;
@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_secs(3600);
 /// The guard takes no dump if the container's memory will be full in less than this time at its current growth, because
 /// the dump might not be complete by then.
 const LEAST_LEFT: Duration = Duration::from_secs(10);
-/// Maximum time to wait until the trace has written a tick.
+/// Maximum time to wait until the trace's thread has written its new data (a tick).
 const TICK: Duration = Duration::from_secs(2);
 /// Maximum time for which a thread that throws `OutOfMemoryError` waits until the child is forked. Without the wait,
 /// the JVM could end before the fork.
@@ -57,12 +57,12 @@ pub(crate) struct Guard {
     acting: AtomicBool,
 }
 
-/// The result of an attempt to write a tick to the trace.
+/// The result of an attempt to write new data (a tick) to the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TickResult {
     Written,
     Failed,
-    /// The attempt took longer than [`TICK`].
+    /// The attempt to write to the trace took longer than [`TICK`].
     Late,
 }
 
@@ -312,7 +312,8 @@ impl Guarding<'_> {
         (is_reached(memory.used, memory.limit, share) || is_short).then_some(cause)
     }
 
-    /// Makes the trace write a tick. Then takes a dump, unless the memory would be full too soon ([`LEAST_LEFT`]).
+    /// Makes the trace's thread write its new data. Then takes a dump, unless the memory would be full too soon
+    /// ([`LEAST_LEFT`]).
     fn act(
         &self,
         env: &Env<'_>,

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 pub(super) use crate::cgroup::{Memory, memory as group_memory};
 
-/// A limit in percent. Memory is scarce if all tasks waited for memory in at least this share of the last ten seconds.
+/// A limit in percent. Memory is scarce if all tasks waited for memory in at least this percentage of the last ten
+/// seconds.
 const STALLED: f64 = 10.0;
-/// A distance in percentage points. If the share of memory in use is below the guard's limit by more than this
+/// A distance in percentage points. If the percentage of memory in use is below the guard's limit by more than this
 /// distance, the kernel's signs of scarce memory are ignored. These signs are a reached limit and tasks that wait for
 /// memory. If they were not ignored, a full file cache would look like scarce memory.
 const BELOW: u64 = 10;
@@ -23,9 +24,9 @@ pub(super) struct Pressure {
 }
 
 impl Pressure {
-    /// Returns true if memory is scarce. Signs of this are: the container's memory limit was reached since the last
-    /// call, or tasks wait for memory ([`STALLED`]). `share` is the guard's limit in percent. Returns false in any case
-    /// if the share of memory in use is more than [`BELOW`] percentage points below `share`.
+    /// Returns true if memory is scarce. Signs of scarce memory are: the container's memory limit was reached since the
+    /// last call, or tasks wait for memory ([`STALLED`]). `share` is the guard's limit in percent. Returns false in any
+    /// case if the percentage of memory in use is more than [`BELOW`] percentage points below `share`.
     pub(super) fn is_short(&mut self, memory: &Memory, share: u64) -> bool {
         let before = self.limit_hits.replace(memory.limit_hits);
         let is_near = super::is_reached(memory.used, memory.limit, share.saturating_sub(BELOW));

@@ -33,8 +33,8 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final int REMOVED = 1;
     static final int READ = 2;
     /**
-     * Number of longs in a stripe (the counters for some threads). PUT, REMOVED and READ are the indexes of counters.
-     * LAST is the index of a time, and MARK and BEFORE are the indexes of marks. The method "mark" sets these values.
+     * Number of longs in a stripe (the counters for some threads). PUT, REMOVED and READ are indexes of counters. The
+     * method "mark" sets a time (at LAST), and pairs of a time and a number of puts (at MARK and BEFORE).
      */
     static final int STRIPE = 8;
     static final int LAST = 3;

@@ -184,7 +184,7 @@ pub(super) struct Layout {
     pub(super) elements: u8,
 }
 
-/// Marks a field that has no value in instances, because it is static.
+/// Offset of a field that has no value in instances, because it is static.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// The kind of object to which an id refers. The id was assigned before the fork.

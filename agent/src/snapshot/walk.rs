@@ -203,8 +203,8 @@ impl Environment {
         version < VERSION_17
     }
 
-    /// Forks at a safepoint. The caller has already written the start of the dump; the child writes the rest. Also
-    /// returns `image` and `target`, so that another attempt can use them.
+    /// Forks at a safepoint. The caller has already written the start of the dump; the child writes the remaining part.
+    /// Also returns `image` and `target`, so that another attempt can use them.
     ///
     /// `shared` lists mappings of files that the child must replace with private copies.
     pub(crate) fn fork(

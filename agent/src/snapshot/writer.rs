@@ -160,8 +160,8 @@ pub(crate) struct Writer<O> {
 }
 
 impl<O: Output> Writer<O> {
-    /// Returns a writer for the rest of a dump. Either `output` already contains the start of the dump, or `output`
-    /// writes the start itself.
+    /// Returns a writer for the part of a dump after its start. Either `output` already contains the start of the dump,
+    /// or `output` writes the start itself.
     pub(crate) fn new(image: Image, output: O) -> Self {
         let slots = image.slots.len();
         let mut buffer = Vec::with_capacity(usize::try_from(SEGMENT).unwrap_or(0) + HEADER);

@@ -108,7 +108,7 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
         assert_eq!(found, 0, "{which}: {method} {allocated}");
     }
     let with_jdk = count == "jdk";
-    // Strings are counted at the place where they are concatenated.
+    // Strings are counted in the method that concatenates them, not in the JDK's method that creates them.
     let joined = born(
         &dumped,
         "java.lang.StringConcatHelper",
@@ -121,8 +121,8 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
         let expected = if with_jdk { objects } else { 0 };
         assert_eq!(found, expected, "{which}: {class}.{method} {allocated}");
     }
-    // Only the listed methods create objects of these classes. So check the total number of objects of each class, at
-    // whatever place they are counted.
+    // Only the listed methods create objects of these classes. So check the total number of objects of each class, in
+    // whatever method they are counted.
     for (allocated, objects) in [
         ("Kinds$Copy", N + 1),
         ("Kinds$Point", N),

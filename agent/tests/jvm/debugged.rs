@@ -26,7 +26,7 @@ struct Debugged {
 struct Seen {
     /// Lines that the program prints: stack traces and results.
     printed: Vec<String>,
-    /// Places where the debugger stopped, with variables and their values at each place.
+    /// Code locations where the debugger stopped, with variables and their values at each location.
     stops: Vec<String>,
 }
 

@@ -275,7 +275,7 @@ fn liveness() {
                 (estimate - expected).abs() <= 0.1 * expected,
                 "keep {keep}: {estimate}"
             );
-            // Survival rate of a site: the share of its samples whose objects are still live.
+            // Survival rate of an allocation site: the proportion of its samples whose objects are still live.
             let taken = size(dumped.taken("Keeper.equal"));
             #[allow(clippy::cast_precision_loss, reason = "small")]
             let survival = alive.len() as f64 / taken;

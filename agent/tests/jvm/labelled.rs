@@ -1,4 +1,5 @@
-//! Checks the labels of samples: nested scopes, scopes that are closed in the wrong place, and virtual threads.
+//! Checks the labels of samples: nested scopes, scopes that are closed in another thread or in the wrong order, and
+//! virtual threads.
 
 use std::collections::BTreeMap;
 

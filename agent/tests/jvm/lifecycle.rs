@@ -182,8 +182,8 @@ fn attached_late() {
     }
 }
 
-/// Counts the arrays of length `PIECES` in the heap. Each agent creates one such array for the pieces of its site
-/// table.
+/// Counts the arrays of length `PIECES` in the heap. Each agent creates one such array, which refers to the arrays of
+/// its site table (definitions of sampled stacks).
 fn site_tables(target: &Target) -> usize {
     const PIECES: u32 = 2048;
     let folder = tempfile::tempdir().unwrap();

@@ -59,8 +59,8 @@ fn every_join_is_right(dumped: &Dumped, context: &str) {
     }
 }
 
-/// Maximum resident memory in bytes of a JVM that [`busy`] starts. ZGC maps its heap of 300 MB three times. The rest is
-/// for the JVM and the agent.
+/// Maximum resident memory in bytes of a JVM that [`busy`] starts. ZGC maps its heap of 300 MB three times. The
+/// remaining 400 MB are for the JVM and the agent.
 const MOST_RESIDENT: u64 = 1300 << 20;
 /// Maximum growth of the resident memory between the middle and the end of a run. The JVM's own caches may grow by less
 /// than this number. Between the middle and the end, even the shortest run that is checked takes about 150,000 samples.

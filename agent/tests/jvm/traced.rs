@@ -58,7 +58,7 @@ impl Traced {
         }
     }
 
-    /// Waits for a tick that begins after this call.
+    /// Waits until the trace contains a tick (the data of one time interval) that begins after this call.
     pub(crate) fn wait_tick(&self) {
         let now = self.number("SELECT ifnull(max(id), 0) FROM tick");
         self.wait(&format!("SELECT ifnull(max(id), 0) > {now} + 1 FROM tick"));
@@ -88,8 +88,8 @@ fn of_class(column: &str, class: &str) -> String {
     )
 }
 
-/// Returns a query for the sum of a column over the sites that allocate a class. For each site, the query uses the
-/// value in the last tick that contains the site.
+/// Returns a query for the sum of a column over the allocation sites of a class. For each site, the query uses the
+/// value in the last tick (the data of one time interval) that contains the site.
 fn live(column: &str, class: &str) -> String {
     format!(
         "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), {column} AS n FROM site_tick

@@ -35,8 +35,8 @@ fn kill(jdk: &Jdk, number: usize) -> i64 {
         .start()
         .unwrap();
     traced.wait("SELECT count(*) FROM sqlite_schema WHERE name = 'note'");
-    // Each run waits for a different time. So the JVM may be killed at any moment: during the setup, or anywhere in a
-    // tick.
+    // Each run waits for a different time. So the JVM may be killed at any moment: during the setup, or at any time
+    // before, during or after a write to the trace.
     std::thread::sleep(Duration::from_millis((number as u64 * 379) % 2300));
     let seen = traced.number("SELECT count(*) FROM tick");
     let killed = wall_ms();
@@ -57,7 +57,7 @@ fn kill(jdk: &Jdk, number: usize) -> i64 {
         traced.number("SELECT count(*) FROM run WHERE ended_ms IS NOT NULL"),
         0
     );
-    // Each tick that was visible before the JVM was killed must still be in the trace.
+    // Each tick (the data of one time interval) that was visible before the JVM was killed must still be in the trace.
     assert!(traced.number("SELECT count(*) FROM tick") >= seen);
     if seen == 0 { 0 } else { gap }
 }
@@ -81,8 +81,8 @@ fn a_killed_jvm_loses_a_tick_at_most() {
             });
         }
     });
-    // A killed JVM should lose at most one tick. On a busy machine, it may lose more. So at least three quarters of the
-    // runs, but not all of them, must lose at most one tick.
+    // A killed JVM should lose at most one tick (the data of one time interval). On a busy machine, it may lose more.
+    // So at least three quarters of the runs, but not all of them, must lose at most one tick.
     let soon = soon.load(Relaxed);
     println!("{soon} of {KILLS} within a tick");
     assert!(soon * 4 >= KILLS * 3, "only {soon} within a tick");
@@ -305,8 +305,8 @@ impl<'a> Recorded<'a> {
         assert_eq!(self.number(holes), 0);
     }
 
-    /// Returns the number of ticks that last at least 9.5 seconds, and the number of notes about a disk that was full
-    /// for 10 to 19 seconds.
+    /// Returns the number of ticks (data of one time interval) that cover at least 9.5 seconds, and the number of the
+    /// trace's notes about a disk that was full for 10 to 19 seconds.
     fn gaps(&self) -> (i64, i64) {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),
@@ -480,8 +480,8 @@ fn a_run_deleted_by_another_process_is_restored() {
         max_bytes: 1,
         ..Limits::default()
     };
-    // Let the other process act right after a tick of the JVM's trace. The clock of the other process is days ahead, so
-    // it sees a trace to which the JVM has written nothing for days.
+    // Let the other process act right after the JVM has written to its trace. The clock of the other process is days
+    // ahead, so it sees a trace to which the JVM has written nothing for days.
     traced.wait_tick();
     let mut other = Writer::create(&traced.path(), &run, limits).unwrap();
     let tick = |_| NewTick {
@@ -528,8 +528,8 @@ fn two_jvms_on_one_file() {
         a.wait_ready(1).unwrap();
         b.wait_ready(1).unwrap();
         traced.wait("SELECT count(DISTINCT run) = 2 FROM tick");
-        // A third connection locks the file for longer than a tick. The data of that tick becomes part of a longer
-        // tick.
+        // A third connection locks the trace's file for longer than the interval at which the agent writes (100 ms).
+        // The delayed data becomes part of the data of a longer interval.
         let holder = rusqlite::Connection::open(traced.path()).unwrap();
         holder.busy_timeout(Duration::from_secs(5)).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();

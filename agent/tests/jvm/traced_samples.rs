@@ -55,8 +55,8 @@ fn samples_in_a_trace_equal_those_in_a_dump() {
     target.advance(2).unwrap();
     let dumped = Dumped::of(&target);
     dumped.assert_complete();
-    // Within a second, the agent finds out which sampled objects the dump's GC has collected. The next tick contains
-    // these samples.
+    // Within a second, the agent finds out which sampled objects the dump's GC has collected. The next data that it
+    // writes to the trace contains these samples.
     std::thread::sleep(Duration::from_millis(1300));
     traced.wait_tick();
     let trace = Trace::open(&traced.path()).unwrap();

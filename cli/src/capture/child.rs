@@ -124,7 +124,7 @@ fn child_of(jvm: i32) -> Option<i32> {
 #[derive(Debug)]
 struct Window {
     since: Instant,
-    /// Processor ticks of the child at the start of the window.
+    /// Processor time of the child at the start of the window (5 seconds), in kernel ticks of 10 ms.
     ticks: u64,
     bytes: u64,
     looks: u32,
@@ -176,9 +176,10 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Returns the message about a child after one window. The child's state is checked five times a second. `letters`
-    /// are the states that the checks find; they repeat until the end of the window. `ticks` is the processor time that
-    /// the child uses in the window. The dump has 7 bytes at first, and `bytes` bytes at the end of the window.
+    /// Returns the message about a child after one window of 5 seconds. The child's state is checked
+    /// five times a second. `letters` are the states that the checks find; they repeat until the end of the window.
+    /// `ticks` is the processor time that the child uses in the window, in units of 10 ms. The dump has 7 bytes at
+    /// first, and `bytes` bytes at the end of the window.
     fn told(letters: &str, ticks: u64, bytes: u64) -> Option<String> {
         let state = |letter, ticks| State {
             letter,

@@ -22,8 +22,8 @@ use super::process::Process;
 const THREADS: [&str; 2] = ["Attach Listener", "VM Thread"];
 /// Length of the time over which processor time is measured.
 const WINDOW: Duration = Duration::from_millis(400);
-/// A thread counts as working if it uses at least [`SHARE`] percent of the measured time, and at least [`TICKS`] ticks
-/// of processor time.
+/// A thread or process counts as working if it uses at least [`SHARE`] percent of the measured time, and at least
+/// [`TICKS`] kernel ticks (of 10 ms) of processor time.
 const SHARE: u64 = 5;
 const TICKS: u64 = 2;
 
@@ -79,7 +79,7 @@ pub(super) struct Progress {
     pid: i32,
     bytes: u64,
     /// The last measurement of processor time: when it was made, what was measured (the whole process or only its
-    /// command threads), and the number of ticks.
+    /// command threads), and the processor time in kernel ticks of 10 ms.
     measured: Option<(Instant, Sign, u64)>,
     threads: Vec<i32>,
 }
@@ -127,7 +127,7 @@ impl Progress {
         }
     }
 
-    /// Returns the processor time of the threads that run commands, in ticks.
+    /// Returns the processor time of the threads that run commands, in kernel ticks of 10 ms.
     fn ticks_of_threads(&mut self) -> u64 {
         if self.threads.is_empty() {
             let tasks = fs::read_dir(format!("/proc/{}/task", self.pid));
@@ -144,7 +144,7 @@ impl Progress {
     }
 }
 
-/// True if a thread that used `ticks` of processor time within `time` counts as working.
+/// True if a thread or process that used `ticks` units of 10 ms of processor time within `time` counts as working.
 fn is_working(ticks: u64, time: Duration) -> bool {
     let used = u128::from(ticks * 1000 / State::TICKS);
     ticks >= TICKS && used * 100 >= time.as_millis() * u128::from(SHARE)

@@ -68,7 +68,7 @@ pub(super) fn table(jvms: &[Listed]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Prints the facts about one JVM, with the state of its agent.
+/// Prints the user, version, uptime and heap size of one JVM, and the state of its agent.
 pub(crate) fn status(jvm: &JvmArgs) -> Result<Exit> {
     let deadline = Deadline::new(jvm.timeout.0);
     let process = Process::find(&jvm.pid, &deadline)?;

@@ -1,6 +1,7 @@
 //! Communication with running JVMs: loads the agent and takes dumps, without any tool of a JDK.
 //!
-//! The arguments (`request`) are the same on every system. The rest is implemented only for Linux. It has these parts:
+//! The arguments (`request`) are the same on every system. Most of this module is implemented only for Linux. The Linux
+//! code has these parts:
 //!
 //! - `process` finds and checks a process.
 //! - `protocol` wakes the attach listener of the process and sends commands to it.

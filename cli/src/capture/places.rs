@@ -42,8 +42,8 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Copies the library to the first folder of the JVM in which this is possible. The file gets a random name,
-    /// because another JVM may share the folder and load its own copy at the same time.
+    /// Copies the agent's library to the first folder of the JVM in which this is possible. The file gets a random
+    /// name, because another JVM may share the folder and load its own copy at the same time.
     pub(super) fn create(jvm: &Jvm<'_>, library: &Path) -> io::Result<Self> {
         let content = fs::read(library)?;
         let mountinfo = fs::read_to_string(format!("/proc/{}/mountinfo", jvm.process.pid));

@@ -435,7 +435,7 @@ pub(super) fn inside<'p>(root: &str, path: &'p str) -> &'p str {
     }
 }
 
-/// Returns the last part of a mapped path, without the mark ` (deleted)`.
+/// Returns the last part of a mapped path, without the suffix ` (deleted)`.
 fn file_name(path: &str) -> &str {
     let path = without_mark(path);
     path.rsplit('/').next().unwrap_or(path)
@@ -592,7 +592,8 @@ pub(super) fn jvms() -> Vec<Listed> {
     jvms
 }
 
-/// The kernel counts 100 ticks a second in `/proc` on x86-64 and aarch64.
+/// Length in milliseconds of a kernel tick, the unit of times in `/proc`: the kernel counts 100 ticks a second on
+/// x86-64 and aarch64.
 const MS_PER_TICK: u64 = 10;
 
 /// Returns the time since a process began.

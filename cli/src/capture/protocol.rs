@@ -30,7 +30,7 @@ use crate::interrupt::Unfinished;
 /// Maximum number of bytes of an answer that are stored. Answers to our commands have a few lines.
 const LONGEST_ANSWER: usize = 1 << 16;
 const POLL: Duration = Duration::from_millis(20);
-/// Time between two calls of the function `tick` while a JVM does not answer.
+/// Time between two calls of the function `tick`, which observes a JVM that does not answer.
 const TICK: Duration = Duration::from_millis(200);
 /// Minimum time-out of a socket. To a socket, zero means that there is no time-out.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -438,8 +438,8 @@ impl Answer {
     }
 }
 
-/// True if the error shows that the user may not write to a place. Any other error only shows that the permission could
-/// not be checked: kernels before Linux 5.8 and some sandboxes lack the system call.
+/// True if the error shows that the user may not create files in a folder. Any other error only shows that the
+/// permission could not be checked: kernels before Linux 5.8 and some sandboxes lack the system call.
 fn is_permission_error(error: &io::Error) -> bool {
     let refusals = [Errno::ACCESS, Errno::ROFS];
     Errno::from_io_error(error).is_some_and(|error| refusals.contains(&error))

@@ -1,4 +1,5 @@
-//! Notes that heapdiff adds to the trace of a JVM's agent: the progress of a hunt, and the paths of dumps.
+//! Notes (short texts) that heapdiff adds to the trace of a JVM's agent: the progress of `heapdiff hunt`, and the paths
+//! of dumps.
 //!
 //! The trace belongs to the JVM's user, so heapdiff adds notes as that user. No command waits for a note or fails
 //! because of one. If adding a note fails, heapdiff silently tries again while the command waits for something else.
@@ -16,7 +17,7 @@ use super::dump::{DumpResult, now_ms};
 use super::process::inside;
 use super::protocol::Jvm;
 
-/// Pause after a failed attempt to add a note.
+/// Pause after a failed attempt to add a note to the agent's trace.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Maximum time that an agent takes to create its trace. [`LOOK`] is the pause between two searches for the trace.
 const MAKING: Duration = Duration::from_secs(3);
@@ -26,12 +27,12 @@ const INDEX: &str = "-shm";
 /// Maximum number of SQLite databases of a JVM that heapdiff tries, in order to find the trace and add notes to it.
 const MOST: usize = 16;
 
-/// Notes for the trace of a JVM.
+/// Notes (texts and paths of dumps) for the trace of a JVM.
 #[derive(Debug)]
 pub(super) struct TraceNotes<'a> {
     jvm: &'a Jvm<'a>,
-    /// Notes that could not be added yet, oldest first. For example, an agent that was just loaded is still creating
-    /// its trace.
+    /// Notes that could not be added to the trace yet, oldest first. For example, an agent that was just loaded is
+    /// still creating its trace.
     waiting: VecDeque<TraceNote>,
     next: Instant,
 }
@@ -58,7 +59,7 @@ impl<'a> TraceNotes<'a> {
         }
     }
 
-    /// Adds a note on the progress of a hunt. The live view shows this note.
+    /// Adds a note (a short text) on the progress of `heapdiff hunt` to the trace. The live view shows this note.
     pub(super) fn hunt(&mut self, text: &str) {
         self.put(TraceNote::Note {
             time_ms: now_ms(),
@@ -81,7 +82,7 @@ impl<'a> TraceNotes<'a> {
         self.try_again();
     }
 
-    /// Tries again to add the notes that could not be added yet, at most once per [`AGAIN`].
+    /// Tries again to add the notes that could not be added to the trace yet, at most once per [`AGAIN`].
     pub(super) fn try_again(&mut self) {
         while let Some(note) = self.waiting.front()
             && Instant::now() >= self.next
@@ -94,7 +95,8 @@ impl<'a> TraceNotes<'a> {
         }
     }
 
-    /// Adds a note to one of the trace databases that the JVM has open: the first one that accepts it.
+    /// Adds a note (a text or the path of a dump) to one of the trace databases that the JVM has open: the first one
+    /// that accepts it.
     fn add(&self, note: &TraceNote) -> bool {
         let process = self.jvm.process;
         let added = |path: &Path| {

@@ -1,4 +1,4 @@
-//! The facts about a dump that a report contains.
+//! The data about a dump that a report contains, such as the file's size and the number of objects.
 
 use heapdiff_diff::samples::{AgentObjects, Samples, is_agent_class};
 use heapdiff_diff::{assumed_roots, layout_info};
@@ -11,7 +11,7 @@ fn lines<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
     warnings.into_iter().map(Warning::to_string).collect()
 }
 
-/// Returns the facts about a dump of which only the histogram was read.
+/// Returns the size, object count and other properties of a dump of which only the histogram was read.
 pub(crate) fn info_from_histogram(histogram: &Histogram) -> SnapshotInfo {
     let source = histogram.source();
     let classes = histogram.classes().iter().zip(histogram.totals());
@@ -36,7 +36,7 @@ pub(crate) fn info_from_histogram(histogram: &Histogram) -> SnapshotInfo {
     }
 }
 
-/// Returns the facts about an analyzed dump.
+/// Returns the size, object counts and other properties of an analyzed dump, for a report.
 ///
 /// Cost: one parallel pass over the objects.
 pub(crate) fn of(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {

@@ -161,7 +161,7 @@ fn refine_verdict(suspect: &mut Suspect, trending: &Trending, moments: u64, is_o
         _ => return,
     };
     suspect.verdict = verdict;
-    // The trace serves as a third dump, so the note that there are only two dumps is removed.
+    // The trace serves as a third dump, so the sentence that there are only two dumps is removed.
     suspect.reasons.retain(|reason| reason != TWO_DUMPS);
     suspect.reasons.push(reason);
 }

@@ -123,7 +123,8 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
     }))
 }
 
-/// Returns the failure of a comparison whose last argument is a summary file without the facts for the report.
+/// Returns the failure of a comparison whose last argument is a summary file that lacks the data about suspects that a
+/// report needs.
 pub(super) fn old_summary_failure(summaries: &[Summary]) -> Failure {
     let last = summaries.last().map_or("", |summary| &summary.info.path);
     Failure::bad_input(format!(

@@ -27,8 +27,8 @@ const EDITS: usize = 2;
 /// Maximum number of commands that are named in a tip about an unknown option.
 const NAMED: usize = 3;
 
-/// Replaces clap's suggestion for an unknown option with a better tip. Also adds a tip if a file is in the place of a
-/// subcommand.
+/// Replaces clap's suggestion for an unknown option with a better tip. Also adds a tip if a file name is given instead
+/// of a subcommand.
 pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -> Error {
     // Clap's `build` adds the options that all commands share, such as `--help`.
     line.build();

@@ -209,7 +209,7 @@ fn a_trace_has_rates_of_lines() {
         let figures: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(figures[3], "300,000", "{what}: {row}");
         for says in [
-            "executed allocations, even if the JIT compiler removes them",
+            "allocations by bytecode, even if the JIT compiler removes them",
             "sampled/s: objects per second, estimated from samples; shown if the difference is significant",
             "JDK classes have no counters; count=jdk adds counters to them.",
         ] {

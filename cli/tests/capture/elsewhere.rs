@@ -15,8 +15,8 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// Returns `command`, changed so that it runs as another user. heapdiff is copied to a place where that user may run
-/// it.
+/// Returns `command`, changed so that it runs as another user. heapdiff is copied to the current folder of `command`,
+/// where that user may run it.
 pub(crate) fn as_nobody(command: &Command) -> Command {
     let home = command.get_current_dir().expect("a folder");
     let program = home.join("heapdiff-copy");
@@ -242,8 +242,8 @@ fn a_jvm_in_a_chroot() {
     // The JVM sees all of our files except `/tmp`, because it has its own `/tmp`.
     let prepare = "mount --rbind / \"$0\" && mount -t tmpfs -o size=50m,mode=1777 tmpfs \"$0/tmp\" && exec chroot \"$0\" \"$@\"";
     let library = library();
-    // The JVM sees the first library under the same path as heapdiff. It does not see the second library, which is in
-    // our `/tmp`. So heapdiff copies the second library to a place that the JVM sees.
+    // The first agent library (`seen`) has the same path for the JVM and for heapdiff. The JVM does not see the second
+    // library, which is in our `/tmp`. So heapdiff copies the second library to a path that the JVM sees.
     let (seen, home) = (library.to_str().expect("a path"), folder());
     let copied = home.path().join("libheapdiff_agent.so");
     fs::copy(&library, &copied).expect("a copy");
@@ -409,8 +409,8 @@ fn a_container_cannot_replace_the_copied_library() {
         return;
     }
     let jdk = jdks().remove(0);
-    // A user with write access to the JVM's `/tmp` cannot put another library in place of the copy, because each copy
-    // has a different name.
+    // A user with write access to the JVM's `/tmp` cannot replace heapdiff's copy of the agent library. The reason is
+    // that each copy has a different name.
     let home = folder();
     let library = agent(&jdk, home.path());
     let library = library.to_str().expect("a name");

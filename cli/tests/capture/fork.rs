@@ -184,7 +184,7 @@ fn a_container_without_room_for_a_child_is_left_alone() {
     group.leave(512 << 20);
     run(home.path(), &args).well();
     // If the kernel would kill the JVM together with the child when memory runs out, at least half of the JVM's size
-    // must be free. This test leaves less than that free.
+    // must be free. In this test, less memory is free.
     let again = [&args[..], &["--force"]].concat();
     if group.kill_together(true) {
         let half = resident(&pid) / 2;

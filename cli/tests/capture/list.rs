@@ -56,7 +56,8 @@ fn a_process_that_is_no_jvm_has_no_status() {
         .failed(3, "no JVM has a main class or jar with `no.such.Main`");
 }
 
-/// A JVM whose file name is very long and contains escape sequences, line ends and direction marks.
+/// A JVM that runs a source file with a very long name. The name contains escape sequences, a line end, and a character
+/// that changes the direction of text.
 #[test]
 fn hostile_names_cannot_control_a_terminal() {
     let home = folder();

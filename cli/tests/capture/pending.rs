@@ -8,8 +8,9 @@ use testdata::programs;
 
 use crate::support::{jdks, run};
 
-/// Returns the number of members and the retained bytes of a group of pending work. The group is the only group of the
-/// given kind whose shape contains all the given words.
+/// Returns the number of members (such as threads or tasks) and the retained bytes of a group of pending work. The
+/// group is the only group of the given kind whose `shape` (the lines that all members have in common) contains all the
+/// given words.
 fn group(report: &Value, kind: &str, words: &[&str]) -> (u64, u64) {
     let groups = report["pending"].as_array().expect("groups");
     let is_meant = |group: &&Value| {

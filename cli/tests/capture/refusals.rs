@@ -195,7 +195,7 @@ fn a_dead_socket_is_skipped() {
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
     let home = folder();
     run(home.path(), &["dump", &pid.to_string(), "-o", "a.hprof"]).well();
-    // A regular file in place of the socket does not prevent attaching either.
+    // A regular file with the name of the JVM's socket does not prevent attaching either.
     let second = ready(&shelf(&jdk));
     let file = format!("/tmp/.java_pid{}", second.pid());
     fs::write(&file, "").expect("a file");

@@ -22,7 +22,7 @@ fn late(jdk: &Jdk, flags: &[&str], args: [&str; 2]) -> Child {
     command.spawn().expect("a JVM")
 }
 
-/// Returns the rest of the first line that begins with `start`.
+/// Returns the first line that begins with `start`, without `start`.
 fn line(lines: &mut impl BufRead, start: &str) -> String {
     let mut line = String::new();
     while !line.starts_with(start) {
@@ -97,8 +97,8 @@ fn growth_that_begins_late_is_dated() {
             .unwrap_or_else(|| panic!("{history:#}"));
         let told = heapdiff_trace::Trace::open(&trace).expect("a trace");
         let id = told.runs().expect("runs")[0].id;
-        // The time at which growth began may be wrong by at most three ticks. Ticks take longer on a busy machine, so
-        // the test uses their real length.
+        // The time at which growth began may be wrong by at most three ticks (recorded periods of the trace). Ticks
+        // take longer on a busy machine, so the test uses their real length.
         let ticks = told.ticks(id).expect("ticks");
         let near = ticks.iter().filter(|t| t.time_ms.abs_diff(began) < 10_000);
         let longest = near.map(|t| t.span_ms).max();
@@ -143,7 +143,7 @@ fn growth_that_begins_late_is_dated() {
     }
 }
 
-/// Returns the number of phases that the hunt recorded in its notes, and checks each phase.
+/// Returns the number of phases that `heapdiff hunt` recorded as notes in the trace, and checks the text of each note.
 fn phases(trace: &heapdiff_trace::Trace) -> usize {
     let run = &trace.runs().expect("runs")[0];
     let notes = trace.notes(run.id).expect("notes");

@@ -47,7 +47,8 @@ fn page_names(folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// The slogan is written in three places. All three must be equal.
+/// The slogan of heapdiff is in `README.md`, in `cli/Cargo.toml` and in the output of `--help`. All three must be
+/// equal.
 #[test]
 fn the_slogan_is_the_same_everywhere() {
     const SLOGAN: &str = "Compares Java heap dumps and names the field that leaks. \
@@ -286,7 +287,7 @@ fn documented_messages_are_in_the_source_code() {
     let page = read("docs/troubleshooting.md");
     let mut messages = 0;
     let mut gone = BTreeSet::new();
-    // Messages of other programs are marked as such.
+    // Skip rows with messages of the JVM. These rows contain `from the JVM`.
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     for row in rows.filter(|row| !row.contains("from the JVM")) {
         let message = row.split('`').nth(1).expect("a message");

@@ -176,7 +176,7 @@ fn a_damaged_index_is_reported_and_a_stale_one_is_not() {
         "{line}"
     );
     assert!(!said(&["top", DUMP]).contains("hdx"));
-    // The index must still mark the dump as damaged.
+    // The index must still record that the dump is damaged.
     let strict = place.run(&["top", DUMP, "--strict"]);
     assert_eq!(strict.status.code(), Some(3));
     let (json, _) = place.answer(&["top", DUMP, "--format", "json"]);

@@ -89,8 +89,8 @@ fn dumps_loaded_in_parallel_give_the_same_report() {
         assert!(!said.contains(BOTH), "{said}");
         assert_eq!(limited, alone, "{format}");
     }
-    // The first of these runs leaves both summaries in the cache. The second run uses the summary of the earlier dump,
-    // so heapdiff has to read only one dump.
+    // The first of these runs writes the summaries of both dumps beside the dumps. The second run uses the summary of
+    // the earlier dump, so heapdiff has to read only one dump.
     let args = [BEFORE, AFTER, "--threads", "8", "--verbose"];
     let (first, said) = place.answer(&args);
     assert!(said.contains(BOTH), "{said}");

@@ -256,7 +256,8 @@ fn no_gate_passes_if_segments_are_not_read() {
         "heapdiff did not find where in the dump file the content of the first segment begins",
         0,
     );
-    // The segment matches the end of the dump's main file in two places.
+    // The segment may begin at two offsets in the dump's main file (`b.hprof`): the end of this file matches it at
+    // both offsets.
     let record = &place.whole[heap[2]..heap[3]];
     place.write(
         "b.hprof",

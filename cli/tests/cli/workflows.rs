@@ -80,7 +80,7 @@ impl Server {
         server.script("project/ci/soak.sh", &work);
         let known = "holder Orders.o*\nclass com.acme.Gone\n";
         fs::write(server.at("project/known-growth.txt"), known).expect("rules");
-        // The files of a release, and a `curl` that copies them in place of a download.
+        // The files of a release, and a `curl` that copies these files instead of downloading them.
         let program = format!(
             "#!/bin/sh\nexec '{}' \"$@\"\n",
             env!("CARGO_BIN_EXE_heapdiff")

@@ -12,7 +12,8 @@ pub const INT_PLACEHOLDER: i32 = 0x4845_0000;
 
 const SYNTHETIC: u16 = 0x1000;
 
-/// Replaces placeholders in the constant pool by `numbers` and renames `names`, and marks the class as synthetic.
+/// Replaces placeholders in the constant pool by `numbers`, renames `names`, and sets the flag `ACC_SYNTHETIC` of the
+/// class.
 ///
 /// Each number must fit the type of its placeholder. Code and attributes are copied unchanged, because they refer to
 /// constants by index.

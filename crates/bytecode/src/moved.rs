@@ -6,7 +6,7 @@ use crate::longer::Branches;
 
 /// Maximum length of the code of a method.
 pub(crate) const LONGEST: usize = 65_535;
-/// Marks an offset that is not the beginning of an instruction.
+/// The value in a table of new offsets for an old offset that is not the beginning of an instruction.
 const NONE: u32 = u32::MAX;
 
 /// Maps each offset in the old code to its offset in the new code. Here is an example in which a call of five bytes is

@@ -86,7 +86,7 @@ pub enum Kind {
     /// The arrays of one level of a `multianewarray`. Level 0 is the outermost.
     Level(u8),
     /// The object that a call returns. Its class is known only at run time. The number is the field `mark` of
-    /// [`Told::Returned`](crate::Told::Returned).
+    /// [`Told::Returned`](crate::Told::Returned), which the caller of this crate chooses.
     Returned(u8),
 }
 

@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let SceneSite {
                 class, live, size, ..
             } = service.leak;
-            // Growth is counted from the end of the hour in which the first tick ends.
+            // Growth is counted from the end of the hour in which the first tick (period of the trace) ends.
             let hour_end = (synthetic::STARTED_MS + SPAN_MS + HOUR_MS - 1) / HOUR_MS * HOUR_MS;
             let first = (hour_end - synthetic::STARTED_MS) / SPAN_MS;
             let growth = (live(TICKS) - live(first)) * size * service.leaking as i64;

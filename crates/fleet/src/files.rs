@@ -70,7 +70,7 @@ fn escaped(value: &str) -> String {
     }
     if name.len() > LONGEST {
         name.truncate(LONGEST);
-        // If the value was truncated within an escape sequence, remove the rest of the sequence.
+        // If the value was truncated within an escape sequence, remove the incomplete sequence.
         if let Some(at) = name.rfind('%').filter(|&at| at + 3 > name.len()) {
             name.truncate(at);
         }

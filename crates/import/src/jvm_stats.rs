@@ -8,7 +8,7 @@ use heapdiff_trace::{NewCollection, NewTick};
 use super::NS_PER_MS;
 use super::slices::Ticks;
 
-/// Computes the heap, class and GC figures of each tick of the trace. Ticks are processed in order.
+/// Computes the heap, class and GC figures of each tick (time interval) of the trace. Ticks are processed in order.
 pub(super) struct JvmStats<'a> {
     recording: &'a Recording,
     ticks: &'a Ticks,
@@ -38,8 +38,8 @@ impl<'a> JvmStats<'a> {
         }
     }
 
-    /// Returns the heap, class and GC figures of the next tick. Its list of allocation sites is empty. The caller must
-    /// call this function for each tick in order.
+    /// Returns the heap, class and GC figures of the next tick (time interval of the trace). The list of allocation
+    /// sites in the result is empty. The caller must call this function for each tick in order.
     pub(super) fn tick(&mut self, number: i64) -> NewTick {
         let Self {
             recording, ticks, ..

@@ -25,12 +25,12 @@ const NS_PER_MS: i64 = 1_000_000;
 /// The reason why a recording cannot be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The tick length is so short that the trace would have too many ticks.
+    /// The length of a tick (time interval) is so short that the trace would have too many ticks.
     #[error("{count} ticks, but a trace can have at most {most}")]
     TooManyTicks {
         /// The number of ticks.
         count: u64,
-        /// The maximum number of ticks in a trace.
+        /// The maximum number of ticks (time intervals) in a trace.
         most: u64,
     },
     /// Another process has locked the output file.
@@ -52,7 +52,7 @@ pub struct Origin {
     pub host: Option<String>,
 }
 
-/// A recording with its time divided into ticks.
+/// A recording whose time is divided into ticks (intervals of equal length).
 #[derive(Debug)]
 pub struct Import<'a> {
     recording: &'a Recording,
@@ -60,8 +60,8 @@ pub struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    /// Divides the recording into ticks of the length `tick`. By default, a tick is a whole number of seconds, and
-    /// there are at most about 3,600 ticks.
+    /// Divides the recording into time intervals (ticks) of the length `tick`. By default, the length is a whole number
+    /// of seconds, and there are at most about 3,600 ticks.
     ///
     /// # Errors
     /// Returns [`ImportError::TooManyTicks`] if the ticks are too short for the length of the recording.
@@ -70,13 +70,13 @@ impl<'a> Import<'a> {
         Ok(Self { recording, ticks })
     }
 
-    /// Returns the number of ticks.
+    /// Returns the number of ticks (time intervals) of the trace.
     #[must_use]
     pub fn ticks(&self) -> u64 {
         self.ticks.count.unsigned_abs()
     }
 
-    /// Returns the length of a tick.
+    /// Returns the length of a tick (time interval) of the trace.
     #[must_use]
     pub fn tick_length(&self) -> Duration {
         Duration::from_millis(self.ticks.length_ms.unsigned_abs())
@@ -84,7 +84,8 @@ impl<'a> Import<'a> {
 
     /// Writes the trace to a new file.
     ///
-    /// Cost: one transaction for each tick, and memory for the allocation sites that are active in each tick.
+    /// Cost: one transaction for each tick (time interval), and memory for the allocation sites that are active in each
+    /// tick.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written, or if another process has locked it.
@@ -170,7 +171,8 @@ impl Names for RecordedNames<'_> {
     }
 }
 
-/// Returns notes on the recording, to be stored in the trace for its readers.
+/// Returns sentences about the recording for readers of the trace, such as which data is missing. They are stored in
+/// the trace as notes.
 fn notes(recording: &Recording, files: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let old = recording.of(Event::Old).count() as u64;

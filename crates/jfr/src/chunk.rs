@@ -91,7 +91,7 @@ impl Header {
             .saturating_add(self.span_ns(ticks.saturating_sub(self.start_ticks)))
     }
 
-    /// Converts a number of ticks to nanoseconds.
+    /// Converts a number of ticks of the chunk's clock to nanoseconds.
     pub(crate) fn span_ns(&self, ticks: i64) -> i64 {
         let ns = i128::from(ticks) * 1_000_000_000 / i128::from(self.ticks_per_second);
         i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })

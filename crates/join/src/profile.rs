@@ -315,14 +315,14 @@ fn cut(name: &str) -> &str {
     &name[..end]
 }
 
-/// Returns the name of a class as in Java source, without the marks that async-profiler appends.
+/// Returns the name of a class as in Java source, without the suffix that async-profiler appends, such as `_[i]`.
 fn class_name(name: &str) -> String {
     let name = unmarked(name);
     // Names in the form of Java source do not change here, except those of generated classes.
     types::of_class(name)
 }
 
-/// Removes the mark that async-profiler appends to a name, such as `_[i]`.
+/// Removes the suffix that async-profiler appends to a name, such as `_[i]`.
 fn unmarked(name: &str) -> &str {
     match name
         .len()

@@ -303,8 +303,8 @@ struct Totals {
 }
 
 impl Totals {
-    /// Returns the evidence for a site as text: its number of samples, or its share of allocations if the number is
-    /// unknown.
+    /// Returns the evidence for a site as text: its number of samples. If the number is unknown, the text contains the
+    /// site's percentage of the allocations of matching classes.
     fn evidence(&self, site: &Site) -> String {
         let part = |own: u64, all: u64, what: &str| {
             let plural = if all == 1 { "" } else { "s" };
@@ -613,8 +613,8 @@ impl<'a> Ranking<'a> {
         (prior, is_through)
     }
 
-    /// Compares two stacks from the root. Returns the share of the non-JDK frames of `put` that come before the first
-    /// difference.
+    /// Compares two stacks from the root. Returns the fraction (0 to 1) of the non-JDK frames of `put` that come before
+    /// the first difference.
     #[allow(clippy::cast_precision_loss, reason = "at most 2,048 frames")]
     fn shared(&self, frames: &[FrameId], put: &[FrameId]) -> f64 {
         let stacks = &self.join.stacks;

@@ -139,7 +139,8 @@ impl Evidence {
         w.0
     }
 
-    /// Returns notes on the saved evidence for readers: what the recording lacks, and how many samples are left out.
+    /// Returns sentences for readers of a report: what the recording lacks, and how many samples the saved evidence
+    /// leaves out.
     #[must_use]
     pub fn saved_notes(&self) -> Vec<String> {
         let (_, note) = self.thinned(MOST_SAMPLES);
@@ -324,7 +325,7 @@ mod tests {
         evidence
     }
 
-    /// Returns the samples with their strings and frames in place of ids.
+    /// Returns the samples as text, with strings and frames instead of ids.
     fn described(evidence: &Evidence) -> Vec<String> {
         let stacks = &evidence.stacks;
         let of = |seen: &Seen| {

@@ -132,7 +132,7 @@ impl Options {
 #[derive(Debug)]
 struct Outcome {
     job: Job,
-    /// The reason why the command failed, or `None`. The table shows it in place of the measurements.
+    /// The reason why the command failed, or `None`. The table of results shows the reason instead of measurements.
     failure: Option<String>,
     runs: Vec<Measurement>,
     /// A run that began without the dumps in the page cache.

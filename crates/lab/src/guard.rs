@@ -1,5 +1,5 @@
-//! Measures how often a JVM that runs out of memory leaves a report that names the leak. Also measures what the guard
-//! costs the JVM. The guard is the agent's option to dump the heap before the JVM dies. Some JVMs throw
+//! Measures how often a JVM that runs out of memory leaves a dump or a trace whose report names the leak. Also measures
+//! what the guard costs the JVM. The guard is the agent's option to dump the heap before the JVM dies. Some JVMs throw
 //! OutOfMemoryError. The kernel kills other JVMs at the limit of their control group.
 
 use std::fs::{self, File};
@@ -57,7 +57,7 @@ const HEAP_MIB: u32 = 96;
 /// Memory limit of the control group. The heap and the other memory of the JVM together become larger than this.
 const GROUP_MIB: u64 = 200;
 const GROUP_HEAP_MIB: u32 = 190;
-/// Share of the control group's memory at which the guard acts.
+/// The guard dumps the heap if at least this percentage of the control group's memory is in use.
 const GROUP_SHARE: &str = "60%";
 /// If a dump does not grow for this time, the test stops waiting for the dump.
 const GIVEN_UP: Duration = Duration::from_secs(10);

@@ -47,7 +47,7 @@ struct Subject {
     seed: u32,
 }
 
-/// An estimate and the true time, in milliseconds after the last tick that the estimate used.
+/// An estimate and the true time, in milliseconds after the end of the trace data that the estimate used.
 struct Estimate {
     cut: u64,
     /// The interval of the estimated time. `None` if there was no estimate.

@@ -422,8 +422,8 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
         ));
     }
     if collector == "Z" {
-        // With ZGC the agent tracks only a few samples, so the share of the growth that these samples represent varies
-        // at random.
+        // With ZGC the agent tracks only a few samples, so the percentage of the growth that these samples represent
+        // varies at random.
         return None;
     }
     // The samples should represent about as many bytes as the suspect grew by. If the suspect grew by less than this

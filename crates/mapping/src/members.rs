@@ -53,7 +53,7 @@ const PRIMITIVES: [&str; 8] = [
 ];
 
 impl Members {
-    /// Parses the member lines of a class.
+    /// Parses the lines of a mapping that describe the members (fields and methods) of a class.
     pub(crate) fn parse(lines: &[u8]) -> Self {
         let mut this = Self::default();
         for record in ProguardMapping::new(lines).iter().filter_map(Result::ok) {

@@ -136,13 +136,14 @@ pub struct SizeofLine {
     pub via: Option<String>,
     /// Class of the objects; null if they have several classes, or are class objects.
     pub class: Option<String>,
-    /// Number of objects at this place.
+    /// Number of objects on this line.
     pub objects: u64,
     /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
-    /// Number of objects at this place and below it.
+    /// Number of objects on this line and on all lines below it.
     pub deep_objects: u64,
-    /// Bytes of the objects at this place and below it. On the first line it is the deep size of the set.
+    /// Bytes of the objects on this line and on all lines below it. On the first line, this is the deep size of the
+    /// set.
     pub deep_bytes: u64,
     /// Number of lines directly below this line that are not listed.
     pub hidden_lines: u64,

@@ -47,12 +47,12 @@ pub struct PendingRow {
     pub kind: &'static str,
     /// Number of members: threads, tasks, futures, coroutines, subscriptions or channels.
     pub count: u64,
-    /// Bytes that the members retain. No byte is counted twice.
+    /// Bytes that the members of the group retain. No byte is counted twice.
     pub retained_bytes: u64,
-    /// The lines that all members have in common. Depending on the kind, these are frames, functions, operators or
-    /// handlers.
+    /// The lines that all members of the group have in common. Depending on the kind, these are frames, functions,
+    /// operators or handlers.
     pub shape: Vec<String>,
-    /// The member that retains the most.
+    /// The member of the group that retains the most.
     pub largest: Option<ObjectRef>,
 }
 

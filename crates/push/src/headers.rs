@@ -22,8 +22,8 @@ const OWN: [&str; 6] = [
 ];
 
 impl Header {
-    /// Parses a header in HTTP syntax, `Name: value`. `place` says where the header comes from, for error messages.
-    /// `Debug` output does not contain the value.
+    /// Parses a header in HTTP syntax, `Name: value`. `place` names the source of the header (an option, or a line of a
+    /// file), for error messages. `Debug` output does not contain the value.
     ///
     /// # Errors
     /// Returns an error if the header is invalid. The error does not contain the value.

@@ -113,8 +113,8 @@ impl Watchdog {
                     stop.set(exceeded);
                 }
                 if stop.is_set() {
-                    // SQLite ignores an interrupt before the first step of a statement, so the thread interrupts at
-                    // every tick.
+                    // SQLite ignores an interrupt before the first step of a statement, so the thread interrupts again
+                    // each time it checks the limits.
                     interrupt.interrupt();
                 }
             }

@@ -214,8 +214,8 @@ fn pattern(op: Op, text: &str) -> Option<Regex> {
             (Op::Regexp, c) => regex.push(c),
             (Op::Like, '%') | (Op::Glob, '*') => regex.push_str(".*"),
             (Op::Like, '_') | (Op::Glob, '?') => regex.push('.'),
-            // A set of characters, such as `[a-z]`, is not translated: the regex ends there, and accepts any rest of
-            // the string.
+            // A set of characters, such as `[a-z]`, is not translated: the regex ends before the set, and accepts any
+            // characters after that.
             (Op::Glob, '[') => {
                 regex.push_str(".*");
                 break;

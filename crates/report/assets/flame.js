@@ -229,8 +229,9 @@ class FlameView {
   }
 
   /**
-   * Marks frames whose name contains a text in lower case, and adds up their values. If a path has several matches,
-   * only the one nearest to the root is counted, because its value includes the values of the others.
+   * Highlights frames whose name contains the lower-case text `wanted`, in upper or lower case, and adds up their
+   * values. If a path has several matches, only the one nearest to the root is counted, because its value includes the
+   * values of the others.
    */
   find(wanted) {
     const { tree, values } = this;

@@ -1,5 +1,5 @@
 //! Converts suspects to findings, the form in which code checkers such as linters report problems. A finding has a
-//! rule, a level, a message, and a place in the source code.
+//! rule, a level, a message, and (if known) a source file and line.
 
 use heapdiff_diff::is_application_frame;
 use heapdiff_diff::{FrameParts, SnapshotInfo, Stack, Suspect, Through, Verdict};
@@ -51,7 +51,7 @@ pub(crate) struct Finding<'a> {
 pub(crate) struct Findings<'a> {
     /// The suspects.
     pub(crate) found: Vec<Finding<'a>>,
-    /// Suspects whose growth the user marked as known, each with the rule that matches it.
+    /// Suspects whose growth matches a user's rule for known growth, each with the rule that matches it.
     pub(crate) known: Vec<(Finding<'a>, &'a str)>,
     pub(crate) warnings: &'a [String],
     /// The reason why the gates (the conditions under which the run fails) were not checked; `None` if they were
@@ -163,7 +163,8 @@ impl<'a> Finding<'a> {
         through.or_else(|| self.stacks.iter().find_map(own))
     }
 
-    /// Returns the message of the finding: the facts about the suspect, one per line.
+    /// Returns the message of the finding, with one fact about the suspect per line, such as its figures, its path
+    /// and its allocating code.
     pub(crate) fn message(&self) -> String {
         let mut lines = vec![self.figures.clone()];
         lines.extend(self.reasons.iter().cloned());
@@ -200,8 +201,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the place of a frame in the sources; `None` if the frame does not name a file. For example, the class
-    /// `a.b.C` and the file `C.java` give `a/b/C.java`.
+    /// Returns the source file and line of a stack frame; `None` if the frame does not name a file. For example, the
+    /// class `a.b.C` and the file `C.java` give `a/b/C.java`.
     pub(crate) fn from_frame(frame: &str) -> Option<Self> {
         let parts = FrameParts::parse(frame);
         let file = parts.file.filter(|file| is_file(file))?;
@@ -232,8 +233,8 @@ impl Place {
 }
 
 impl Place {
-    /// Returns the place with `root` in front of its path. `root` is the folder in the repository that contains the
-    /// sources.
+    /// Returns the same file and line, with `root` in front of the file's path. `root` is the folder in the repository
+    /// that contains the sources.
     pub(crate) fn with_root(self, root: Option<&str>) -> Self {
         let root = root.map(|root| root.trim_end_matches('/'));
         match root.filter(|root| !root.is_empty()) {

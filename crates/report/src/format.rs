@@ -105,7 +105,7 @@ impl Format {
         self.has_only_stacks() || matches!(self, Self::Html)
     }
 
-    /// True if the format shows stacks as a tree, which may begin at the root or at the leaves.
+    /// True if the format shows stacks as a tree, which may begin at the outermost or at the innermost frames.
     #[must_use]
     pub const fn is_flame(self) -> bool {
         matches!(self, Self::Html | Self::Svg | Self::Collapsed)

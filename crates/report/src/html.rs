@@ -43,13 +43,13 @@ pub use stacks::{StackPage, render_stacks};
 
 /// The style of all pages. Colour-blind readers can distinguish its colours, in light and in dark mode.
 pub const STYLE: &str = include_str!("../assets/page.css");
-/// Scripts that all pages share: creation of elements, format of numbers, colours, and buttons that filter.
+/// Scripts of all HTML pages: creation of elements, format of numbers, colours, and buttons that filter.
 const BASE: [&str; 3] = [
     include_str!("../assets/data.js"),
     include_str!("../assets/theme.js"),
     include_str!("../assets/pills.js"),
 ];
-/// Scripts that pages with flame graphs share.
+/// Scripts of all HTML pages with flame graphs.
 const FLAMES: [&str; 2] = [
     include_str!("../assets/flame.js"),
     include_str!("../assets/tree.js"),

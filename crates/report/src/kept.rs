@@ -16,8 +16,8 @@ pub(crate) fn width(bytes: u64, reachable: u64) -> String {
     part(bytes, reachable).replace(' ', "")
 }
 
-/// Returns the sentence with the share of the heap that the suspects retain, and with the minimum retained size of a
-/// suspect. `left_out` is true if the report leaves out suspects; `None` if this is not known.
+/// Returns the sentence with the percentage of the heap that the suspects retain, and with the minimum retained size of
+/// a suspect. `left_out` is true if the report leaves out suspects; `None` if this is not known.
 pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     let reachable = Size(report.snapshot.reachable_bytes);
     let least = Size(report.least_bytes);
@@ -45,7 +45,8 @@ pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     format!("{inside}. {outside}")
 }
 
-/// Returns the retained bytes of a suspect, their share of the heap, and the off-heap bytes that the suspect owns.
+/// Returns the retained bytes of a suspect, as a number and as a percentage of the reachable bytes, and the off-heap
+/// bytes that the suspect owns.
 pub(crate) fn figures(suspect: &Suspect, report: &HeapReport) -> String {
     let bytes = suspect.retained();
     let part = part(bytes, report.snapshot.reachable_bytes);

@@ -89,7 +89,7 @@ pub(crate) fn headlines(report: &diff::Report) -> impl Iterator<Item = (&Suspect
     })
 }
 
-/// Returns the phrase that says which share of the bytes was allocated through a frame. `stacks` is the total number of
+/// Returns the phrase that says which part of the bytes was allocated through a frame. `stacks` is the total number of
 /// stacks.
 #[must_use]
 pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {
@@ -139,12 +139,13 @@ pub(crate) mod tests {
 
     use crate::view::{DiffReport, DumpReport};
 
-    /// Returns the comparison `diff` as a report that has no gates and leaves nothing out.
+    /// Returns the comparison `diff` as a report without gates (conditions under which the run fails). No suspect is
+    /// left out.
     pub(crate) fn diff_report(diff: Report) -> DiffReport {
         diff.into()
     }
 
-    /// Returns the view of a report of one dump. The report leaves nothing out.
+    /// Returns the view of a report of one dump. No suspect is left out.
     pub(crate) fn heap_report(heap: HeapReport) -> DumpReport {
         let mut report: DumpReport = heap.into();
         report.more.left_out = Some(false);

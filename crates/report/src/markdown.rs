@@ -141,8 +141,8 @@ fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
     }
 }
 
-/// Returns two cells of the suspect table. In a comparison, these are the verdict and the growth. In the report of one
-/// dump, they are the retained size and its share of the reachable bytes.
+/// Returns the texts of two columns of the suspect table. In a comparison, these are the verdict and the growth. In the
+/// report of one dump, they are the retained size and its percentage of the reachable bytes.
 fn figures(suspect: &Suspect, reachable: u64) -> [String; 2] {
     if !suspect.is_from_single_dump() {
         let grown = signed_size(suspect.growth.retained_bytes);
@@ -381,8 +381,8 @@ fn code(name: &str) -> String {
     }
 }
 
-/// Returns a code span for a cell of a table. In a table, a vertical bar ends the cell even inside code, so vertical
-/// bars are escaped.
+/// Returns a code span for a cell of a Markdown table. In a table, a vertical bar ends the cell even inside code, so
+/// vertical bars are escaped.
 fn cell(name: &str) -> String {
     code(name).replace('|', "\\|")
 }

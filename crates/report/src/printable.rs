@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-/// True for characters that are not safe to show: control characters (which can control a terminal or an editor), marks
-/// that change the direction of text, characters that XML forbids, and characters that most fonts cannot show.
+/// True for characters that are not safe to show: control characters (which can control a terminal or an editor),
+/// characters that change the direction of text, characters that XML forbids, and characters that most fonts cannot
+/// show.
 fn is_unsafe_to_show(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -32,7 +32,8 @@ pub trait RowSource: fmt::Debug {
     fn write_to(&self, sink: &mut dyn Sink) -> Result<Outcome, RowError>;
 }
 
-/// Maximum width of a cell in text, in columns. The last cell of a row may take all of the remaining width.
+/// Maximum width of a table cell in text output, in columns of the terminal. The last cell of a row may take all of the
+/// remaining width.
 const CELL: usize = 60;
 /// Number of rows at the start of the result that determine the types of computed columns in Parquet.
 const SAMPLE: usize = 4096;
@@ -69,7 +70,7 @@ pub struct PendingQuery {
     pub max_rows: Option<u64>,
 }
 
-/// A cell that does not borrow from its row.
+/// A cell of a query result that does not borrow from its row.
 #[derive(Debug)]
 enum Held {
     Text(String),
@@ -184,7 +185,7 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
             let last = cells.len().saturating_sub(1);
             let cells = cells.iter().enumerate().map(|(at, cell)| match cell {
                 Cell::Null => "-".to_owned(),
-                // The last cell of a row is cut later, to the width that remains for it.
+                // The last cell of a row is not cut here. It is cut later, to the width that remains for it.
                 Cell::Text(text) if at < last => {
                     shorten_middle(&printable(text), CELL).into_owned()
                 }

@@ -1,8 +1,8 @@
 //! SARIF 2.1.0, a format that code scanning and editors show. Each suspect becomes a result, and each verdict or known
 //! leak pattern becomes a rule.
 //!
-//! Tools recognise a result in the next run by its holder and class. A result has a place in the source if one of its
-//! stacks names a source file.
+//! Tools recognise a result in the next run by its holder and class. A result has a location in the source code if one
+//! of its stacks names a source file.
 
 use std::io::{self, Write};
 
@@ -19,7 +19,7 @@ const STACKS: usize = 3;
 /// Maximum number of frames of a stack.
 const FRAMES: usize = 64;
 
-/// Writes the suspects. Known growth is marked as suppressed.
+/// Writes the suspects as SARIF results. A suspect whose growth the user marked as known gets a SARIF suppression.
 ///
 /// # Errors
 /// Returns an error if the stream fails.

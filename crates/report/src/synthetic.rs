@@ -325,8 +325,8 @@ pub fn largest_page_report(suspects: u32, stacks: u32) -> (Report, Allocated) {
     (report, all)
 }
 
-/// Number of frames of each stack in the deep reports ([`DEPTH`]), and number of frames that the growing stacks share
-/// ([`SHARED`]).
+/// For test reports with deep stacks: number of frames of each stack ([`DEPTH`]), and number of outermost frames that
+/// are equal in all growing stacks ([`SHARED`]).
 pub const DEPTH: usize = 60;
 pub const SHARED: usize = 58;
 
@@ -386,8 +386,8 @@ fn deepen(suspect: &mut Suspect) {
     }
 }
 
-/// Returns a comparison with long names and deep stacks. All stacks that grew share frames, and one stack that shrank
-/// does not have these frames.
+/// Returns a comparison with long names and deep stacks. All stacks that grew have their outermost frames in common.
+/// One stack that shrank does not have these frames.
 #[must_use]
 pub fn deep_report() -> (Report, Allocated) {
     let verdicts = [Verdict::Leak, Verdict::Growth, Verdict::Cache];

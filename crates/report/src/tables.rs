@@ -1,4 +1,4 @@
-//! Tables that several formats share.
+//! Tables that several output formats use, such as text and HTML.
 
 use heapdiff_diff::HeapReport;
 use heapdiff_diff::sentence::Waste;
@@ -71,7 +71,7 @@ pub(crate) fn owners(report: &OwnerFigures, rows: &[OwnerRow]) -> Table {
     Table::new(&owner_columns(report, "owner"), rows.iter().map(row)).titled(title)
 }
 
-/// Returns a table of at most `limit` groups of owners that share memory.
+/// Returns a table of at most `limit` groups of owners (such as packages or jars) that share memory.
 pub(crate) fn shared_by(report: &OwnerFigures, limit: usize) -> Table {
     let rows = report.shared.iter().take(limit).map(|row| {
         let name = if row.owners.is_empty() {

@@ -1,7 +1,7 @@
 //! The agent's options, and the return codes of `Agent_OnAttach`. The process that attaches to the JVM receives the
 //! return code.
 
-/// A request to stop sampling. It is sent in place of the agent's options.
+/// A request to stop sampling. It is sent instead of the agent's options.
 pub const DETACH: &str = "detach:";
 /// Prefix of a request with options. An agent that is already sampling replaces all its options by the options of the
 /// request.
@@ -44,13 +44,13 @@ pub const DETACHED_BEFORE: i32 = 211;
 /// The JVM is still starting. Nothing was changed; try again later.
 pub const NOT_UP: i32 = 212;
 
-/// Prefix of a request to count allocations. The rest of the request is options with [`COUNT_KEYS`].
+/// Prefix of a request to count allocations. After the prefix, the request has options with [`COUNT_KEYS`].
 pub const COUNT: &str = "count:";
-/// Prefix of a request to end a count. The rest of the request is a token. The agent returns the [`crate::Counts`] in a
-/// file in memory whose name contains the token ([`counts_file_name`]).
+/// Prefix of a request to end a count. After the prefix, the request has a token. The agent returns the
+/// [`crate::Counts`] in a file in memory whose name contains the token ([`counts_file_name`]).
 pub const COUNT_END: &str = "count-end:";
-/// Prefix of a request for the number of classes that the agent would change if counting started now. The rest of the
-/// request is options with [`COUNT_KEYS`]. The agent returns the sum of [`CLASSES`] and the number of classes.
+/// Prefix of a request for the number of classes that the agent would change if counting started now. After the prefix,
+/// the request has options with [`COUNT_KEYS`]. The agent returns the sum of [`CLASSES`] and the number of classes.
 pub const COUNT_CLASSES: &str = "count-classes:";
 /// The return code of [`COUNT_CLASSES`] for zero classes. Each class adds 1.
 pub const CLASSES: i32 = 1 << 24;
@@ -87,7 +87,8 @@ pub const TRACES: i32 = 4;
 /// - `token` is the token of a [`Counting`].
 pub const COUNT_KEYS: [&str; 6] = ["seconds", "jdk", "include", "exclude", "sampled", "token"];
 
-/// Returns the name of the file in memory through which the agent and the requester of a count share a [`Counting`].
+/// Returns the name of the file in memory with the progress of a count ([`Counting`]). The agent and the requester of
+/// the count use the file.
 #[must_use]
 pub fn counting_file_name(token: &str) -> String {
     format!("heapdiff-counting-{token}")

@@ -1,12 +1,12 @@
 //! Narrows estimates from samples, with bounds from exact allocation counts.
 //!
-//! The agent can count every executed allocation at a place (a line of code, [`crate::Counted`]). The counts give
-//! bounds for the live bytes of each place:
+//! The agent can count every executed allocation at a line of code ([`crate::Counted`]). The counts give bounds for the
+//! live bytes of each line:
 //!
-//! - The live bytes of a place are at most the bytes that were allocated there.
-//! - The live bytes of a place are at least the total minus the upper bounds of all other places.
-//! - If 100 samples were taken at a place and 20 of them are alive, about 20 % of the allocations counted there are
-//!   alive. The upper end of the interval of this share is also an upper bound.
+//! - The live bytes of a line are at most the bytes that were allocated there.
+//! - The live bytes of a line are at least the total minus the upper bounds of all other lines.
+//! - If 100 samples were taken at a line and 20 of them are alive, about 20 % of the allocations counted there are
+//!   alive. The upper end of the interval of this percentage is also an upper bound.
 //!
 //! If the compiler removes allocations, a count is too large. Then the upper bounds are too high and the lower bounds
 //! too low, but none of them is wrong.
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use crate::{Interval, Part};
 
-/// The exact allocation count of one class at one place in the code.
+/// The exact allocation count of one class at one line of code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Births {
     /// Number of executed allocations.
@@ -29,23 +29,23 @@ pub struct Births {
     pub samples: Option<u64>,
 }
 
-/// The number of samples of one stack, and the place in the code at which the stack allocates.
+/// The number of samples of one stack, and the line of code at which the stack allocates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfStack {
-    /// The place in the code at which the stack allocates; `None` if allocations are not counted there.
+    /// The line of code at which the stack allocates; `None` if allocations are not counted there.
     pub place: Option<u32>,
-    /// Number of the stack's samples whose allocations were counted at `place`.
+    /// Number of the stack's samples whose allocations were counted at this line of code (`place`).
     pub counted: u64,
     /// Number of the stack's samples whose allocations were not counted.
     pub other: u64,
 }
 
-/// For one class: the samples by stack, and the exact allocation counts by place (line of code).
+/// For one class: the samples by stack, and the exact allocation counts by line of code.
 #[derive(Clone, Debug)]
 pub struct Counts<K> {
     /// The samples by stack.
     pub stacks: BTreeMap<K, OfStack>,
-    /// All places in the code at which allocations of the class were counted.
+    /// All lines of code at which allocations of the class were counted.
     pub places: BTreeMap<u32, Births>,
 }
 
@@ -95,8 +95,8 @@ impl<K: Ord + Copy> Counts<K> {
     }
 }
 
-/// Upper bounds for the live bytes at each place in the code. A bound is an interval, because it may depend on samples.
-/// The upper end of the interval is valid even if the compiler removed allocations.
+/// Upper bounds for the live bytes at each line of code. A bound is an interval, because it may depend on samples. The
+/// upper end of the interval is valid even if the compiler removed allocations.
 struct Limits {
     total: f64,
     born: f64,
@@ -104,10 +104,10 @@ struct Limits {
     samples: u64,
     counted: u64,
     all: BTreeMap<u32, Births>,
-    /// The places in the code that have samples in the stratum (one class and size). Each has the upper bound of its
-    /// live bytes, and its number of samples.
+    /// The lines of code that have samples in the stratum (objects of one class and size). Each has the upper bound of
+    /// its live bytes, and its number of samples.
     places: BTreeMap<u32, (Interval, u64)>,
-    /// One upper bound for the sum of the live bytes of all places (lines of code) that have no samples.
+    /// One upper bound for the sum of the live bytes of all lines of code that have no samples.
     rest: Interval,
 }
 
@@ -147,8 +147,8 @@ impl Limits {
         }
     }
 
-    /// Returns the interval of a stack's bytes, narrowed by the bounds. `share` is the interval from samples. A bound
-    /// replaces the upper or lower end of this interval if the bound is better ([`is_tighter_bound`]).
+    /// Returns the interval of a stack's bytes, narrowed by the bounds. `share` is the interval estimated from samples.
+    /// A bound replaces the upper or lower end of this interval if the bound is better ([`is_tighter_bound`]).
     fn narrow_interval(&self, stack: OfStack, share: Interval) -> Interval {
         let Some((place, births)) = stack.place.and_then(|p| Some((p, self.all.get(&p)?))) else {
             return share;
@@ -157,9 +157,9 @@ impl Limits {
             upper_live_bound(births, stack.counted),
             self.share(stack.other),
         ]);
-        // Exact counts exist only for places (lines of code). They exist neither for other stacks with the same place
-        // nor for objects that are not counted. The bytes of both are estimated from their share of all samples.
-        // `strangers` is the number of their samples.
+        // Exact counts exist only for lines of code. They exist neither for other stacks that allocate at the same line
+        // nor for objects that are not counted. The bytes of both are estimated from their part of all samples.
+        // `strangers` is the number of samples of both.
         let here = self.places.get(&place).map_or(0, |of| of.1);
         let elsewhere = self.counted.saturating_sub(here);
         let known = stack.counted + stack.other + elsewhere;
@@ -195,7 +195,7 @@ impl Limits {
         };
         match low <= high {
             true => Interval { value, low, high }.within(low, high),
-            // The lower bound is above the upper bound, so use the estimate from the share of samples.
+            // The lower bound is above the upper bound, so use the interval estimated from samples alone.
             false => share,
         }
     }
@@ -217,9 +217,9 @@ const ERRORS: f64 = 1.96;
 /// Returns true if a bound should replace the upper or the lower end of a stack's interval. The interval was estimated
 /// from samples. The bound may depend on samples, too, so it consists of a value and an interval around it.
 ///
-/// `out` is the distance from the estimate to the bound's value. The other two are distances to the end that may be
-/// replaced. `width` is the distance from the bound's value to this end of the bound's interval. `share` is the
-/// distance from the estimate to this end of the stack's interval.
+/// `out` is the distance from the estimate to the bound's value. `width` and `share` are distances to the interval end
+/// that may be replaced. `width` is the distance from the bound's value to this end of the bound's interval. `share` is
+/// the distance from the estimate to this end of the stack's interval.
 ///
 /// The bound replaces the end only if the interval of the bound is narrower (`width < share`) and the bound is not
 /// implausibly far from the estimate ([`FAR`]). Choosing the end that is nearer to the estimate would be wrong more
@@ -228,8 +228,8 @@ fn is_tighter_bound([out, width]: [f64; 2], share: f64) -> bool {
     width < share && out <= FAR / ERRORS * width.hypot(share)
 }
 
-/// Returns an upper bound for the live bytes that were allocated at one place (line of code). `births` are the
-/// allocation counts of the place. `alive` is the number of its samples that are alive.
+/// Returns an upper bound for the live bytes that were allocated at one line of code. `births` are the allocation
+/// counts of the line. `alive` is the number of the line's samples that are alive.
 fn upper_live_bound(births: &Births, alive: u64) -> Interval {
     let bytes = float(births.bytes);
     match births.samples {

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-/// Marks in class names after which a library adds a random suffix. The stable name contains neither the suffix nor the
-/// last character of the mark.
+/// Strings in class names after which a library adds a random suffix. The stable name contains neither the suffix nor
+/// the last character of the string.
 const SUFFIXED: [&str; 9] = [
     "$$Lambda$",
     "$ByteBuddy$",
@@ -66,7 +66,7 @@ fn without_address(name: &str) -> &str {
     }
 }
 
-/// Removes the hashes and numbers that CGLIB adds after its marks: `Foo$$EnhancerBySpringCGLIB$$1a2b3c`,
+/// Removes the hashes and numbers that CGLIB adds to class names: `Foo$$EnhancerBySpringCGLIB$$1a2b3c`,
 /// `Foo$$SpringCGLIB$$0`.
 fn without_hash(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
@@ -97,7 +97,7 @@ fn without_suffix(name: &str) -> String {
             // If the suffix of a lambda is not a number, it is part of a name in the source code.
             "$$Lambda$" => is_digits(random),
             // In `Foo$ByteBuddy$auxiliary$...`, the word `auxiliary` is not the random suffix of `$ByteBuddy$`. It
-            // belongs to the mark `$auxiliary$`.
+            // belongs to `$auxiliary$`, which comes before a random suffix, too.
             _ => length > 0 && random != "auxiliary",
         };
         if is_random {

@@ -1,7 +1,7 @@
-//! 95 % confidence intervals of shares, of counts, and of sums of shares or counts. They are valid even for few
-//! samples, for which a normal distribution does not apply.
+//! 95 % confidence intervals of proportions, of counts, and of sums of proportions or counts. They are valid even for
+//! few samples, for which a normal distribution does not apply.
 //!
-//! The interval of a share is Wilson's score interval. The interval of a count is the score interval of a Poisson
+//! The interval of a proportion is Wilson's score interval. The interval of a count is the score interval of a Poisson
 //! distribution. These intervals may be asymmetric, above all with few samples. Sums keep the asymmetry by the method
 //! of variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008).
 
@@ -29,9 +29,9 @@ impl Interval {
         }
     }
 
-    /// Returns the interval of a share of a population, from a sample of `samples` members. `drawn` is the part of the
-    /// population that is in the sample. The larger `drawn` is, the narrower is the interval (finite population
-    /// correction).
+    /// Returns the interval of a proportion of a population. `share` is the proportion in a sample of `samples` items.
+    /// `drawn` is the part of the population that is in the sample. The larger `drawn` is, the narrower is the interval
+    /// (finite population correction).
     #[must_use]
     pub fn share(share: f64, samples: f64, drawn: f64) -> Self {
         let share = share.clamp(0.0, 1.0);

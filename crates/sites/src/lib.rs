@@ -30,8 +30,8 @@
 //! | `allocated` | `Object[]` of `long[]` | bytes that each site's samples represented when they were taken ([`Sampling::relative_bytes`]): chunk `site / 1024`, index `site % 1024`. While `totals` mixes all sampling rates, this is comparable with the weights of live samples. Older agents do not have the field |
 //! | `siteTypes` | `Object[]` of `long[]` | type id of the last sample of each site, in the form of `allocated`; 0 if unknown. Only if not all samples are tracked (generational ZGC), else `null`. Older agents do not have the field |
 //! | `counted` | `long[]` | with `count=on`: [`Counted`]s, each at its [`Counted::index`]; otherwise zeros. Older agents do not have this and the next two fields |
-//! | `countedSites` | `Object[]` of `byte[]` | the allocating places in the code, in the form of `blobs`, with separate ids: site `n` has one frame, and type `n` is the class allocated there |
-//! | `countedTotals` | `Object[]` of `long[]` | executed allocations of each of these places, followed by their bytes for arrays and 0 for other objects, in the form of `totals`. Copied at most once a second: the values are those at `counted`'s time or, in part, later |
+//! | `countedSites` | `Object[]` of `byte[]` | the allocating lines of code, in the form of `blobs`, with separate ids: site `n` has one frame, and type `n` is the class allocated there |
+//! | `countedTotals` | `Object[]` of `long[]` | executed allocations of each line in `countedSites`, followed by their bytes for arrays and 0 for other objects, in the form of `totals`. Copied at most once a second: the values are those at `counted`'s time or, in part, later |
 //! | `usage` | `Object[]` | with `usage=on`: the use of each watched collection, `null` or an object of the class [`usage::CLASS`] with the fields in [`usage`]; otherwise empty. Older agents do not have the field |
 //! | `recent` | `Object[]` | ring buffer of the most recently collected samples; `null`s until it is full |
 //! | `recentDied` | `int[]` | time at which each of `recent` was found dead, in the form of `time` below |
@@ -46,7 +46,7 @@
 //! | field | type | meaning |
 //! |---|---|---|
 //! | `referent` | of `java.lang.ref.Reference` | the sampled object; the class object for a class definition; `null` once collected |
-//! | `mark` | `int` | written last: 0 means that the object is incomplete, ignore it; [`MARK_SAMPLE`]; [`MARK_CLASS`] |
+//! | `mark` | `int` | written last: [`MARK_SAMPLE`] or [`MARK_CLASS`]; 0 means that the `SampleRef` is incomplete, ignore it |
 //! | `uid` | `long` | unique in this JVM and equal in all its dumps; ascending from 1, with gaps |
 //! | `size` | `long` | the object's bytes as the JVM reported them; 0 for a class definition |
 //! | `site` | `int` | id of the stack in the site table; 0 if unknown |
@@ -86,8 +86,8 @@
 //!
 //! # The site table
 //!
-//! `blobs` is a log. Each piece is a sequence of batches, each at an offset that is a multiple of 8. Eight zero bytes
-//! are a gap to skip: space reserved by a thread that has not written yet, or the unused end of a piece.
+//! `blobs` is a log. Each `byte[]` in it is a sequence of batches, each at an offset that is a multiple of 8. Eight
+//! zero bytes are a gap to skip: space reserved by a thread that has not written yet, or the unused end of a `byte[]`.
 //!
 //! ```text
 //! batch  := 0x48 'H'  0x44 'D'  version (1)  0  body length u32le  body checksum u32le  body  zeros to 8

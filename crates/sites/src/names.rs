@@ -8,9 +8,9 @@ pub const CLASS_INTERNAL: &str = "heapdiff/SampleRef";
 pub const LABELS_CLASS: &str = "heapdiff.Labels";
 /// Version of the format that this crate describes.
 pub const FORMAT: i32 = 1;
-/// Value of `mark` for a sampled object.
+/// Value of the field `mark` in the agent's record (`SampleRef`) of a sampled object.
 pub const MARK_SAMPLE: i32 = 1;
-/// Value of `mark` for a class definition.
+/// Value of the field `mark` in the agent's record (`SampleRef`) of a class definition.
 pub const MARK_CLASS: i32 = 2;
 /// Number of elements in a chunk of `samples` and `classes`.
 pub const CHUNK: usize = 4096;

@@ -1,4 +1,5 @@
-//! Packages of the JDK and of frameworks, servers and language runtimes. The agent, reports and pages share this table.
+//! Packages of the JDK and of frameworks, servers and language runtimes. The agent, the reports and the HTML pages use
+//! these lists.
 //!
 //! The functions take class names as in Java source, or strings that begin with one, such as frames.
 

@@ -32,7 +32,8 @@ const FEW: u64 = 5;
 /// If at least this number of samples is expected but there is no sample, the objects must have been allocated before
 /// sampling began.
 const EXPECTED: f64 = 4.0;
-/// Maximum distance, in size classes, between neighbouring strata; 4 is a doubling of the size.
+/// Maximum distance, in size classes, between two neighbouring strata (groups of objects by size) that are merged. A
+/// distance of 4 is a doubling of the size.
 const NEAR: u32 = 4;
 /// A sampling probability of at least this value is treated as 1.
 const ALL: f64 = 0.999;
@@ -165,7 +166,7 @@ impl Part {
 pub struct Division<K> {
     /// Each key's part of the objects and bytes. A part is negative if more objects were freed than allocated.
     pub parts: BTreeMap<K, Part>,
-    /// Bytes of growth in strata without samples.
+    /// Bytes of growth in strata (groups of objects of about one size) without samples.
     pub unsampled: u64,
 }
 
@@ -208,7 +209,8 @@ impl<K: Ord + Copy> Division<K> {
         }
     }
 
-    /// Adds samples that belong to no stratum. Objects and bytes are estimated from the weights of the samples alone.
+    /// Adds samples that belong to no stratum (group of objects of one class and size). Objects and bytes are estimated
+    /// from the weights of the samples alone.
     pub fn add_direct(&mut self, samples: BTreeMap<K, Estimate>) {
         for (key, estimate) in samples {
             let part = Part {
@@ -223,8 +225,8 @@ impl<K: Ord + Copy> Division<K> {
 
 impl<K: Ord + Copy> Stratum<K> {
     /// Divides the objects of several classes among keys, such as allocating stacks. `strata` maps each class and size
-    /// class to its stratum. If `keys` is [`Keys::Stacks`], the parts of stacks with few samples are reduced, because
-    /// stacks without samples have a part, too.
+    /// class to its stratum (the objects and their samples). If `keys` is [`Keys::Stacks`], the parts of stacks with
+    /// few samples are reduced, because stacks without samples have a part, too.
     #[must_use]
     pub fn divide<C>(
         strata: BTreeMap<C, BTreeMap<u32, Self>>,
@@ -387,8 +389,8 @@ impl<K: Ord + Copy> Stratum<K> {
                 _ => (own_went, share(&own_went, &went, objects.gone.value)),
             };
             // The number of objects is the bytes divided by the mean size of the key's samples, limited to the number
-            // of all objects. The mean size of the stratum would be wrong, because the stratum may be merged from
-            // several sizes.
+            // of all objects. The mean size of the stratum (group of objects) would be wrong, because the stratum may
+            // be merged from several sizes.
             let net = bytes.born * born.value * own_came.objects_per_byte()
                 - bytes.gone.value * gone.value * lost.objects_per_byte();
             let net = net.clamp(-objects.before, objects.after);
@@ -446,8 +448,8 @@ impl Flow {
     }
 
     /// Returns the growth of one key, such as a stack: its part of the allocated objects or bytes minus its part of the
-    /// freed objects or bytes. `born` is the key's share of the allocated objects or bytes. `gone` is the key's share
-    /// of the freed objects or bytes.
+    /// freed objects or bytes. `born` is the key's fraction of the allocated objects or bytes. `gone` is the key's
+    /// fraction of the freed objects or bytes.
     fn net(&self, born: Interval, gone: Interval) -> Interval {
         let around = |i: Interval| Interval {
             value: 0.0,
@@ -473,7 +475,7 @@ fn total<K>(by: &BTreeMap<K, Estimate>) -> Estimate {
     all
 }
 
-/// Returns the share of the first dump's samples that survived. Without samples, the interval is 0 to 1.
+/// Returns the fraction of the first dump's samples that survived. Without samples, the interval is 0 to 1.
 fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     let (stayed, samples) = (float(kept.samples), float(kept.samples + went.samples));
     if samples > 0.0 {
@@ -483,7 +485,7 @@ fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     }
 }
 
-/// Returns the estimated bytes of the samples `own` as a share of the estimated bytes of the samples `all`.
+/// Returns the estimated bytes of the samples `own` as a fraction of the estimated bytes of the samples `all`.
 /// `population` is the number of objects from which the samples `all` were taken.
 fn share(own: &Estimate, all: &Estimate, population: f64) -> Interval {
     // Samples of unequal weight carry less information, so use Kish's effective number of samples.
@@ -493,8 +495,8 @@ fn share(own: &Estimate, all: &Estimate, population: f64) -> Interval {
     Interval::share(share, samples, drawn)
 }
 
-/// Merges strata with fewer than [`FEW`] samples with strata of neighbouring sizes. A stratum without samples is merged
-/// only if random variation explains why it has none ([`EXPECTED`]).
+/// Merges strata (groups of objects of about one size) with fewer than [`FEW`] samples with strata of neighbouring
+/// sizes. A stratum without samples is merged only if random variation explains why it has none ([`EXPECTED`]).
 ///
 /// A merged stratum may span a wide range of sizes. If it were limited to a doubling of the size, many strata would
 /// have no sample. Then the estimates of stacks that allocate arrays of all sizes would be too low.

@@ -62,7 +62,7 @@ impl Kind {
 pub struct Column {
     /// The name of the column.
     pub name: Cow<'static, str>,
-    /// The type of its cells.
+    /// The type of the column's cells.
     pub kind: Kind,
 }
 
@@ -144,7 +144,7 @@ pub enum Error {
     Width {
         /// The row, counted from 1.
         row: u64,
-        /// Number of cells in the row.
+        /// Number of cells in the row that does not fit the table.
         cells: usize,
         /// Number of columns in the table.
         columns: usize,

@@ -139,7 +139,7 @@ impl<W: Write + Send> RowWriter for ParquetWriter<W> {
     fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), Error> {
         let row = self.rows() + 1;
         check_width(row, cells, self.columns.len())?;
-        // All cells are checked before any is stored, so a rejected row changes nothing.
+        // All cells of a row are checked before any is stored, so a rejected row changes nothing.
         for (buffer, cell) in self.columns.iter().zip(cells) {
             buffer.check(*cell, row)?;
         }
@@ -259,7 +259,7 @@ impl Buffer {
                 all.extend_from_slice(text.as_bytes());
                 ends.push(all.len());
             }
-            // The cell is null: `check` has rejected everything else.
+            // The cell is null: `check` has rejected all cells of a wrong type.
             _ => {}
         }
     }

@@ -28,7 +28,8 @@ impl SurvivedGcs {
 pub struct ObjectAge {
     /// The GCs that the object survived.
     pub gcs: SurvivedGcs,
-    /// Milliseconds from the allocation to the last tick, or until the agent found the object dead.
+    /// Milliseconds from the allocation to the end of the trace's last time interval (tick), or until the agent found
+    /// the object dead.
     pub ms: u64,
     /// Bytes that the sample represents. Only the proportions of these numbers are exact.
     pub weight: f64,
@@ -37,7 +38,7 @@ pub struct ObjectAge {
 /// The ages of the sampled objects of the requested sites.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteAges {
-    /// Objects that were live at the last tick of the run.
+    /// Objects that were live at the end of the run's last time interval (tick).
     pub live: Vec<ObjectAge>,
     /// Freed objects: a uniform random choice of all freed samples of the run.
     pub freed: Vec<ObjectAge>,
@@ -73,8 +74,8 @@ pub const AGE_GROUPS: [(u64, Option<u64>); 6] = [
     (16, None),
 ];
 
-/// Groups the objects by the number of GCs that they survived. Returns the share of the objects' bytes in each of
-/// [`AGE_GROUPS`]. The shares add up to 1, or to 0 if there are no objects.
+/// Groups the objects by the number of GCs that they survived. Returns the part of the objects' bytes in each of
+/// [`AGE_GROUPS`]. The parts add up to 1, or to 0 if there are no objects.
 #[must_use]
 pub fn survived_shares(ages: &[ObjectAge]) -> [f64; AGE_GROUPS.len()] {
     let mut shares = [0.0; AGE_GROUPS.len()];

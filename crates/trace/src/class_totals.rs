@@ -38,13 +38,13 @@ pub struct CountedClass {
 pub(crate) struct ClassRows {
     /// The classes that have their own row. The caller gives each class a number; the set contains these numbers.
     own: FxHashSet<u32>,
-    /// The numbers of the classes that share one row. These classes never get their own row later, because a new row
-    /// would not contain their earlier counts.
+    /// The numbers of the classes whose counts are summed in one row. These classes never get their own row later,
+    /// because a new row would not contain their earlier counts.
     others: FxHashSet<u32>,
 }
 
 impl ClassRows {
-    /// Adds the counts since the last tick. Returns true if every class has its own row.
+    /// Adds the counts since the agent's previous write to the trace. Returns true if every class has its own row.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -55,12 +55,12 @@ impl ClassRows {
         if counts.is_empty() {
             return Ok(true);
         }
-        // In each tick, create the table if it is missing. The transaction of the tick that created the table may have
-        // been rolled back.
+        // At each write to the trace, create the table if it is missing. The transaction that created the table may
+        // have been rolled back.
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
         // The caller identifies classes by numbers. Two classes with different numbers may have the same name. Such
-        // classes share one row, which gets the sum of both counts.
+        // classes have one row together, which gets the sum of both counts.
         let mut add = connection.prepare_cached(
             "INSERT INTO class_total (run, class, objects, bytes) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (run, class) DO UPDATE SET

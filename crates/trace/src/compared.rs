@@ -14,7 +14,7 @@ const OTHERWISE: [&str; 4] = ["include=", "exclude=", "verbosity=", "delay="];
 /// A difference of at most this number of standard deviations is considered random variation.
 const NO_CHANCE: f64 = 4.0;
 /// The number of samples and the expected number count as equal if their ratio is at most this factor. Samples are
-/// summed over ticks and counts over spans, so the two sums cover slightly different times.
+/// summed over ticks and counts over spans (both are time intervals), so the two sums cover slightly different times.
 const NEAR: f64 = 1.25;
 
 /// The samples at a line of code that also has an exact count.
@@ -35,7 +35,7 @@ impl Trace {
     /// in the result. But the count of a line may include allocations in these methods. So a line counts as having too
     /// few samples only if its own samples and the samples in these methods together are too few.
     ///
-    /// Cost: reads the rows of all sites in the part's ticks once, and all stacks.
+    /// Cost: reads the rows of all sites in the part's ticks (time intervals) once, and all stacks.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

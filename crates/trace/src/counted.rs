@@ -1,8 +1,8 @@
 //! Writes exact allocation counts by line of code, which the agent collects with `count=on`. `read_counted` reads them.
 //!
-//! The counts since the last tick are stored as one span (a period of time). A run has at most 720 spans. If there are
-//! more, two neighbouring spans are merged: the pair with the smallest ratio of total length to age. So recent spans
-//! stay short and old spans become long, for example:
+//! Each time the agent writes to the trace (a tick), the counts since its previous write are stored as one span (a
+//! period of time). A run has at most 720 spans. If there are more, two neighbouring spans are merged: the pair with
+//! the smallest ratio of total length to age. So recent spans stay short and old spans become long, for example:
 //!
 //! ```text
 //! a day ago: spans of about a quarter of an hour  ...  the last minute: one span per tick
@@ -30,7 +30,7 @@ const BYTES_PER_LINE: u64 = 4096;
 /// Class name of the row that sums all lines without their own row.
 pub(crate) const OTHERS: &str = "(other lines)";
 
-/// The counts by line of code since the last tick, and the state of the counting.
+/// The counts by line of code since the agent's previous write to the trace, and the state of the counting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
     /// Start of the counting, in milliseconds since the run began.
@@ -47,11 +47,11 @@ pub struct Counting {
     pub missed_methods: u64,
     /// Number of classes that cannot be rewritten, or whose new version the JVM rejected.
     pub missed_classes: u64,
-    /// The lines of code that allocated since the last tick.
+    /// The lines of code that allocated since the agent's previous write to the trace.
     pub lines: Vec<LineCount>,
 }
 
-/// Allocations at a line of code since the end of the last tick. The agent writes to the trace at the end of each tick.
+/// Allocations at a line of code since the agent's previous write to the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCount {
     /// A number with which the caller identifies the line of code. The caller never uses the same number for another
@@ -102,21 +102,21 @@ pub(crate) struct CountedRows {
     ids: FxHashMap<u32, (i64, Option<u64>)>,
     /// Number of lines of code that have their own row.
     lines: u64,
-    /// The lines of code that share one row, as the numbers with which the caller identifies them. These lines never
-    /// get their own row later, because a new row would not contain their earlier counts.
+    /// The lines of code whose counts are summed in one row, as the numbers with which the caller identifies the lines.
+    /// These lines never get their own row later, because a new row would not contain their earlier counts.
     others: FxHashSet<u32>,
     spans: Vec<Span>,
 }
 
 impl CountedRows {
-    /// Marks the cache as outdated: a transaction may have been rolled back, or another process may have changed the
-    /// file.
+    /// Marks the cache of database rows as outdated: a transaction may have been rolled back, or another process may
+    /// have changed the file.
     pub(crate) fn invalidate(&mut self) {
         self.made = false;
     }
 
-    /// Adds the counts since the last tick. Returns true if every line of code has its own row. Returns false if some
-    /// lines share one row because there is no space for more rows.
+    /// Adds the counts since the agent's previous write to the trace. Returns true if every line of code has its own
+    /// row. Returns false if some lines are summed in one row because there is no space for more rows.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -551,7 +551,7 @@ mod tests {
         assert_eq!(read(&path, 1, Window::ALL).1[0].line, Some(1));
     }
 
-    /// Writes more ticks than the maximum number of spans (periods of time with their counts). Old spans are then
+    /// Writes counts more times than a run may have spans (periods of time with their counts). Old spans are then
     /// merged with their neighbours, but the latest spans are not. The sum over all spans stays exact.
     #[test]
     fn old_spans_are_merged_without_loss() {
@@ -614,8 +614,8 @@ mod tests {
         }
         let sums = objects(&path, 1, Window::ALL);
         assert!(sums.len() == 200 && sums.values().all(|n| *n == 100));
-        // A single tick has more counts of lines than the limit allows for all spans together. Then all spans are
-        // merged into one span, and the sums of this span are complete.
+        // A single write to the trace has more counts of lines than the limit allows for all spans (periods of time)
+        // together. Then all spans are merged into one span, and the sums of this span are complete.
         let many = (0..200).map(|i| line(i, 1)).collect();
         let mut rows = CountedRows::default();
         let connection = writer.database.connection();
@@ -645,7 +645,8 @@ mod tests {
         assert_eq!(notes(), 1, "it is told once");
     }
 
-    /// The object size of a line may become known only at a later tick, and may become unknown again.
+    /// The object size at a line of code may become known only at a later write to the trace, and may become unknown
+    /// again.
     #[test]
     fn bytes_use_the_last_known_object_size() {
         let folder = tempfile::tempdir().unwrap();
@@ -719,7 +720,7 @@ mod tests {
         }
     }
 
-    /// If the writing of a tick fails, the next tick includes the counts of the failed tick. If the run was deleted,
+    /// If a write to the trace fails, the next write includes the counts of the failed write. If the run was deleted,
     /// its writer inserts the run again.
     #[test]
     fn a_failed_tick_writes_nothing() {

@@ -1,6 +1,6 @@
-//! Live objects of allocation sites over time. A trace divides a run into ticks (periods of time). A tick has a row for
-//! each site with activity in the tick. So the live amount of a site stays constant until the next tick with a row for
-//! the site.
+//! Live objects of allocation sites over time. A trace divides a run of a JVM into time intervals (ticks). A site has a
+//! row for each interval in which something changed. So the live amount of a site (samples, objects, bytes) stays
+//! constant until the next interval with a row for the site.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,7 +19,7 @@ const ENOUGH_FOR_WORK: u64 = 1000;
 /// Minimum number of full GCs to compute a trend from the live amounts after them.
 const LEAST_MAJOR: usize = heapdiff_trend::LEAST_POINTS;
 
-/// The ticks ([`Tick`], periods of a run) and the GCs in one part of a run (a [`Window`]).
+/// The [`Tick`]s (time intervals of a run) and the GCs in one part of a run (a [`Window`]).
 #[derive(Clone, Debug)]
 pub struct Timeline {
     run: i64,
@@ -29,11 +29,11 @@ pub struct Timeline {
     /// True if the run was imported from a recording. The live amounts of such a run are known only at the few times
     /// when the recorder searched for live objects.
     survivors: bool,
-    /// For each tick: bytes that all sites together allocated from the start of the window to the end of the tick.
-    /// Empty if there are fewer than [`ENOUGH_FOR_WORK`] samples.
+    /// For each time interval of the window (a [`Tick`]): bytes that all sites together allocated from the start of the
+    /// window to the end of the interval. Empty if there are fewer than [`ENOUGH_FOR_WORK`] samples.
     work: Vec<u64>,
-    /// The full GCs, by the tick in which each GC ended. Set only if young GCs find no dead samples, as in generational
-    /// ZGC.
+    /// The full GCs, by the index of the time interval ([`Tick`]) in which each GC ended. Set only if young GCs find no
+    /// dead samples, as in generational ZGC.
     majors: Option<BTreeMap<usize, Major>>,
 }
 
@@ -112,9 +112,9 @@ impl AliveAt {
 }
 
 impl Timeline {
-    /// Reads the ticks and GCs in a window of a run.
+    /// Reads the time intervals ([`Tick`]) and the GCs in a window of a run.
     ///
-    /// Cost: time and memory linear in the number of ticks and GCs in the window.
+    /// Cost: time and memory linear in the number of time intervals and GCs in the window.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -152,8 +152,8 @@ impl Timeline {
         }
     }
 
-    /// Returns, for each tick, the bytes that all sites together allocated from the start of the window to the end of
-    /// the tick. Empty if there are fewer than [`ENOUGH_FOR_WORK`] samples.
+    /// Returns, for each time interval of the window (a [`Tick`]), the bytes that all sites together allocated from the
+    /// start of the window to the end of the interval. Empty if there are fewer than [`ENOUGH_FOR_WORK`] samples.
     fn work_of(&self, trace: &Trace) -> Result<Vec<u64>, TraceError> {
         let Some((first, last)) = self.rows() else {
             return Ok(Vec::new());
@@ -176,8 +176,9 @@ impl Timeline {
         Ok(sums.collect())
     }
 
-    /// Returns the major collections of generational ZGC, by the tick in which each GC ended. `newest` is the latest
-    /// allocation time of the samples that were found dead before the first tick of the window.
+    /// Returns the major collections of generational ZGC, by the index of the time interval ([`Tick`]) in which each GC
+    /// ended. `newest` is the latest allocation time of the samples that were found dead before the first time interval
+    /// of the window.
     fn major_collections(&self, mut newest: Option<u64>) -> BTreeMap<usize, Major> {
         let is_told =
             newest.is_some() || self.ticks.iter().any(|t| t.newest_collected_ms.is_some());
@@ -218,7 +219,7 @@ impl Timeline {
         }
     }
 
-    /// Returns the ticks in the window, oldest first.
+    /// Returns the [`Tick`]s (time intervals of the run) in the window, oldest first.
     #[must_use]
     pub fn ticks(&self) -> &[Tick] {
         &self.ticks
@@ -230,9 +231,9 @@ impl Timeline {
         &self.collections
     }
 
-    /// Returns the first and the last tick in which the live amounts can fall because of `collection`. The first is the
-    /// tick in which the GC ended. The last is the next tick, because by its end the agent's thread has certainly
-    /// checked the samples.
+    /// Returns the indexes of the first and the last time interval in which the live amounts can fall because of
+    /// `collection`. The first is the interval in which the GC ended. The last is the next interval, because by its end
+    /// the agent's thread has certainly checked the samples.
     fn after(&self, collection: &Collection) -> Option<(usize, usize)> {
         let at = self
             .ticks
@@ -241,14 +242,14 @@ impl Timeline {
         (at <= last).then(|| (at, (at + 1).min(last)))
     }
 
-    /// Returns true if a GC that ended in this tick may have removed dead samples. Then the live amounts at the end of
-    /// the tick are valid.
+    /// Returns true if a GC that ended in the time interval with the index `tick` may have removed dead samples. Then
+    /// the live amounts at the end of the interval are valid.
     fn may_have_found_dead(&self, tick: usize) -> bool {
         let majors = self.majors.as_ref();
         majors.is_none_or(|majors| majors.contains_key(&tick))
     }
 
-    /// Returns the smallest and the largest row id of the window's ticks.
+    /// Returns the smallest and the largest row id of the window's ticks (time intervals).
     fn rows(&self) -> Option<(i64, i64)> {
         let ids = || self.ticks.iter().map(|t| t.id);
         Some((ids().min()?, ids().max()?))
@@ -263,12 +264,12 @@ pub enum Basis {
     /// The live amounts after GCs of any kind. If there are many GCs, each point is the minimum over several GCs. The
     /// amounts may include garbage in the old generation.
     Collections,
-    /// The live amounts at the ends of ticks (periods of the run). If there are many ticks, each point is the minimum
-    /// over several neighbouring ticks. Used if there was no GC that could find dead samples.
+    /// The live amounts at the ends of the time intervals of the trace (ticks). If there are many intervals, each point
+    /// is the minimum over several neighbouring intervals. Used if there was no GC that could find dead samples.
     Ticks,
-    /// The same points as for [`Self::Ticks`]. Used for recordings. If the recorder's last search found an object
-    /// alive, the object counts as live since its allocation. Objects that died before that search are unknown, so a
-    /// cache whose content changes seems to grow.
+    /// The same points as for [`Self::Ticks`] (ends of time intervals). Used for imported JFR recordings. If the
+    /// recorder's last search found an object alive, the object counts as live since its allocation. Objects that died
+    /// before that search are unknown, so a cache whose content changes seems to grow.
     Survivors,
 }
 
@@ -285,14 +286,15 @@ impl Basis {
     }
 }
 
-/// The points in time at which live amounts are compared. Each point is a range of ticks. The live amount of a point is
-/// the minimum of the live amounts in its range.
+/// The points in time at which live amounts are compared. Each point is a range of time intervals of the trace (ticks).
+/// The live amount of a point is the minimum of the live amounts in its range.
 #[derive(Clone, Debug)]
 pub struct Points {
     /// The kind of points in time that are compared.
     pub basis: Basis,
     pub(crate) ranges: Vec<(usize, usize)>,
-    /// The tick ranges of the first and the last full GC in the window; see `Timeline::after`.
+    /// For the first and the last full GC in the window: the range of time intervals (ticks) in which live amounts can
+    /// fall because of the GC; see `Timeline::after`.
     pub(crate) across: Option<[(usize, usize); 2]>,
     /// Number of full GCs in the window.
     pub majors: usize,
@@ -351,15 +353,16 @@ impl Points {
         self.ranges.is_empty()
     }
 
-    /// Returns the last tick of the last point in time that is compared. No GC has examined the objects allocated after
-    /// this tick, so it is unknown whether they are live.
+    /// Returns the index of the last time interval (tick) of the last point in time that is compared. No GC has
+    /// examined the objects allocated after this interval, so it is unknown whether they are live.
     fn end(&self) -> Option<usize> {
         self.ranges.last().map(|r| r.1)
     }
 }
 
-/// Returns the tick ranges of the GCs. Leaves out each GC whose effect cannot be distinguished from that of the
-/// previous GC, such as G1's Cleanup after Remark.
+/// Returns the given ranges: for each GC, the time intervals (ticks) in which live amounts can fall because of it.
+/// Leaves out each GC whose effect cannot be distinguished from that of the previous GC, such as G1's Cleanup after
+/// Remark.
 fn merge_indistinct(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
     let mut all: Vec<(usize, usize)> = Vec::new();
     for range in ranges {
@@ -398,9 +401,9 @@ fn select_evenly(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     (0..count).map(pick).collect()
 }
 
-/// Merges neighbouring ranges of ticks into at most [`MOST_POINTS`] ranges. If there are enough GCs, each merged range
-/// covers the ranges of at least three GCs. A single young GC leaves garbage in the old generation. So the minimum over
-/// several GCs is closer to the amount that survives.
+/// Merges neighbouring ranges of time intervals (ticks) into at most [`MOST_POINTS`] ranges. If there are enough GCs,
+/// each merged range covers the ranges of at least three GCs. A single young GC leaves garbage in the old generation.
+/// So the minimum over several GCs is closer to the amount that survives.
 fn merge_ranges(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = (ranges.len() / 3)
         .clamp(LEAST_MAJOR * 2, MOST_POINTS)
@@ -416,12 +419,13 @@ fn merge_ranges(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
 /// The summed amounts of several sites in a window.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
-    /// Live amount before the window's first tick.
+    /// Live amount before the first time interval (tick) of the window.
     before: Live,
-    /// Changes of the live amount. Each entry is the index of a tick, and the live amount from that tick until the tick
-    /// of the next entry.
+    /// Changes of the live amount. Each entry is the index of a time interval (tick), and the live amount from this
+    /// interval until the interval of the next entry.
     at: Vec<(usize, Live)>,
-    /// Allocated amount by tick, without ticks in which the sites allocated nothing.
+    /// Allocated amount by index of the time interval (tick). Contains only intervals in which something changed at the
+    /// sites.
     came: BTreeMap<usize, Amount>,
     /// Amount allocated in the window.
     pub allocated: Amount,
@@ -475,7 +479,8 @@ impl Steps {
         let mut changes: Vec<(usize, Live, i128)> = Vec::new();
         for &site in sites {
             trace.check_deadline()?;
-            // Within a run, tick ids grow with time. Between two ids of a run there may be ids of other runs' ticks.
+            // Within a run, the row ids of ticks (time intervals) grow with time. Between two ids of a run there may be
+            // ids of other runs' ticks.
             let mut now = trace.live_at(timeline.run, site, first.saturating_sub(1))?;
             before.add(&now, 1);
             let mut rows: Vec<_> = trace
@@ -510,7 +515,7 @@ impl Steps {
         Ok(steps)
     }
 
-    /// Returns the live amount at the end of a tick.
+    /// Returns the live amount at the end of the time interval with the index `tick`.
     fn at(&self, tick: usize) -> Live {
         let behind = self.at.partition_point(|(i, _)| *i <= tick);
         match behind.checked_sub(1) {
@@ -519,7 +524,7 @@ impl Steps {
         }
     }
 
-    /// Returns the minimum of the live amounts at the ends of the ticks in a range.
+    /// Returns the minimum of the live amounts at the ends of the time intervals (ticks) in a range.
     pub(crate) fn min_live(&self, (first, last): (usize, usize)) -> Live {
         let behind = self.at.partition_point(|(i, _)| *i <= first);
         let within = self.at[behind..].iter().take_while(|(i, _)| *i <= last);
@@ -532,9 +537,9 @@ impl Steps {
         })
     }
 
-    /// Returns the live amount of a point in time, which is a range of ticks (see [`Points`]). This is normally the
-    /// minimum of the live amounts in the range. If a full GC of generational ZGC ended in the first tick of the range,
-    /// it is the amount that survived the GC.
+    /// Returns the live amount of a point in time, which is a range of time intervals (see [`Points`]). This amount is
+    /// normally the minimum of the live amounts in the range. If a full GC of generational ZGC ended in the first
+    /// interval of the range, it is the amount that survived the GC.
     pub(crate) fn live_at_point(&self, timeline: &Timeline, range: (usize, usize)) -> Live {
         match timeline.majors.as_ref().and_then(|m| m.get(&range.0)) {
             Some(major) => self.survived(timeline, range.0, major),
@@ -542,9 +547,9 @@ impl Steps {
         }
     }
 
-    /// Returns the amount that survived a full GC that ended in tick `at`. This is the live amount at the agent's next
-    /// check of the samples, minus everything that was allocated after [`Major::until_ms`]. The GC did not examine
-    /// these later objects, so it found none of them dead.
+    /// Returns the amount that survived a full GC that ended in the time interval with the index `at`. This is the live
+    /// amount at the agent's next check of the samples, minus everything that was allocated after [`Major::until_ms`].
+    /// The GC did not examine these later objects, so it found none of them dead.
     fn survived(&self, timeline: &Timeline, at: usize, major: &Major) -> Live {
         let of = |last: usize| {
             let (since, variance) = self.allocated_since(timeline, major.until_ms(), last);
@@ -558,7 +563,8 @@ impl Steps {
             .as_ref()
             .is_some_and(|m| !m.contains_key(&next));
         if next < timeline.ticks.len() && is_next_plain {
-            // The agent may have checked the samples only after the end of tick `at`.
+            // The agent may have checked the samples only after the end of the time interval `at`, in which the GC
+            // ended.
             let later = of(next);
             if later.1.bytes < left.1.bytes {
                 left = later;
@@ -575,9 +581,9 @@ impl Steps {
         }
     }
 
-    /// Returns the amount allocated between `uptime_ms` and the end of tick `last`, and its variance. For the tick that
-    /// contains `uptime_ms`, only a share of the amount is included, in proportion to the time after `uptime_ms`.
-    /// Because this share is an estimate, it adds to the variance.
+    /// Returns the amount allocated between `uptime_ms` and the end of the time interval with the index `last`, and its
+    /// variance. For the interval that contains `uptime_ms`, only a part of the amount is included, in proportion to
+    /// the time after `uptime_ms`. Because this part is an estimate, it adds to the variance.
     fn allocated_since(&self, timeline: &Timeline, uptime_ms: u64, last: usize) -> (Amount, f64) {
         let first = timeline.ticks.partition_point(|t| t.uptime_ms <= uptime_ms);
         if first > last {
@@ -607,9 +613,9 @@ impl Steps {
         }
     }
 
-    /// Returns, in thousandths, the share of the bytes allocated in the window that were not collected in the window.
-    /// If only full GCs find dead samples, as in generational ZGC, objects allocated since the last full GC are left
-    /// out. In this case, returns `None` if there was no full GC.
+    /// Returns, in thousandths, the part of the bytes allocated in the window that were not collected in the window. If
+    /// only full GCs find dead samples, as in generational ZGC, objects allocated since the last full GC are left out.
+    /// In this case, returns `None` if there was no full GC.
     #[must_use]
     pub fn survival_permille(&self, timeline: &Timeline) -> Option<u64> {
         let allocated = match timeline.majors.as_ref().map(BTreeMap::last_key_value) {
@@ -628,7 +634,8 @@ impl Steps {
         Some(permille.and_then(|p| u64::try_from(p).ok()).unwrap_or(0))
     }
 
-    /// Returns an iterator over the ticks in which the live amount changed, oldest first, with the new live amount.
+    /// Returns an iterator over the time intervals (ticks) in which the live amount changed, oldest first. Each has the
+    /// new live amount.
     pub fn changes<'a>(
         &'a self,
         timeline: &'a Timeline,
@@ -643,7 +650,7 @@ impl Steps {
         self.at.last().map_or(self.before, |(_, live)| *live)
     }
 
-    /// Returns the live amount before the first tick of the window.
+    /// Returns the live amount before the first time interval (tick) of the window.
     #[must_use]
     pub fn live_before_window(&self) -> Live {
         self.before
@@ -652,7 +659,7 @@ impl Steps {
     /// Returns the time at which lasting growth began. `None` if nothing grows. The lasting amount at any time is the
     /// minimum of the live amounts from then to the last GC. So garbage that is collected later does not count.
     ///
-    /// Cost: linear in the number of ticks in the window.
+    /// Cost: linear in the number of time intervals (ticks) in the window.
     #[must_use]
     pub fn growth_start(&self, timeline: &Timeline, points: &Points) -> Option<Began> {
         let end = points.end()?;
@@ -665,8 +672,8 @@ impl Steps {
                 Some(Some(_)) => {
                     least = least.min(self.live_at_point(timeline, (i, i)).amount.bytes)
                 }
-                // With generational ZGC, only a full GC can remove dead samples. So the live amounts of the ticks after
-                // the last full GC are not used.
+                // With generational ZGC, only a full GC can remove dead samples. So the live amounts of the time
+                // intervals after the last full GC are not used.
                 Some(None) if least == u64::MAX => continue,
                 Some(None) => {}
             }
@@ -682,7 +689,8 @@ impl Steps {
         })
     }
 
-    /// Divides the window into at most `most` equal parts. Returns for each part its last tick and a live amount.
+    /// Divides the window into at most `most` equal parts. Returns for each part its last time interval ([`Tick`]) and
+    /// a live amount.
     ///
     /// The live amount is the minimum in the part. Generational ZGC is an exception, because only its full GCs find
     /// dead samples. In this case, the live amount is the amount that survived the last full GC before the end of the
@@ -733,6 +741,6 @@ pub struct Began {
     pub uptime_ms: u64,
     /// Milliseconds since 1970.
     pub time_ms: u64,
-    /// False if the growth began at or before the first tick of the window.
+    /// False if the growth began at or before the end of the first time interval (tick) of the window.
     pub within: bool,
 }

@@ -7,13 +7,13 @@
 //!
 //! The database uses SQLite's WAL mode. Beside it are two files: `-wal`, a log of changes that are not yet in the
 //! database, and `-shm`, an index of that log. Writers and readers map the index into memory. The last process that
-//! closes the database removes both files. Each tick is one transaction: a reader sees all of it or nothing, and a
-//! writer that is killed loses only its current tick. Writes are not synced to disk each time. If the machine crashes,
-//! the last ticks may be missing, but the database is intact.
+//! closes the database removes both files. Each tick (the data of one time interval) is one transaction: a reader sees
+//! all of it or nothing, and a writer that is killed loses only its current tick. Writes are not synced to disk each
+//! time. If the machine crashes, the last ticks may be missing, but the database is intact.
 //!
 //! The mapped index is the only file access that can crash a process: if somebody truncates the index file, the process
 //! gets SIGBUS. A full disk cannot cause this, because SQLite writes each page before it maps it. On btrfs, which
-//! copies blocks on write, the index file is set to be written in place. If that fails, the trace is refused. Without
+//! copies blocks on write, copy on write is disabled for the index file. If that fails, the trace is refused. Without
 //! the index nobody could read while a writer is active. The database itself is never mapped.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -51,7 +51,8 @@ mod write_samples;
 /// The value of `strategy` for runs that were imported from a recording.
 pub const RECORDING: &str = "recording";
 
-/// The prefix of the agent's notes about a full sample table. After such a note, samples are taken more rarely.
+/// The prefix of the agent's notes (messages in the trace) about a full sample table. After such a note, samples are
+/// taken more rarely.
 pub const THINNED: &str = "max_samples reached";
 
 pub use ages::{AGE_GROUPS, AgeSummary, Ages, ObjectAge, SiteAges, SurvivedGcs, survived_shares};

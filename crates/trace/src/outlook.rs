@@ -97,7 +97,7 @@ impl HeapState {
     }
 }
 
-/// A time in milliseconds after the last tick, with its 95 % interval.
+/// A time in milliseconds after the end of the trace's last time interval (tick), with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLeft {
     /// The estimated time.
@@ -188,9 +188,9 @@ impl HeapOutlook {
         }
     }
 
-    /// Returns the share of the given sites in the growth of the heap, in thousandths. The growth of the sites and the
-    /// growth of the heap are measured since the same time. Returns `None` if the heap or the sites do not certainly
-    /// grow, or if the live bytes after full GCs are unknown.
+    /// Returns the part of the heap's growth that is growth of the given sites, in thousandths. The growth of the sites
+    /// and the growth of the heap are measured since the same time. Returns `None` if the heap or the sites do not
+    /// certainly grow, or if the live bytes after full GCs are unknown.
     #[must_use]
     pub fn share_permille(
         &self,

@@ -61,12 +61,12 @@ fn kind(path: &Path) -> Option<i64> {
     Some(place.ok()?.f_type.into())
 }
 
-/// Sets the mapped log index to be written in place on btrfs. By default, btrfs copies blocks on write. Then a full
-/// disk or quota would crash the process at the next write to a mapped page. btrfs accepts the setting only while the
-/// file is empty.
+/// Disables copy on write for the mapped index of SQLite's write-ahead log (the file `-shm`) on btrfs. By default,
+/// btrfs copies blocks on write. Then a full disk or quota would crash the process at the next write to a mapped page.
+/// btrfs accepts the setting only while the file is empty.
 ///
 /// # Errors
-/// Returns an error if the file is on btrfs and cannot be set to be written in place.
+/// Returns an error if the file is on btrfs and its copy on write cannot be disabled.
 #[cfg(target_os = "linux")]
 pub(crate) fn disable_index_cow(path: &Path) -> Result<(), TraceError> {
     const BTRFS: i64 = 0x9123_683e;

@@ -17,9 +17,9 @@ use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
-/// Work is the number of bytes that all sites allocated. It counts as uneven if, at some point, two shares differ by
-/// more than this: the share of the work that was done, and the share of the time that has passed. Example: after half
-/// of the time, three quarters of the work are done.
+/// Work is the number of bytes that all sites allocated. It counts as uneven if, at some point, two fractions differ by
+/// more than this: the fraction of the work that was done, and the fraction of the time that has passed. Example: after
+/// half of the time, three quarters of the work are done.
 const UNEVEN_PART: f64 = 0.125;
 /// Maximum number of points of a trend of live bytes over the work done (bytes allocated). Other trends are over time.
 const PARTS_OF_WORK: usize = 64;
@@ -117,7 +117,7 @@ pub struct Trending {
     /// True if the live bytes grew from the first full GC to the last by more than the noise. The noise includes the
     /// error of the samples. `None` with fewer than two full GCs.
     pub across_major: Option<bool>,
-    /// Share of the bytes allocated in the window that were not collected in it, in thousandths. `None` if no GC could
+    /// Part of the bytes allocated in the window that were not collected in it, in thousandths. `None` if no GC could
     /// find dead samples.
     pub survival_permille: Option<u64>,
 }
@@ -442,7 +442,7 @@ impl Evidence {
     }
 }
 
-/// Facts that a verdict depends on in addition to the live amounts.
+/// Values that decide the verdict on a site or class, in addition to its live amounts over time.
 struct Known {
     basis: Basis,
     noise: u64,
@@ -501,8 +501,8 @@ impl Axis<'_> {
             }
             Trend::WarmUp => Verdict::Warmup,
             Trend::Plateau | Trend::Jump => Verdict::Plateau,
-            // The shape looks like growth, but the amount grew by no more than the noise, and the slope is not
-            // certainly positive.
+            // The curve of the live amount looks like growth, but the amount grew by no more than the noise, and the
+            // slope is not certainly positive.
             _ if !bytes.is_sure() && grown <= i64::try_from(noise).unwrap_or(i64::MAX) => {
                 Verdict::Level
             }

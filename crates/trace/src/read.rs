@@ -66,18 +66,18 @@ pub struct Run {
     pub strategy: String,
 }
 
-/// A tick: a period of a run, with the state at its end.
+/// A tick: one time interval of a run, with the state of the JVM at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
-    /// Row id of the tick.
+    /// Row id of the time interval in the table `tick`.
     pub id: i64,
-    /// End of the tick by the machine's clock, in milliseconds since 1970.
+    /// End of the time interval by the machine's clock, in milliseconds since 1970.
     pub time_ms: u64,
-    /// End of the tick, in milliseconds since the run began. This time never goes backwards.
+    /// End of the time interval, in milliseconds since the run began. This time never goes backwards.
     pub uptime_ms: u64,
-    /// Length of the tick in milliseconds.
+    /// Length of the time interval in milliseconds.
     pub span_ms: u64,
-    /// Heap bytes in use at the end of the tick.
+    /// Heap bytes in use at the end of the time interval.
     pub heap_used: u64,
     /// Heap bytes committed.
     pub heap_committed: u64,
@@ -85,16 +85,16 @@ pub struct Tick {
     pub metaspace_used: u64,
     /// Metaspace bytes committed.
     pub metaspace_committed: u64,
-    /// Number of classes loaded at the end of the tick.
+    /// Number of classes loaded at the end of the time interval.
     pub loaded_classes: u64,
-    /// Number of samples recorded in the tick, without the lost samples.
+    /// Number of samples recorded in the time interval, without the lost samples.
     pub samples: u64,
     /// Number of lost samples: samples that the agent dropped, and samples without room for their site in the trace.
     pub lost_samples: u64,
     /// Estimated bytes that the lost samples represent.
     pub lost_bytes: u64,
-    /// Time at which the newest of the samples found dead in this tick was allocated, in milliseconds since the run
-    /// began. `None` if no sample was found dead, or if an old version of the agent did not record the time.
+    /// Time at which the newest of the samples found dead in this time interval was allocated, in milliseconds since
+    /// the run began. `None` if no sample was found dead, or if an old version of the agent did not record the time.
     pub newest_collected_ms: Option<u64>,
 }
 
@@ -130,12 +130,12 @@ pub struct Dump {
     pub path: Option<String>,
 }
 
-/// A note for readers of the trace, such as a warning of the agent.
+/// A note: a message for readers of the trace, such as a warning of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Time of the note, in milliseconds since 1970.
+    /// Time of the message, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Text of the note.
+    /// Text of the message.
     pub text: String,
 }
 
@@ -163,16 +163,17 @@ pub struct Frame {
     pub line: Option<i64>,
 }
 
-/// The amounts that a site allocated in a tick, and its live amount at the end of the tick.
+/// The amounts that a site allocated in a tick (a time interval of the run), and its live amount at the end of the
+/// tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiteTick {
-    /// The row id of the tick.
+    /// The row id of the time interval (tick).
     pub tick: i64,
-    /// Amount allocated in the tick.
+    /// Amount allocated in the time interval.
     pub allocated: Amount,
-    /// Amount of the objects that were found dead in the tick.
+    /// Amount of the objects that were found dead in the time interval.
     pub collected: Amount,
-    /// Live amount at the end of the tick.
+    /// Live amount at the end of the time interval.
     pub live: Amount,
     /// Variance of the live bytes, which are an estimate.
     pub variance: f64,
@@ -332,7 +333,7 @@ impl Trace {
         })
     }
 
-    /// Returns the ticks of a run, oldest first.
+    /// Returns the ticks (time intervals) of a run, oldest first.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -340,14 +341,14 @@ impl Trace {
         self.ticks_of(run, Window::ALL)
     }
 
-    /// Returns those ticks of a run that end in a window, oldest first.
+    /// Returns those ticks (time intervals) of a run that end in a window, oldest first.
     pub(crate) fn ticks_of(&self, run: i64, window: Window) -> Result<Vec<Tick>, TraceError> {
         let mut ticks = self.ticks_where(window.condition(), window.values(run))?;
         ticks.sort_by_key(|t| (t.uptime_ms, t.id));
         Ok(ticks)
     }
 
-    /// Returns the first and the last tick of a run, or `None` if the run has no ticks.
+    /// Returns the first and the last tick (time interval) of a run, or `None` if the run has no ticks.
     ///
     /// Cost: two index lookups.
     ///
@@ -359,7 +360,7 @@ impl Trace {
         Ok(first.first().copied().zip(last.first().copied()))
     }
 
-    /// Returns those ticks of a run that meet an additional SQL condition.
+    /// Returns those ticks (time intervals) of a run that meet an additional SQL condition.
     fn ticks_where(
         &self,
         condition: &str,
@@ -397,8 +398,9 @@ impl Trace {
         })
     }
 
-    /// Returns, for each tick from `first` to `last`, the tick, and the samples and bytes that all sites together
-    /// allocated in it. `first` and `last` are row ids of ticks, which may belong to any run.
+    /// Returns, for each tick (time interval) from `first` to `last`, its row id, and the samples and bytes that all
+    /// sites together allocated in it. Ticks without activity are left out. `first` and `last` are row ids of ticks,
+    /// which may belong to any run.
     pub(crate) fn allocated(
         &self,
         first: i64,
@@ -429,8 +431,8 @@ impl Trace {
         Ok(found.first().copied())
     }
 
-    /// Returns the row id of the last tick of a run, among the ticks that ended by `uptime_ms`. Returns `None` if no
-    /// tick of the run had ended by then.
+    /// Returns the row id of the last tick (time interval) of a run, among the ticks that ended by `uptime_ms`. Returns
+    /// `None` if no tick of the run had ended by then.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -441,7 +443,8 @@ impl Trace {
         Ok(found.into_iter().flatten().next())
     }
 
-    /// Returns the live amount of a site in a run at the end of a tick (a row id). Runs in one file share their sites.
+    /// Returns the live amount of a site in a run at the end of a tick (a time interval, given by its row id). Runs in
+    /// one file use the same sites.
     ///
     /// Cost: one index lookup. Rows of the site from other runs are read, too, if they are newer than the row that is
     /// found.
@@ -510,7 +513,7 @@ impl Trace {
         })
     }
 
-    /// Returns the notes on a run.
+    /// Returns the notes on a run (messages for readers of the trace).
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -522,7 +525,7 @@ impl Trace {
         })
     }
 
-    /// Returns a run's latest note whose text begins with `start`.
+    /// Returns a run's latest note (a message for readers of the trace) whose text begins with `start`.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -584,8 +587,8 @@ impl Trace {
         version.map_err(|e| self.error(e))
     }
 
-    /// Returns the amounts of a site in the ticks from `first` to `last`. These are row ids of ticks, which may belong
-    /// to any run.
+    /// Returns the amounts of a site in the ticks (time intervals) from `first` to `last`. Both are row ids of ticks,
+    /// which may belong to any run.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -601,7 +604,7 @@ impl Trace {
         self.list(sql, [site, first, last], |row| self.site_tick(row))
     }
 
-    /// Returns the amounts in a tick: one item for each site with activity in the tick. Unlike in
+    /// Returns the amounts in a tick (a time interval): one item for each site with activity in the tick. Unlike in
     /// [`site_ticks`](Self::site_ticks), the field `tick` of an item contains the row id of the site.
     ///
     /// # Errors

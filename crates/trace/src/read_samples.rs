@@ -11,7 +11,7 @@ use crate::{Trace, TraceError};
 /// A selection of a run's samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Which {
-    /// Samples that were alive at the last tick of the run.
+    /// Samples whose objects were alive at the end of the last recorded period of the run.
     #[default]
     Live,
     /// The most recently collected samples.

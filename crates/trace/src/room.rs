@@ -81,7 +81,7 @@ mod tests {
             None
         }
 
-        /// Returns the collected samples only on request. The writer requests them in the first tick.
+        /// Returns the collected samples only if `anew` is true. The writer passes true after a write that failed.
         fn collected(&self, anew: bool) -> Option<Vec<Collected>> {
             anew.then(|| {
                 vec![Collected {
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// Returns a tick with activity at the sites in a range, and counts of one class.
+    /// Returns the data of one period: activity at the sites in a range, and counts of one class.
     fn tick(uptime_ms: i64, sites: std::ops::Range<u32>) -> NewTick {
         let amount = EstimatedAmount {
             samples: 1,
@@ -121,8 +121,8 @@ mod tests {
         }
     }
 
-    /// If there is no room for a tick, nothing of it remains in the file or in the writer's caches. The writer can
-    /// continue when there is room again.
+    /// If there is no room for the data of a period, nothing of this data remains in the file or in the writer's
+    /// caches. The writer can continue when there is room again.
     #[test]
     fn a_writer_continues_when_there_is_space() {
         let folder = tempfile::tempdir().unwrap();
@@ -150,7 +150,8 @@ mod tests {
             assert_eq!(set, Ok(pages));
         };
         limit(&writer, pages);
-        // A tick with many new names. Samples 2 and 3 have died, sample 5 is new, and the machine's clock was changed.
+        // The data of a period with many new names. Samples 2 and 3 have died, sample 5 is new, and the machine's clock
+        // was changed.
         *heap.0.borrow_mut() = vec![1, 5, 0];
         let mut more = tick(2000, 0..2000);
         more.time_ms += 60_000;

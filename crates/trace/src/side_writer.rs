@@ -13,7 +13,7 @@ use crate::database::{Database, TraceError, is_busy};
 use crate::guard::secure_connection;
 use crate::tick::Written;
 
-/// Maximum time to wait for the lock on the file. The agent needs less time to write a tick.
+/// Maximum time to wait for the lock on the file. The agent needs less time to write the data of one period.
 const BUSY: Duration = Duration::from_millis(50);
 /// Adds rows to a trace that a JVM is writing.
 #[derive(Debug)]
@@ -57,9 +57,9 @@ impl SideWriter {
         let Some((run, started)) = found else {
             return Ok(None);
         };
-        // `dump` converts a time since 1970 to an uptime. For this, use the difference between the two at the last
-        // tick. The difference at the start of the run may be outdated, because the machine's clock may have been
-        // changed.
+        // The method `dump` converts a time since 1970 to an uptime. For this, use the difference between the two at
+        // the end of the last recorded period. The difference at the start of the run may be outdated, because the
+        // machine's clock may have been changed.
         let tick =
             "SELECT time_ms - uptime_ms FROM tick WHERE run = ?1 ORDER BY uptime_ms DESC LIMIT 1";
         let clock = database
@@ -74,7 +74,7 @@ impl SideWriter {
         }))
     }
 
-    /// Adds a note on the run.
+    /// Adds a note (a text with a time) on the run.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
@@ -148,8 +148,8 @@ mod tests {
         }
     }
 
-    /// Returns a tick that ends at `uptime_ms`. If a dump was taken in the tick, `dumped` describes the GC before the
-    /// dump: the uptime of its end, and its duration, in milliseconds.
+    /// Returns the data of a period that ends at `uptime_ms`. If a dump was taken in the period, `dumped` describes the
+    /// GC before the dump: the uptime of its end, and its duration, in milliseconds.
     fn tick(uptime_ms: i64, dumped: Option<(i64, i64)>) -> NewTick {
         let collections = dumped.map(|(ms, took)| NewCollection {
             time_ms: START + ms,
@@ -192,12 +192,12 @@ mod tests {
             };
             assert_eq!(side.dump(&dump).unwrap(), Written::Done);
         };
-        // The agent records this dump first, in its tick. The `SideWriter` records the dump when it is complete, which
-        // is after the end of the tick.
+        // The agent records this dump first, with the data of one period. The `SideWriter` records the dump when it is
+        // complete, which is after the end of the period.
         wrote(tick(1000, Some((900, 40))));
         told(850, 2100, "/d/one");
-        // The `SideWriter` records this dump first. The agent records it afterwards, in its next tick. The GC before
-        // the dump took nine seconds.
+        // The `SideWriter` records this dump first. The agent records it afterwards, with the data of the next period.
+        // The GC before the dump took nine seconds.
         told(3000, 14_000, "/d/two");
         wrote(tick(15_000, Some((13_500, 9000))));
         // Two more dumps: the first was not preceded by a GC, and the path of the second is unknown.

@@ -14,7 +14,7 @@ use crate::{Database, FrameName, Names, TraceError};
 pub const STARTED_MS: i64 = 1_760_000_000_000;
 
 /// Generates names for test data from the numbers of classes and stacks, such as `com.acme.C7` for class 7. Each stack
-/// has two frames. Stacks with odd numbers are marked as cut.
+/// has two frames. Stacks with odd numbers are marked as incomplete.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered;
 
@@ -47,9 +47,9 @@ pub struct SceneSite<'a> {
     pub frames: &'a [SceneFrame<'a>],
     /// Bytes of an object.
     pub size: i64,
-    /// Returns the number of live objects at the end of a tick. Ticks are numbered from 1.
+    /// Returns the number of live objects at the end of a tick (recorded period). Ticks are numbered from 1.
     pub live: fn(i64) -> i64,
-    /// Number of additional objects that are allocated and collected within each tick.
+    /// Number of additional objects that are allocated and collected within each recorded period.
     pub churn: i64,
 }
 
@@ -58,13 +58,13 @@ pub struct SceneSite<'a> {
 pub struct Scene<'a> {
     /// The sites.
     pub sites: &'a [SceneSite<'a>],
-    /// Number of ticks.
+    /// Number of recorded periods.
     pub ticks: i64,
-    /// Length of a tick in milliseconds.
+    /// Length of a recorded period in milliseconds.
     pub span_ms: i64,
-    /// Number of ticks between two young GCs; 0 for no young GCs.
+    /// Number of recorded periods from one young GC to the next; 0 for no young GCs.
     pub minor: i64,
-    /// Number of ticks between two full GCs; 0 for no full GCs.
+    /// Number of recorded periods from one full GC to the next; 0 for no full GCs.
     pub major: i64,
     /// Names of two collectors: the collector of the young GCs, and the collector of the full GCs.
     pub collectors: [&'a str; 2],
@@ -72,10 +72,11 @@ pub struct Scene<'a> {
     pub weight: i64,
     /// True if the run has not ended.
     pub running: bool,
-    /// Returns a factor for the tick with this number. In the tick, the `churn` of each site is multiplied by the
-    /// factor.
+    /// Returns a factor for the recorded period with this number. In this period, the `churn` of each site is
+    /// multiplied by the factor.
     pub load: fn(i64) -> i64,
-    /// Returns the allocation time (uptime) of the newest sample that was found dead in a tick.
+    /// Returns the allocation time (uptime) of the newest sample that was found dead in the recorded period with this
+    /// number.
     pub newest: fn(i64) -> Option<i64>,
 }
 
@@ -98,9 +99,9 @@ impl Default for Scene<'_> {
 
 const MAIN: SceneFrame<'static> = ("com.acme.Main", "main", "Main.java", 12);
 
-/// A service with five sites. One site is a leak that keeps one buffer per request from the 20th tick on. The other
-/// sites are a cache that fills and stays full, tables that are loaded at the start, sessions that come and go, and
-/// short-lived strings.
+/// A service with five sites. One site is a leak that keeps one buffer per request from the 20th recorded period on.
+/// The other sites are a cache that fills and stays full, tables that are loaded at the start, sessions that come and
+/// go, and short-lived strings.
 pub const SITES: [SceneSite<'static>; 5] = [
     SceneSite {
         class: "byte[]",
@@ -218,11 +219,12 @@ pub struct SceneLine<'a> {
     pub allocated: &'a str,
     /// Bytes of an object; `None` if unknown.
     pub size: Option<i64>,
-    /// Number of objects allocated in each tick.
+    /// Number of objects allocated in each recorded period.
     pub objects: i64,
 }
 
-/// Adds counts by line of code to the last run of a trace, in spans as long as its ticks.
+/// Adds counts by line of code to the last run of a trace: for each line, one count for each recorded period of the
+/// run.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
@@ -375,9 +377,9 @@ fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
     Ok(run)
 }
 
-/// Writes the live samples of the last tick. For each site with many short-lived objects, also writes 24 collected
-/// samples. Samples 0 to 15 belong to the random selection from all collected samples, and samples 8 to 23 are among
-/// the most recent.
+/// Writes the samples that are alive at the end of the last recorded period. For each site with many short-lived
+/// objects, also writes 24 collected samples. Samples 0 to 15 belong to the random selection from all collected
+/// samples, and samples 8 to 23 are among the most recent.
 fn samples(
     connection: &Connection,
     run: i64,

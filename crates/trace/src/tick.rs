@@ -1,4 +1,4 @@
-//! The input of a writer: a run and its ticks.
+//! The input of a trace writer: a run, and its ticks (the data of one period each).
 
 use std::time::Duration;
 
@@ -63,18 +63,18 @@ pub struct EstimatedAmount {
     pub bytes: f64,
 }
 
-/// Amounts allocated and found dead at a site since the last tick, and its live amount at the end of this tick.
+/// Amounts allocated and found dead at a site in one period, and the site's live amount at the end of the period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Activity {
     /// The class's number, to look up in [`crate::Names`].
     pub class: u32,
     /// The stack's number, to look up in [`crate::Names`]; 0 for none.
     pub stack: u32,
-    /// Amount allocated since the last tick.
+    /// Amount allocated in the recorded period.
     pub allocated: EstimatedAmount,
-    /// Amount of the objects that were found dead since the last tick.
+    /// Amount of the objects that were found dead in the recorded period.
     pub collected: EstimatedAmount,
-    /// Live amount at the end of this tick.
+    /// Live amount at the end of the recorded period.
     pub live: EstimatedAmount,
     /// Variance of `live.bytes`.
     pub live_variance: f64,
@@ -97,7 +97,7 @@ pub struct NewCollection {
     pub after_bytes: u64,
 }
 
-/// Number of classes with the same name that were loaded and unloaded since the last tick.
+/// Number of classes with the same name that were loaded and unloaded in one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     missing_docs,
@@ -110,7 +110,7 @@ pub struct ClassChange {
     pub unloaded: u64,
 }
 
-/// Exact number of allocations of a class since the last tick.
+/// Exact number of allocations of a class in one period, or since the run began (see `Writer::tick`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     missing_docs,
@@ -155,12 +155,12 @@ pub struct NewTick {
     pub notes: Vec<String>,
 }
 
-/// The result of writing a tick.
+/// The result of writing the data of one period to a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// The tick was written to the trace file.
+    /// The data was written to the trace file.
     Done,
-    /// Nothing was written, because another process uses the file. The caller's function that makes the tick was not
-    /// called. The caller keeps its data, so that its next tick covers more time.
+    /// Nothing was written, because another process uses the file. The caller's function that returns the data was not
+    /// called. The caller keeps its data, so that its next write covers a longer period.
     Busy,
 }

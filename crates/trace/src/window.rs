@@ -3,9 +3,9 @@
 /// A part of a run: its start and its end, in milliseconds since the run began. Both are included in the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Start of the window. Ticks that end before this time are left out.
+    /// Start of the time window. Recorded periods that end before this time are left out.
     pub from_ms: u64,
-    /// End of the window. Ticks that end after this time are left out.
+    /// End of the time window. Recorded periods that end after this time are left out.
     pub to_ms: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Writes a run to a trace, tick by tick.
+//! Writes a run of a JVM to a trace, one tick (the data of one period) at a time.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::write_samples::{Rows, Samples, Target};
 const CACHE_KIB: i64 = 2048;
 /// Size to which the write-ahead log is truncated after a checkpoint.
 const LOG_BYTES: i64 = 4 << 20;
-/// Maximum size of the log in bytes. The log grows while a reader prevents checkpoints. While it is longer than this,
-/// no ticks are written.
+/// Maximum size of the write-ahead log in bytes. The log grows while a reader prevents checkpoints. While the log is
+/// longer than this, no data is written to the trace.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 
-/// Between two ticks, the machine's clock and the monotonic clock may advance by different times. If the difference is
-/// at least this many milliseconds, the machine's clock is considered changed.
+/// From the end of one recorded period to the end of the next, the machine's clock and the monotonic clock may advance
+/// by different times. If the difference is at least this many milliseconds, the machine's clock is considered changed.
 const CLOCK_SLACK_MS: i64 = 2000;
 
 const PUT_BACK: &str = "another process deleted the run from the trace: earlier data is lost, except the data of live objects";
@@ -44,9 +44,9 @@ pub struct Writer {
     pub(crate) rows: Rows,
     class_rows: ClassRows,
     pub(crate) counted: CountedRows,
-    /// Uptime at the last time that old ticks were merged or deleted, in milliseconds.
+    /// Uptime when old data was last merged or deleted, in milliseconds.
     pub(crate) tended_ms: i64,
-    /// Uptime and time of day of the last tick.
+    /// Uptime and time of day at the end of the last period that was written.
     last: Option<(i64, i64)>,
 }
 
@@ -84,8 +84,9 @@ impl Writer {
         })
     }
 
-    /// Writes a tick and the changes of `samples` in one transaction, so readers see all of it or nothing. After the
-    /// file is locked for writing, `make` creates the tick. After the transaction, old data is merged or deleted.
+    /// Writes a tick (the data of one period) and the changes of `samples` in one transaction, so readers see all of
+    /// this data or nothing. After the file is locked for writing, `make` creates the tick. After the transaction, old
+    /// data is merged or deleted.
     ///
     /// If nothing was written for a long time, another process may have considered the run ended and deleted it. Then
     /// the run is inserted again, and `make` is called with true. In this case, it must return the complete state: the
@@ -123,7 +124,8 @@ impl Writer {
         }
     }
 
-    /// Writes a tick. Returns its uptime and its time of day, or `None` if another process is writing.
+    /// Writes the data of one period. Returns the uptime and the time of day at the end of the period, or `None` if
+    /// another process is writing.
     fn write<T: Borrow<NewTick>>(
         &mut self,
         names: &impl Names,
@@ -357,7 +359,7 @@ impl<N: Names> Inserting<'_, N> {
             tick.newest_collected_ms,
         ])?;
         let id = self.transaction.last_insert_rowid();
-        // Two sites of the agent may have the same names. These sites share one row.
+        // Two sites of the agent may have the same names. These sites share one row of the table `site_tick`.
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO site_tick VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
              ON CONFLICT (site, tick) DO UPDATE SET

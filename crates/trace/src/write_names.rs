@@ -1,4 +1,5 @@
-//! Writes each name once. A class, frame, stack or site gets its id when it first occurs in a tick.
+//! Writes each name to a trace once. A class, frame, stack or site gets its id when it first occurs in the data to be
+//! written.
 
 use std::sync::Arc;
 
@@ -10,10 +11,11 @@ const MOST_STEPS: usize = 1 << 16;
 /// Class name of the frame that replaces the frames that were cut off from a stack.
 const CUT: &str = "...";
 
-/// A JVM is considered ended if it has written nothing for the length of its last tick plus this many milliseconds.
+/// A JVM is considered ended if it has written nothing for the length of its last recorded period plus this many
+/// milliseconds.
 pub(crate) const SILENT: i64 = 10 * 60_000;
-/// Selects runs other than `?2` whose JVM may still be writing: runs that wrote after `?1`, or whose next tick is due
-/// after `?1`.
+/// Selects runs other than `?2` whose JVM may still be writing: runs that began at `?1` or later, or whose next write
+/// is due at `?1` or later.
 pub(crate) const ALIVE: &str =
     "SELECT id FROM run WHERE id <> ?2 AND ended_ms IS NULL AND (started_ms >= ?1
     OR EXISTS (SELECT 1 FROM tick WHERE run = run.id AND time_ms + span_ms >= ?1))";

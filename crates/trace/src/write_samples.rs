@@ -1,7 +1,7 @@
 //! Writes individual samples: all live ones, and a selection of those whose objects were collected.
 //!
 //! The caller keeps each live sample in a numbered slot of its table, and returns the uid of the sample in each slot.
-//! Only slots that changed since the last tick are written, so an unchanged sample costs one comparison.
+//! Only slots that changed since the last write are written, so an unchanged sample costs one comparison.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::database::int;
 use crate::write_names::{Ids, Names};
 
-/// Maximum number of live samples that get a row in one tick. Further samples get their rows in later ticks.
+/// Maximum number of live samples that get a row in one write to the trace. Further samples get their rows in later
+/// writes.
 const AT_A_TIME: usize = 10_000;
 /// The maximum number of rows of the table is the file's size limit divided by this number of bytes. A row takes about
 /// 30 bytes, so the rows take at most 1/8 of the file.
@@ -91,7 +92,8 @@ pub(crate) struct Rows {
     /// For each slot of the agent: the uid of the sample in the row that was written for the slot. 0 if the table has
     /// no row for the slot.
     live: Vec<u64>,
-    /// The first slot that got no row in the last tick, because the limit [`AT_A_TIME`] was reached.
+    /// The first slot (position of a live sample) that got no row in the last write, because the limit [`AT_A_TIME`]
+    /// was reached.
     next: usize,
     /// Uids of collected samples with a row, each with its flags `recent` and `chosen`.
     collected: FxHashMap<u64, (bool, bool)>,
@@ -125,7 +127,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Marks this cache as outdated. It is then read from the table again before more rows are written.
+    /// Marks this cache as outdated. The cache is then read from the table `sample` again before more rows are written.
     pub(crate) fn invalidate(&mut self) {
         self.forgotten = true;
     }
@@ -257,7 +259,7 @@ impl Rows {
             "DELETE FROM sample WHERE run = ?1 AND uid = ?2 AND collected_ms IS NULL",
         )?;
         let mut new = Vec::new();
-        // Continue at the slot where the last tick stopped. If each tick began at the first slot and samples changed
+        // Continue at the slot where the last write stopped. If each write began at the first slot and samples changed
         // faster than they are written, the last slots would never get a row.
         let start = self.next.min(places);
         for place in (start..places).chain(0..start) {

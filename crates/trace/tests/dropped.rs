@@ -87,8 +87,8 @@ fn tick(time_ms: i64, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> NewTick {
     }
 }
 
-/// Writes a tick of the first of two JVMs. Returns true if the writer requested the complete state and not only the
-/// changes.
+/// Writes the data of one period of the first of two JVMs. Returns true if the writer requested the complete state and
+/// not only the changes.
 fn lives(writer: &mut Writer, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> bool {
     let mut told_anew = false;
     let written = writer.tick(&Numbered, &Two, |anew| {
@@ -194,8 +194,8 @@ fn a_deleted_run_writes_nothing_to_the_run_with_its_id() {
     }
 }
 
-/// A run is considered ended if nothing was written for ten minutes more than the length of its last tick. So after a
-/// tick of one hour, it is considered ended after one hour and ten minutes.
+/// A run is considered ended if nothing was written for ten minutes more than the length of its last recorded period.
+/// So after a period of one hour, the run is considered ended after one hour and ten minutes.
 #[test]
 fn a_run_is_alive_until_its_next_tick_is_overdue() {
     let folder = tempfile::tempdir().unwrap();

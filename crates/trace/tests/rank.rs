@@ -162,7 +162,7 @@ fn less_evidence_gives_a_weaker_verdict() {
 }
 
 /// A steady cache of 1600 pages, plus short-lived pages. With generational ZGC, objects are found dead only at a full
-/// GC. A full GC happens every 40 ticks.
+/// GC. A full GC happens every 40 recorded periods.
 const STEADY_Z: [SceneSite<'static>; 1] = [SceneSite {
     class: "com.acme.Page",
     size: 4096,
@@ -171,7 +171,7 @@ const STEADY_Z: [SceneSite<'static>; 1] = [SceneSite {
     ..SITES[1]
 }];
 
-/// Returns a run with generational ZGC and a young GC in each tick.
+/// Returns a run with generational ZGC and a young GC in each recorded period.
 fn generational_z() -> Scene<'static> {
     Scene {
         minor: 1,
@@ -190,7 +190,7 @@ fn with_generational_zgc_live_objects_survived_a_full_gc() {
         ..generational_z()
     };
     let (ranking, timeline, ..) = ranked(&scene(40, 235), By::Class, Window::ALL);
-    // The last full GC is in tick 200. In the 35 ticks after it, garbage accumulates.
+    // The last full GC is in the 200th recorded period. In the 35 periods after it, unreachable objects accumulate.
     let at = AliveAt::Major {
         uptime_ms: 199_999,
         tried_ms: None,
@@ -229,8 +229,8 @@ fn with_generational_zgc_live_objects_survived_a_full_gc() {
     assert_eq!(timeline.alive_at(), AliveAt::End);
 }
 
-/// Like [`STEADY_Z`], with one exception: a full GC does not find dead objects that were allocated in the ten ticks
-/// before it, because these objects are still young.
+/// Like [`STEADY_Z`], with one exception: a full GC does not find dead objects that were allocated in the ten recorded
+/// periods before this GC, because these objects are still young.
 const STEADY_Z_YOUNG: [SceneSite<'static>; 1] = [SceneSite {
     live: |t| 1600 + if t < 40 { t } else { t % 40 + 10 } * 800,
     ..STEADY_Z[0]

@@ -135,8 +135,8 @@ fn sample_rows_follow_the_live_samples() {
     heap.live([3, 4, 0, 5, 6]);
     tick(&mut writer, &heap, 1000);
     assert_eq!(uids(&path, Which::Live), [3, 4, 5, 6]);
-    // Since the first tick, samples 4 and 5 were collected, and sample 7 was taken. Sample 7 has the slot that sample 4
-    // had. Sample 8 was taken and collected between the two ticks, so no tick recorded it as live.
+    // Since the first write to the trace, samples 4 and 5 were collected, and sample 7 was taken. Sample 7 has the slot
+    // that sample 4 had. Sample 8 was taken and collected between the two writes, so no write recorded it as live.
     heap.live([3, 7, 0, 0, 6]);
     heap.gone(vec![
         collected(4, 1500, true, true),
@@ -195,8 +195,8 @@ fn many_samples_are_written_over_several_ticks() {
         assert_eq!(number(&path, "SELECT count(*) FROM sample"), rows);
     }
     assert_eq!(number(&path, "SELECT count(*) FROM note"), 0);
-    // All samples change in each tick, but a tick writes at most 10,000 rows. Each tick begins at the slot where the
-    // last tick stopped. So each slot gets a row in at least one of the ticks.
+    // All samples change before each write to the trace, but one write adds at most 10,000 rows. Each write begins at
+    // the slot where the last write stopped. So each slot gets a row in at least one of the writes.
     let mut least = [u64::MAX; 3];
     for n in 5..12 {
         let first = n * 100_000;
@@ -270,7 +270,7 @@ fn pruning_keeps_live_samples() {
     let mut database = Database::create(&path).unwrap();
     database.prune(START + 10_500).unwrap();
     // The run is considered ended, because it has written nothing for years. It is not deleted, because it has newer
-    // ticks.
+    // data.
     assert_eq!(uids(&path, Which::Live), [1, 2, 3]);
     assert_eq!(uids(&path, Which::Chosen), [] as [u64; 0]);
     assert_eq!(uids(&path, Which::Recent), [5]);
@@ -347,7 +347,7 @@ fn a_busy_trace_stays_under_the_cap() {
     let mut dead: Vec<Collected> = Vec::new();
     for n in 1..=960_i64 {
         let uptime = n * 180_000;
-        // In each tick 100 of the 3,000 slots get new samples.
+        // Before each write to the trace, 100 of the 3,000 slots get new samples.
         let mut places = heap.places.borrow().clone();
         places.resize(3000, 0);
         for place in (0..3000).filter(|p| p % 30 == usize::try_from(n % 30).unwrap()) {

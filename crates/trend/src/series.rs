@@ -410,7 +410,7 @@ mod tests {
         from_points(figures, 10)
     }
 
-    /// Returns the results of [`Course`] for figures that each have a time.
+    /// Returns the trend of figures that each have a time, with the evidence for the trend from [`Course`].
     fn timed(points: &[(u64, u64)]) -> (Trend, usize, Option<u64>) {
         let course = Course::from_points(points, 10);
         (course.trend, course.telling, course.short_end)

@@ -113,7 +113,7 @@ class Chart {
   }
 }
 
-/** Draws a vertical line over the plot, or only a short tick at its bottom. */
+/** Draws a vertical line over the plot, or only a short line at its bottom. */
 const upright = (plot, ms, { colour, dash = [], height = 1, width = 1, text = "" }) => {
   const { ctx, bbox } = plot;
   const x = plot.valToPos(ms, "x", true);

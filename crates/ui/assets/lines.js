@@ -50,7 +50,7 @@ const drawMarks = (plot) => {
     if (c.major) upright(plot, c.ms, { colour: major, dash: [3, 3], width: 1.25 });
     else upright(plot, c.ms, { colour: minor, height: 0.035, width: 1 });
   }
-  // Overlapping names would be unreadable. A dump whose name is left out is still in the list of notes.
+  // Overlapping names of dumps would be unreadable. A dump whose name is left out is in the list of notes and dumps.
   let free = -Infinity;
   const within = view.dumps.filter((d) => d.ms >= view.from_ms && d.ms <= view.to_ms);
   for (const d of within.sort((a, b) => a.ms - b.ms)) {
@@ -168,7 +168,7 @@ const toldFrom = () => {
   return "Compared: apparently live bytes over time. There was no GC yet, so unreachable objects may be included.";
 };
 
-/** Describes when the heap will be full. Empty for several JVMs, or if the window ends before the last tick. */
+/** Describes when the heap will be full. Empty for several JVMs, or if the window ends before the trace does. */
 const heapEnd = () => {
   if (view.told.length !== 1 || view.to_ms !== view.last_ms) return "";
   const [{ heap }] = view.told;
@@ -283,7 +283,7 @@ const drawHeap = () => {
   metaspaceGraph.draw(view.x, of("metaspace_used", "metaspace_committed"), window);
 };
 
-/** Draws the graph of the whole time, and marks the window in it. */
+/** Draws the used heap over the whole recorded time, and marks the selected time window in it. */
 const drawOverview = (whole) => {
   const line = (h, i) => ({ key: h.run, label: "used", colour: colourOf(`line-${i + 1}`), width: 1, values: h.used });
   const series = whole.heap.slice(0, COLOURS).map(line);

@@ -1,6 +1,6 @@
-//! Caches answers, because a page sends the same request at each tick and ranking a long trace takes time. A ranking is
-//! reused until ten times its computing time has passed. Only the selection and the order of lines can be out of date:
-//! the figures of the lines are always read again.
+//! Caches answers, because a page repeats its request after each change of a trace, and ranking a long trace takes
+//! time. A ranking is reused until ten times its computing time has passed. Only the selection and the order of lines
+//! can be out of date: the figures of the lines are always read again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,8 +13,9 @@ use crate::by::By;
 const HOLDS: u32 = 10;
 /// Maximum number of cached answers of one kind for a trace, shared by all pages.
 const MOST: usize = 16;
-/// Tolerance for the end of a window, because ticks can be long or late. A cached answer is reused for a window that
-/// ends later. The difference may be at most the time since the computation plus this tolerance.
+/// Tolerance for the end of a time window, because the agent's writes can be late or cover long periods. A cached
+/// answer is reused for a window that ends later. The difference may be at most the time since the computation plus
+/// this tolerance.
 const STEP: Duration = Duration::from_secs(2);
 
 /// The cached rankings of one trace, by run.

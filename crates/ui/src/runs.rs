@@ -10,7 +10,7 @@ use crate::traces::Traces;
 
 /// Maximum number of runs on one page, over all traces. The latest runs of each trace are shown.
 const MOST_RUNS: usize = 200;
-/// The prefix of notes about the progress of `heapdiff hunt`.
+/// The prefix of notes (texts in a trace) about the progress of `heapdiff hunt`.
 const HUNT: &str = "hunt: ";
 
 /// The traces and runs that the page can show.
@@ -43,7 +43,7 @@ struct Run {
     options: String,
     interval_bytes: i64,
     strategy: String,
-    /// The end of the last tick, or `null` without ticks.
+    /// The end of the last recorded period, or `null` if the run has none.
     last_ms: Option<i64>,
     heap_used: i64,
     heap_committed: i64,

@@ -21,7 +21,7 @@ use crate::traces::Traces;
 
 /// Maximum number of open connections. A browser opens at most six connections to one server.
 const MOST_CONNECTIONS: usize = 64;
-/// Maximum number of connections for server-sent events. This leaves the other connections free for requests.
+/// Maximum number of connections for server-sent events. The limit leaves the other connections free for requests.
 const MOST_LISTENERS: usize = 40;
 /// The stack size of a connection's thread in bytes. It is that of a main thread, because the thread may create a page
 /// of a dump. The system provides only the memory that the thread uses.
@@ -188,7 +188,8 @@ impl Drop for Server {
     }
 }
 
-/// The place of one listener; there are at most [`MOST_LISTENERS`]. Dropping this value frees the place.
+/// A permit for one listener (connection for server-sent events). At most [`MOST_LISTENERS`] permits exist at a time.
+/// Dropping this value returns the permit.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {

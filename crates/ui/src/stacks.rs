@@ -182,7 +182,7 @@ pub(crate) fn stacks(traces: &Traces, question: &Question, of: &Of) -> Result<Tr
     Ok(builder.tree())
 }
 
-/// Two ticks of a run: the last tick before a window, and the last tick within it.
+/// The row ids of two recorded periods of a run: the last one before a time window, and the last one until its end.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     key: Key,

@@ -1,4 +1,4 @@
-//! The content of the page for a time window: lines that grow, the heap, GCs, dumps and notes.
+//! The content of the page for a time window: lines that grow, the heap, GCs, dumps and notes (texts in a trace).
 //!
 //! Times are milliseconds since 1970: the start of the run plus the uptime. So they do not jump if the wall clock is
 //! changed during the run.
@@ -22,7 +22,7 @@ pub(crate) const MOST_POINTS: usize = 1000;
 pub(crate) const MOST_LINES: usize = 50;
 /// Maximum number of marks for GCs in the chart. GCs at nearly the same time share a mark.
 const MOST_COLLECTIONS: usize = 1000;
-/// Maximum number of marks for dumps in the chart, and maximum number of marks for notes.
+/// Maximum number of marks for dumps in the chart, and maximum number of marks for notes (texts in a trace).
 const MOST_NOTES: usize = 100;
 /// Maximum number of chart lines that are taken from each run before the lines of all runs are merged. Names are read
 /// for these lines only.
@@ -32,7 +32,8 @@ const MOST_NAMED: usize = 400;
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     pub(crate) runs: Vec<Key>,
-    /// Start of the window; `None` for the first tick. `to` is its end; `None` for the last tick.
+    /// Start of the time window; `None` for the first recorded period. `to` is its end; `None` for the last recorded
+    /// period.
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
     pub(crate) by: By,
@@ -47,7 +48,7 @@ pub(crate) struct View {
     /// The time window that the page shows.
     from_ms: i64,
     to_ms: i64,
-    /// The time range of all ticks.
+    /// The time range of all recorded data.
     first_ms: i64,
     last_ms: i64,
     /// The times of the points in the chart.
@@ -105,7 +106,7 @@ struct HeapEnd {
     bytes_per_hour: Option<i64>,
     limit_bytes: Option<i64>,
     limit: Option<&'static str>,
-    /// Time from the last tick until the heap is full, and its 95 % interval.
+    /// Time from the last recorded period of the window until the heap is full, and its 95 % interval.
     at_ms: Option<i64>,
     from_ms: Option<i64>,
     to_ms: Option<i64>,
@@ -135,7 +136,7 @@ struct Heap {
     metaspace_committed: Vec<Option<i64>>,
 }
 
-/// The used heap from the first to the last tick.
+/// The used heap from the first to the last recorded period.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Overview {
     first_ms: i64,
@@ -176,13 +177,13 @@ pub(crate) struct Life {
     pub(crate) key: Key,
     pub(crate) run: Run,
     started: i64,
-    /// The start of the first tick, and the end of the last tick.
+    /// The start of the first recorded period, and the end of the last.
     pub(crate) first: i64,
     pub(crate) last: i64,
 }
 
 impl Life {
-    /// Returns the runs that have ticks.
+    /// Returns the runs that have at least one recorded period.
     pub(crate) fn read_all(traces: &Traces, runs: &[Key]) -> Vec<Self> {
         let mut lives = Vec::new();
         for &key in runs {
@@ -219,8 +220,8 @@ impl Life {
         self.started.saturating_add(signed(uptime_ms))
     }
 
-    /// Returns the window that begins after `after`, or at the start of the run, and ends at `to`. A tick belongs to
-    /// the window in which it ends.
+    /// Returns the window that begins after `after`, or at the start of the run, and ends at `to`. A recorded period
+    /// belongs to the window in which it ends.
     pub(crate) fn window(&self, after: Option<i64>, to: i64) -> Window {
         let uptime = |ms: i64| u64::try_from(ms.saturating_sub(self.started)).ok();
         match uptime(to) {
@@ -248,8 +249,8 @@ struct Part {
 struct Grid(Vec<i64>);
 
 impl Grid {
-    /// Returns the times of the ticks if there are at most `most` ticks. Otherwise returns `most` times at equal
-    /// distances.
+    /// Returns the ends of the recorded periods if there are at most `most` different ends. Otherwise returns `most`
+    /// times at equal distances.
     fn new(parts: &[Part], from: i64, to: i64, most: usize) -> Self {
         let mut moments = BTreeSet::new();
         for Part { life, timeline } in parts {
@@ -356,7 +357,7 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     Ok(view)
 }
 
-/// Returns the used heap from the first to the last tick.
+/// Returns the used heap from the first to the last recorded period.
 pub(crate) fn overview(traces: &Traces, question: &Question) -> Result<Overview, Unanswered> {
     let all = Question {
         from: None,
@@ -389,8 +390,8 @@ impl VerdictBasis {
 }
 
 impl View {
-    /// Adds the used heap and metaspace of a run. The value at a point is the maximum over the ticks since the previous
-    /// point.
+    /// Adds the used heap and metaspace of a run. The value at a point is the maximum over the recorded periods that
+    /// ended since the previous point.
     fn heap(&mut self, Part { life, timeline }: &Part, grid: &Grid) {
         let none = || vec![None; grid.0.len()];
         let mut heap = Heap {
@@ -409,7 +410,7 @@ impl View {
                 (&mut heap.metaspace_used, tick.metaspace_used),
                 (&mut heap.metaspace_committed, tick.metaspace_committed),
             ] {
-                // A point without a tick repeats the figure of the previous point.
+                // If no recorded period ended between two points, the second point repeats the figure of the first.
                 let before = filled
                     .checked_sub(1)
                     .and_then(|p| column.get(p).copied())

@@ -38,7 +38,7 @@ pub fn signed(change: i64) -> String {
     format!("{sign}{}", grouped(change.unsigned_abs()))
 }
 
-/// Formats a share in percent with one decimal: `12.3%`. Uses integers only.
+/// Formats `part / whole` in percent with one decimal: `12.3%`. Uses integer arithmetic only.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {

@@ -28,7 +28,7 @@ const NESTED: usize = 1 << 22;
 pub(crate) enum Last<'a> {
     /// The open dump.
     Dump(&'a Snapshot),
-    /// The facts in the summary of the dump.
+    /// The evidence that the summary file of the dump stores.
     Summary(&'a Facts),
 }
 
@@ -83,7 +83,7 @@ impl<'a> SuspectContext<'a> {
     }
 
     /// Returns evidence about a trie node. If the last dump is open, `read` reads the evidence from the dump.
-    /// Otherwise, `saved` returns it from the facts in the summary file.
+    /// Otherwise, `saved` returns the evidence that the summary file stores.
     pub(crate) fn fact<T>(
         &self,
         step: StepId,
@@ -96,8 +96,8 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// True if the summary file of the last dump has no facts about the suspect. Facts are stored only for the largest
-    /// trie nodes.
+    /// True if the summary file of the last dump has no evidence about the suspect. Evidence is stored only for the
+    /// largest trie nodes.
     pub(crate) fn lacks_facts(&self) -> bool {
         let Last::Summary(facts) = self.last else {
             return false;
@@ -196,7 +196,7 @@ impl<'a> SuspectContext<'a> {
     }
 
     /// Returns the class of a trie node's objects; `None` for class objects. If the last dump is open, the index is an
-    /// index of the dump's classes. Otherwise, it is an index of the classes in the facts.
+    /// index of the dump's classes. Otherwise, it is an index of the classes in the summary file.
     pub(crate) fn class_index(&self, step: StepId) -> Option<ClassIndex> {
         let snapshot = match self.last {
             Last::Dump(snapshot) => snapshot,
@@ -337,8 +337,8 @@ impl<'a> SuspectContext<'a> {
         self.of(class, nodes.flat_map(|n| self.children(n)))
     }
 
-    /// Returns at most [`MEMBERS_PER_LEVEL`] objects of a class, sorted. They are the first ones in `objects`, of which
-    /// at most `8 * MEMBERS_PER_LEVEL` objects are checked.
+    /// Returns the first objects of a class in `objects`, sorted, at most [`MEMBERS_PER_LEVEL`]. Checks at most eight
+    /// times as many objects.
     fn of(
         &self,
         class: Option<ClassIndex>,

@@ -40,7 +40,8 @@ pub(crate) struct Counted {
     put: u64,
     removed: u64,
     read: u64,
-    /// Number of elements put after the mark. The mark is a moment in the first half of the time since `since_ms`.
+    /// Number of elements put after a moment that the agent recorded. The moment is in the first half of the time since
+    /// `since_ms`.
     late: u64,
     last_ms: u64,
 }
@@ -209,7 +210,8 @@ fn bits(snapshot: &Snapshot, array: ObjectIndex) -> u64 {
 }
 
 impl Counted {
-    /// Adds the counts of all stripes of a collection.
+    /// Adds the counts of a collection. The agent divides `numbers` into groups of [`STRIPE`] numbers. The counts of
+    /// all groups add up.
     fn add(&mut self, numbers: &[u64]) {
         for stripe in numbers.chunks_exact(STRIPE) {
             let of = |kind: Kind| usize::try_from(kind.code()).map_or(0, |at| stripe[at]);
@@ -453,7 +455,8 @@ pub(crate) mod tests {
         };
         assert!(!elsewhere.only_fills());
         // The elements were put mostly at the start. In the first case, less than a quarter of them was put after the
-        // mark (see `Counted::late`). In the second case, none was put in the last quarter of the time.
+        // moment that the agent recorded (see `Counted::late`). In the second case, none was put in the last quarter of
+        // the time.
         let with = |change: fn(&mut Counted)| {
             let mut usage = usage(5000, 0, 0);
             change(&mut usage.counted);
@@ -484,7 +487,7 @@ pub(crate) mod tests {
             (earlier.since_ms, earlier.size, earlier.put),
             (5, Some(300), 12)
         );
-        // An incomplete stripe is left out.
+        // An incomplete group of numbers is left out.
         counted.add(&[1, 1, 1]);
         assert_eq!(counted.put, 11);
     }

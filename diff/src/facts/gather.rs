@@ -21,7 +21,7 @@ use crate::trie::{StepId, Trie};
 
 /// Trie nodes are left out if they retain less than 1/`PART` of the smallest growth that a comparison reports.
 const PART: u64 = 2;
-/// Maximum number of trie nodes for which facts are collected. The largest are used.
+/// Maximum number of trie nodes about which evidence for a summary file is collected. The largest nodes are used.
 const PLACES: usize = 1 << 10;
 /// Maximum number of trie nodes whose holder, paths and content are searched. The largest are used.
 const SEARCHED: usize = 1 << 6;
@@ -32,7 +32,7 @@ const SEARCHES: usize = 1 << 4;
 const LINES: usize = 1 << 6;
 
 impl Facts {
-    /// Collects the facts about a dump. `summary` is the summary of the dump.
+    /// Collects the evidence about a dump that its summary file stores. `summary` is the summary of the dump.
     ///
     /// Cost: inspects at most [`PLACES`] trie nodes. For each of them, reads a few thousand objects at most.
     pub(crate) fn gather(summary: &Summary, snapshot: &Snapshot) -> Option<Self> {
@@ -102,7 +102,7 @@ fn off_heap(summary: &Summary) -> BTreeMap<StepId, u64> {
     all
 }
 
-/// Collects the facts about trie nodes.
+/// Collects the evidence about trie nodes that a summary file stores.
 struct Places<'a> {
     usages: &'a Usages,
     /// Names of the classes of the collections that the agent watches.

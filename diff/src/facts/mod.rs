@@ -20,7 +20,7 @@ use crate::joined::ContentLine;
 use crate::suspect::{PathsToShared, Title};
 use crate::trie::StepId;
 
-/// The facts about one dump.
+/// The evidence about one dump that its summary file stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// The classes of the trie nodes, and their superclasses. A superclass precedes its subclasses.
@@ -28,7 +28,7 @@ pub(crate) struct Facts {
     /// The class of each trie node's objects.
     of_step: Vec<StepClass>,
     places: BTreeMap<StepId, PlaceFacts>,
-    /// Trie nodes with fewer bytes than this have no facts. The bytes include memory outside of the heap.
+    /// No evidence is stored about trie nodes with fewer bytes than this. The bytes include memory outside of the heap.
     pub(crate) least_bytes: u64,
     /// Application classes that are containers: like JDK collections, they store objects of other classes, for several
     /// purposes.
@@ -46,7 +46,7 @@ pub(crate) struct Facts {
     pub(crate) command: Option<u64>,
 }
 
-/// The class of a trie node's objects, as an index of [`Facts::classes`].
+/// The class of a trie node's objects, as an index of the class list [`Facts::classes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum StepClass {
     #[default]
@@ -61,7 +61,7 @@ enum StepClass {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClassFacts {
     pub(crate) name: String,
-    /// Index of the superclass in [`Facts::classes`].
+    /// Index of the superclass in the class list [`Facts::classes`].
     superclass: Option<u32>,
     /// True if the boot loader defines the class.
     pub(crate) is_of_boot: bool,
@@ -69,7 +69,7 @@ pub(crate) struct ClassFacts {
     pub(crate) limits: Option<StaticLimits>,
 }
 
-/// Facts about the objects of one trie node.
+/// Evidence about the objects of one trie node, for a summary file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlaceFacts {
     /// True if one object retains most of the bytes.
@@ -118,7 +118,7 @@ pub(crate) struct HolderFacts {
 }
 
 impl Facts {
-    /// Returns the facts about the objects of a trie node. `None` if none were collected.
+    /// Returns the evidence about the objects of a trie node. `None` if no evidence was collected.
     pub(crate) fn place(&self, step: StepId) -> Option<&PlaceFacts> {
         self.places.get(&step)
     }
@@ -162,7 +162,7 @@ impl PlaceFacts {
         self.of_holder(holder)?.id.clone()
     }
 
-    /// True if the holder that was collected with these facts has the name `holder`.
+    /// True if the holder of the objects is known, and has the name `holder`.
     pub(crate) fn is_held_by(&self, holder: &str) -> bool {
         self.of_holder(holder).is_some()
     }

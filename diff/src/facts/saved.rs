@@ -1,4 +1,4 @@
-//! Encodes the facts for summary files.
+//! Encodes and decodes the evidence about a dump that its summary file stores.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl Facts {
         e.option(self.command, Encoder::u64);
     }
 
-    /// Reads what [`Facts::encode`] wrote, for a trie with `steps` nodes.
+    /// Decodes the evidence that [`Facts::encode`] wrote to a summary file, for a trie with `steps` nodes.
     pub(crate) fn decode(d: &mut Decoder<'_>, steps: usize) -> Option<Self> {
         let mut number = 0;
         let classes = d.list(|d| {

@@ -64,7 +64,7 @@ struct Parts<'a> {
 }
 
 impl Aligned<'_> {
-    /// Returns the places in the last dump at which at least `least` bytes accumulate, sorted by bytes, descending.
+    /// Returns the accumulations of at least `least` bytes in the last dump, sorted by bytes, descending.
     pub(crate) fn largest(&self, snapshot: &Snapshot, least: u64) -> Vec<Candidate> {
         let trie = self.last();
         let mut parts = Parts {
@@ -140,7 +140,8 @@ impl Aligned<'_> {
     }
 
     /// True if the objects of a trie node are of a general-purpose class and only the virtual root dominates them. An
-    /// example is strings that two maps share. No single place holds these objects, so they are not an accumulation.
+    /// example is strings that two maps share. No single field or element holds these objects, so they are not an
+    /// accumulation.
     fn is_general_purpose(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let of = &trie[step];

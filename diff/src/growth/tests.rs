@@ -238,8 +238,8 @@ fn class_totals_are_not_given_to_two_suspects() {
 
 #[test]
 fn unknown_figures_are_interpolated() {
-    // Instances of a JDK class occur in many places, so the number of all instances does not show how many are in this
-    // list.
+    // Many other objects hold instances of a JDK class, so the number of all instances does not show how many are in
+    // this list.
     const STRING: &str = "java.lang.String";
     let dumps = |there: u64, after: u64| {
         elsewhere(STRING, &[(100, 100), (200, 200), (0, there), (600, after)])
@@ -590,7 +590,7 @@ fn two_places(nodes: u64, class: &'static str) -> Summary {
 fn figures_of_two_places_below_one_field_add_up() {
     for (class, objects, shallow) in [
         ("com.acme.Entry", [200, 400], [4000, 8000]),
-        // If the two places have objects of different classes, their numbers are not added up.
+        // If the table and the list have objects of different classes, the numbers of objects are not added up.
         ("com.acme.Key", [100, 200], [2400, 4800]),
     ] {
         let found = candidates(&[100, 200].map(|n| two_places(n, class)));

@@ -1,7 +1,7 @@
 //! Analysis of a single dump: the holders of most of its heap.
 //!
-//! One dump shows no growth, so nothing is called a leak. The report names the places that retain much memory and their
-//! holders, in the same words as a report on a comparison.
+//! One dump shows no growth, so nothing is called a leak. The report names the objects that retain much memory and
+//! their holders, in the same words as a report on a comparison.
 
 mod classes;
 mod died;

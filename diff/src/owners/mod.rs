@@ -54,8 +54,8 @@ pub struct OwnerSummary {
     pub kind: OwnerKind,
     /// Objects, bytes and largest classes of each owner.
     owners: BTreeMap<String, Part>,
-    /// Objects, bytes and largest classes of memory that several owners share. The key has the names of two owners. It
-    /// is empty for memory that three owners or more share.
+    /// Objects, bytes and largest classes of memory that several owners share. The key has the names of two owners. The
+    /// key is empty for memory that three owners or more share.
     shared: BTreeMap<Vec<String>, Part>,
 }
 

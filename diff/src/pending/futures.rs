@@ -112,7 +112,7 @@ fn completions(snapshot: &Snapshot) -> HashMap<ObjectIndex, Completion> {
     completions
 }
 
-/// The object from which [`shape`] reached a completion.
+/// The object from which [`shape`] reached a `Completion` (a function that waits for a future).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     /// Another completion that waits for the same future.

@@ -18,10 +18,10 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 pub(crate) use self::suspects::add_work;
 use crate::names::name_of;
 
-/// Maximum number of lines in [`PendingWork::shape`], without the last line `... N more`.
+/// Maximum number of lines that describe a group ([`PendingWork::shape`]), without the last line `... N more`.
 const LINES: usize = 40;
 
-/// A kind of pending work. The kind determines what the lines of [`PendingWork::shape`] are.
+/// A kind of pending work. The kind determines what the lines are that describe the work ([`PendingWork::shape`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum PendingKind {
     /// Threads with equal stacks. The lines are the frames, innermost first.
@@ -77,7 +77,7 @@ impl PendingKind {
         counted(count, noun) + rest
     }
 
-    /// True if the lines of [`PendingWork::shape`] are stack frames.
+    /// True if the lines that describe the work ([`PendingWork::shape`]) are stack frames.
     #[must_use]
     pub const fn is_stack(self) -> bool {
         matches!(self, Self::Threads | Self::VirtualThreads)
@@ -98,24 +98,24 @@ impl PendingKind {
     }
 }
 
-/// Pending work of one shape.
+/// A group of pending work that is described by the same lines, such as stack frames.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PendingWork {
     /// The kind of the pending work.
     pub kind: PendingKind,
-    /// The lines that all members have in common.
+    /// The lines that describe the work, such as stack frames. All objects in `members` have the same lines.
     pub shape: Vec<String>,
     /// The threads, tasks, futures, coroutines, subscriptions or pipelines.
     pub members: Vec<ObjectIndex>,
-    /// Bytes that the members retain. No byte is counted twice.
+    /// Bytes that the objects in `members` retain. No byte is counted twice.
     pub retained_bytes: u64,
 }
 
-/// Groups pending work by its shape. Groups that retain the most come first. A thread whose stack no other thread has
-/// is not listed.
+/// Groups pending work by its shape (lines of text, such as stack frames). Groups that retain the most come first. A
+/// thread whose stack no other thread has is not listed.
 ///
-/// `suspended` returns the place at which a Kotlin function is suspended, from the class of its continuation and the
-/// label; `None` if it is unknown.
+/// `suspended` returns the stack frame at which a Kotlin function is suspended, from the class of its continuation and
+/// the label; `None` if the frame is unknown.
 ///
 /// Cost: reads the objects that represent the work.
 #[must_use]

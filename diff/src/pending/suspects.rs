@@ -17,7 +17,7 @@ const CLASSES: [&str; 6] = [
 ];
 /// Suffixes of the names of fields. These fields hold the queued tasks of an executor.
 const QUEUES: [&str; 2] = ["ThreadPoolExecutor.workQueue", "ForkJoinPool.queues"];
-/// Maximum number of lines of [`PendingWork::shape`] that [`sentence`] quotes.
+/// Maximum number of lines that a sentence about pending work quotes from [`PendingWork::shape`].
 const LINES: usize = 4;
 
 /// Adds to each suspect the largest group of pending work whose members have the suspect's class, or wrap tasks of this
@@ -67,7 +67,7 @@ fn may_be_work(snapshot: &Snapshot, suspect: &Suspect) -> bool {
     CLASSES.iter().any(is_sub) || QUEUES.iter().any(is_queue)
 }
 
-/// Returns the sentence with the number of members of a group and the group's shape.
+/// Returns the sentence about a group of pending work: the number of its members, and the lines that describe them.
 fn sentence(group: &PendingWork) -> String {
     let number = group.kind.counted(group.members.len() as u64);
     let shape: Vec<&str> = if group.kind.is_stack() {

@@ -43,8 +43,8 @@ impl Heap {
             .add_root(Root::JniGlobal { global_ref: 8 }, object);
     }
 
-    /// Builds the heap and groups its pending work. Returns the kind, the common lines (shape) and the number of
-    /// members of each group, sorted.
+    /// Builds the heap and groups its pending work. Returns the kind of each group, the lines that describe it, and the
+    /// number of its members, sorted.
     fn groups(
         &self,
         suspended: &mut dyn FnMut(&str, i64) -> Option<String>,

@@ -30,8 +30,8 @@ pub struct StackAllocations {
     pub bytes: u64,
     /// The 95 % confidence interval of the bytes. `None` if the weight of a sample is unknown ([`Strategy::Time`]).
     pub ci95: Option<[u64; 2]>,
-    /// The estimate from samples alone. Set if `bytes` is not this estimate, but a share of the exact count at the
-    /// stack's line of code.
+    /// The bytes estimated from samples alone. Set if `bytes` is not this estimate, but a part of the bytes that were
+    /// counted exactly at the stack's line of code.
     pub sampled: Option<SampledBytes>,
     /// Estimated objects.
     pub objects: u64,
@@ -469,9 +469,9 @@ impl Sum {
     }
 }
 
-/// Text in place of the class, for stacks that are known to have allocated several classes.
+/// Text that replaces the class of a stack, if the stack is known to have allocated several classes.
 const SEVERAL: &str = "(several classes)";
-/// Text in place of the class, for stacks of which no sample is left.
+/// Text that replaces the class of a stack, if no allocated class is known.
 pub const FORGOTTEN: &str = "(class not remembered)";
 
 impl StackAllocations {

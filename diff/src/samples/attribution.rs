@@ -1,9 +1,9 @@
-//! Stacks that allocated the growth: samples are placed in the trie and added up by stack.
+//! Stacks that allocated the growth: samples are placed in the trie (the folded dominator tree) and added up by stack.
 //!
 //! A sample counts for the trie node that contains its object, and for all ancestors of this trie node. The dump shows
-//! exactly how many objects of its class and size are there, and samples show which part of them each stack allocated
-//! ([`Stratum`]). Samples that the agent could not keep may be of any stack, so each interval is widened by all bytes
-//! that they may represent.
+//! exactly how many objects of the same class and size are there. Samples show which part of these objects each stack
+//! allocated ([`Stratum`]). Samples that the agent could not keep may be of any stack, so each interval is widened by
+//! all bytes that they may represent.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

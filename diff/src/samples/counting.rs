@@ -20,7 +20,7 @@ use super::{Agent, Collected, Sample, SiteId};
 /// long before the counts were copied, the copied counts certainly include its allocation.
 pub(super) const ROUNDED_MS: u64 = 5;
 
-/// A place: a line of code, and one class that it allocates.
+/// A line of code, and one class that it allocates.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     /// Class of the allocated objects.
@@ -39,8 +39,8 @@ pub(crate) struct OfPlace {
     pub(crate) size: Option<u32>,
 }
 
-/// The exact counts by place (a line of code and a class that it allocates). Also maps the samples of each stack to the
-/// place that allocated them.
+/// The exact counts by [`Place`] (a line of code and a class that it allocates). Also maps the samples of each stack to
+/// the `Place` that allocated them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counting {
     /// Two times: when counting began, and when the agent copied the counts. Both are in milliseconds from the agent's
@@ -49,13 +49,13 @@ pub(crate) struct Counting {
     pub(crate) at_ms: u64,
     /// Each place (a line of code and a class that it allocates) with its counts, sorted by [`Place`].
     pub(crate) places: Vec<(Place, OfPlace)>,
-    /// The place of each stack and class. A class is an index into [`super::Samples::names`], a place an index into
-    /// `places`.
+    /// For each stack and class, the index in `places` of the line of code that allocated. A class is an index into
+    /// [`super::Samples::names`].
     pub(crate) of: BTreeMap<(SiteId, u32), u32>,
 }
 
 impl Counting {
-    /// Returns the places that allocate a class, with their counts.
+    /// Returns the lines of code that allocate a class, with the counts of this class at each line.
     fn of_class<'a>(
         &'a self,
         class: &'a str,
@@ -66,7 +66,7 @@ impl Counting {
         numbered.map(|(number, (place, of))| (number, place, of))
     }
 
-    /// Returns the counts of a place: a line of code and the class that it allocates.
+    /// Returns the counts of one class at the line of code that allocates it.
     fn find(&self, place: &Place) -> Option<&OfPlace> {
         let at = self.places.binary_search_by(|(p, _)| p.cmp(place)).ok()?;
         self.places.get(at).map(|(_, of)| of)
@@ -78,7 +78,8 @@ impl Counting {
         time >= self.since_ms + ROUNDED_MS && time + ROUNDED_MS <= self.at_ms
     }
 
-    /// Returns the counts of all places that allocate a class, without the samples. [`Self::add_sample`] adds samples.
+    /// Returns the counts of all lines of code that allocate a class, without the samples. [`Self::add_sample`] adds
+    /// samples.
     pub(crate) fn counts<K: Ord>(&self, class: &str) -> Counts<K> {
         let places = self.of_class(class);
         Counts {
@@ -102,8 +103,9 @@ impl Counting {
     /// Adds a sample to `counts`, the counts of the sample's class. A sample with a uid of at most `after` is added as
     /// a sample that these counts do not include. `size` is the size class if the sampled object is an array.
     ///
-    /// If a [`Place`] allocates arrays of different size classes, its number of samples is set to `None` (unknown). The
-    /// reason: the samples of one size class do not show how many of all arrays that the place allocated are alive.
+    /// If a [`Place`] (a line of code and a class) allocates arrays of different size classes, its number of samples is
+    /// set to `None` (unknown). The reason: the samples of one size class do not show how many of all arrays that this
+    /// line allocated are alive.
     pub(crate) fn add_sample<K: Ord>(
         &self,
         counts: &mut Counts<K>,
@@ -131,7 +133,8 @@ impl Counting {
     }
 }
 
-/// Returns the counts minus those of an earlier copy. If the earlier copy lacks the place, its counts were 0.
+/// Returns the counts of one class at one line of code, minus those of an earlier copy. If the earlier copy lacks the
+/// line, its counts were 0.
 fn counts_since(now: Births, before: Option<Births>) -> Births {
     let before = before.unwrap_or(Births {
         samples: Some(0),
@@ -409,7 +412,7 @@ mod tests {
         // If there are two dumps, samples that are already in the first dump are not new.
         let counts = tallied(&entries, 2000);
         assert_eq!(counts.stacks, [(3, of(Some(1), 1, 3))].into());
-        // The agent does not count at the place where this stack allocates.
+        // The agent does not count at the line of code where this stack allocates.
         let counts = tallied(&[sample(4, 2, 2000)], 0);
         assert_eq!(counts.stacks, [(4, of(None, 0, 1))].into());
     }

@@ -9,11 +9,11 @@ use crate::samples::Samples;
 
 /// Maximum number of single labels to report.
 const SHARES: usize = 10;
-/// Minimum share for the first common label: the bytes of the samples with this label, relative to the bytes of all
+/// Minimum fraction for the first common label: the bytes of the samples with this label, divided by the bytes of all
 /// samples.
 const COMMON: f64 = 0.5;
-/// Minimum share for each further common label, relative to the bytes of the samples that have all earlier common
-/// labels.
+/// Minimum fraction for each further common label: the bytes of samples with it, divided by the bytes of samples with
+/// all earlier common labels.
 const FURTHER: f64 = 0.9;
 
 /// Returns the labels in the stored name of a thread.

@@ -128,8 +128,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Returns a stack's share of the exact count at its line of code. Returns `None` if the samples do not agree with
-    /// the count.
+    /// Returns the estimated bytes of a stack: its part of the exact count at its line of code, plus bytes allocated
+    /// after that count. Returns `None` if the samples do not agree with the count.
     pub(super) fn share(&self, stack: usize, sampled: &Sampled) -> Option<Interval> {
         let (line, all) = self.of(self.line(stack)?)?;
         let counted = float(line.bytes?);

@@ -255,7 +255,7 @@ impl Samples {
     /// sentence about it.
     ///
     /// Cost: without samples, a search in the classes of the dump. With samples, a pass over the pieces of the file
-    /// that contain them, and about 100 bytes of memory per sample.
+    /// (about a megabyte each) that contain them, and about 100 bytes of memory per sample.
     #[must_use]
     pub fn from_snapshot(
         snapshot: &Snapshot,

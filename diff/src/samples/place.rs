@@ -1,5 +1,5 @@
-//! The samples at one place of the heap in two dumps, compared with the objects at the place in each dump. A place is
-//! one or more trie nodes.
+//! The samples of the objects in one or more trie nodes (a [`Place`]), in two dumps. They are compared with all objects
+//! in these trie nodes in each dump.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub(super) struct Net {
     pub(super) shared: f64,
 }
 
-/// The objects of one class that one stack allocated, and that are in the trie nodes of a [`Place`].
+/// The objects of one class that one stack allocated, and that are in the trie nodes to which a [`Place`] refers.
 pub(crate) struct Level<'a> {
     /// Frames, innermost first.
     pub(crate) frames: Vec<&'a str>,
@@ -38,14 +38,16 @@ pub(crate) struct Level<'a> {
     pub(crate) bytes: [f64; 2],
 }
 
-/// The samples at one place of the heap in two dumps, with the number of objects at the place by class and size.
+/// The samples of the objects in one or more trie nodes, in two dumps. Also stores the number of objects in these trie
+/// nodes by class and size.
 pub(crate) struct Place<'a> {
     /// Samples of the last dump. The report shows these.
     last: &'a Attribution,
     /// Samples of the dump that is being processed, which is the first or the last dump.
     of: &'a Samples,
     strata: Strata<String, usize>,
-    /// Samples that are in no stratum: definitions of classes, or all samples if every object has a sample.
+    /// Samples that are in no stratum (objects of one class and size class): definitions of classes, or all samples if
+    /// every object has a sample.
     direct: Stratum<usize>,
     /// Maps the text of each stack to a number. The numbers of stacks in a dump are not used, because each dump numbers
     /// its stacks differently.
@@ -66,7 +68,8 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Creates a [`Place`] without objects and samples. `last` contains all samples of the last dump.
+    /// Creates a [`Place`] (the figures of some trie nodes) without objects and samples. `last` contains all samples of
+    /// the last dump.
     pub(crate) fn new(last: &'a Attribution) -> Self {
         Self {
             last,
@@ -84,21 +87,21 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Adds the objects and bytes of these trie nodes of the last dump to this [`Place`].
+    /// Adds the objects and bytes of these trie nodes in the last dump.
     pub(crate) fn add_last_dump(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).after.add(known);
         }
     }
 
-    /// Adds the objects and bytes of these trie nodes of the first dump to this [`Place`].
+    /// Adds the objects and bytes of these trie nodes in the first dump.
     pub(crate) fn add_first_dump(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).before.add(known);
         }
     }
 
-    /// Returns the stratum of one class and size class.
+    /// Returns the stratum (objects and samples) of one class and size class.
     pub(crate) fn stratum(&mut self, class: &str, size: u32) -> &mut Stratum<usize> {
         if !self.strata.contains_key(class) {
             self.strata.insert(class.to_owned(), BTreeMap::new());
@@ -107,7 +110,8 @@ impl<'a> Place<'a> {
         strata.entry(size).or_default()
     }
 
-    /// Adds samples to the place: the samples of the last dump and, if there is a first dump, its samples.
+    /// Adds the samples of the objects in the trie nodes: the samples of the last dump and, if there is a first dump,
+    /// its samples.
     pub(crate) fn sample(&mut self, now: &[&Sample], first: Option<(&'a Attribution, &[&Sample])>) {
         let last = self.last;
         let Some((first, before)) = first.filter(|f| last.can_subtract(f.0)) else {
@@ -213,8 +217,8 @@ impl<'a> Place<'a> {
         self.last.samples.sampling().interval > 0 && self.totals == Totals::Shared
     }
 
-    /// Returns the growth of each stack. `most` is the growth of all trie nodes of this [`Place`]. If it is given, the
-    /// sum over all stacks is limited to `most`.
+    /// Returns the growth of the objects in some trie nodes, by the stack that allocated them. `most` is the growth of
+    /// all these trie nodes. If it is given, the sum over all stacks is limited to `most`.
     fn growth(&self, most: Option<u64>) -> (BTreeMap<usize, Part>, Net) {
         let strata = self.strata.clone();
         let sampling = self.last.samples.sampling();
@@ -243,7 +247,8 @@ impl<'a> Place<'a> {
         (parts, net)
     }
 
-    /// Returns the stacks that grew. `growth_bytes` is the growth of all trie nodes of this [`Place`].
+    /// Returns the stacks that allocated the growth of some trie nodes. `growth_bytes` is the growth of all these trie
+    /// nodes.
     pub(super) fn lines(self, growth_bytes: u64) -> (BTreeMap<SiteAndClass, Line>, Net) {
         let (parts, net) = self.growth(Some(growth_bytes));
         let mut lines = BTreeMap::new();
@@ -286,10 +291,10 @@ impl<'a> Place<'a> {
         all
     }
 
-    /// Returns the objects in the trie nodes of this [`Place`], by the stack that allocated them, in the first and last
-    /// dump. The figures of the last dump are the same as in a report on that dump alone. A figure of the first dump is
-    /// the figure of the last dump minus the growth that [`Self::lines`] returns for the stack. `growth_bytes` is the
-    /// growth of all trie nodes of the place.
+    /// Returns the objects in some trie nodes, by the stack that allocated them, in the first and last dump. The
+    /// figures of the last dump are the same as in a report on that dump alone. A figure of the first dump is the
+    /// figure of the last dump minus the growth that [`Self::lines`] returns for the stack. `growth_bytes` is the
+    /// growth of all these trie nodes.
     pub(crate) fn levels(&self, growth_bytes: Option<u64>) -> Vec<Level<'a>> {
         let (grown, _) = self.growth(growth_bytes);
         let alive = self.alive().parts;

@@ -38,11 +38,12 @@ pub(crate) enum Evidence {
     /// The collection in `field` holds the same objects as the suspect. `size` is the collection's own size.
     CollectionHolds { field: String, size: Size },
     /// No single holder has these objects in this dump. So the dump's figures are computed: the totals of the objects'
-    /// class minus the figures of other places.
+    /// class minus the objects that other holders hold.
     FiguresOfClass { dump: usize },
     /// The figures of the dump are interpolated from the dumps before and after it.
     FiguresInterpolated { dump: usize },
-    /// The last dump is a summary that has no facts about this suspect. So it is unknown whether its size has a limit.
+    /// The last dump is a summary that stores no evidence about this suspect. So it is unknown whether the suspect's
+    /// size has a limit.
     NotInSummary,
     /// One object is itself so large that its shallow size is most of the retained size.
     OneLargeObject { class: String, size: Size },
@@ -81,7 +82,7 @@ pub(crate) enum Evidence {
         class: String,
     },
 
-    /// A note that each of the accumulating classes also takes metaspace.
+    /// Each of the accumulating classes also takes metaspace.
     Metaspace,
     /// Stacks of platform threads. `states` are the numbers of threads in each state. Empty if the states of some
     /// threads are unknown.

@@ -75,8 +75,8 @@ pub enum Verdict {
     NoneInReport { least: Size },
     /// The heap has no suspect that retains at least `least`.
     NoAccumulation { least: Size },
-    /// The bytes that all suspects of at least `least` retain together. `places` is the number of these suspects.
-    /// `share` is the part of the reachable bytes that they retain.
+    /// The bytes that all suspects of at least `least` bytes retain together. `places` is the number of these suspects.
+    /// `share` is the percentage of the reachable bytes that they retain.
     Accumulated {
         retained: Size,
         reachable: Size,
@@ -84,8 +84,8 @@ pub enum Verdict {
         places: u64,
         least: Size,
     },
-    /// The memory outside of the heap that suspects below the `least` of the other sentences own, for example through
-    /// direct buffers. `places` is the number of these suspects.
+    /// The memory outside of the heap (such as direct buffers) that is owned by suspects below the minimum retained
+    /// size. `places` is the number of these suspects.
     AccumulatedOffHeap { size: Size, places: u64 },
 }
 

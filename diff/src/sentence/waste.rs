@@ -9,7 +9,7 @@ pub enum Waste {
     Savings {
         /// The bytes as text, possibly with a style.
         size: String,
-        /// The share of these bytes in the reachable heap.
+        /// These bytes as a percentage of the reachable heap.
         share: String,
     },
     /// The bytes that could be saved in the last of several dumps.
@@ -18,7 +18,7 @@ pub enum Waste {
         size: String,
         /// The change of these bytes since the first dump, with its sign.
         change: String,
-        /// The share of these bytes in the reachable heap.
+        /// These bytes as a percentage of the reachable heap.
         share: String,
     },
     /// Kinds with little waste are listed without examples.

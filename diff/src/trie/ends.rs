@@ -1,4 +1,4 @@
-//! Merges the ends of linked structures with the rest.
+//! Merges the ends of linked structures with the other nodes of these structures.
 //!
 //! A `LinkedList` refers directly to its first and its last node, while several paths lead to each node in between. A
 //! `ConcurrentLinkedQueue` refers to the first node of a chain, and directly to its last node. So the nodes of one
@@ -14,8 +14,8 @@ use rustc_hash::FxHashMap;
 use super::{Builder, Largest, NamedGroup, StepId};
 use crate::names::{self, LabelKind, Name};
 
-/// The labels of ends that were merged: from the trie node above, the end's label and the class to the label of the
-/// rest of the structure.
+/// The labels of ends of linked structures that were merged. Maps the parent trie node, the end's label and the class
+/// to the label of the structure's other nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ends(FxHashMap<(StepId, Name, Name), Name>);
 
@@ -28,8 +28,8 @@ impl Ends {
 }
 
 impl Builder<'_> {
-    /// Merges groups below one trie node: a group that consists of ends of linked structures with the group that
-    /// consists of the rest. The samples of the merged group are those of the rest.
+    /// Merges groups below one trie node. A group of ends of linked structures is merged with the group of the other
+    /// nodes of these structures. The samples of the merged group are those of the other nodes.
     pub(super) fn merge_ends(
         &mut self,
         above: StepId,
@@ -83,7 +83,8 @@ impl Builder<'_> {
         };
         let is_shared = rest_kind == LabelKind::Shared;
         if is_of_runtime(kind) && names::is_collection_part(names.text(*class)) {
-            // The last node of a queue may refer to no other node. So the rest shows that this is a linked structure.
+            // The last node of a queue may refer to no other node. So the group `rest` (the queue's other nodes) shows
+            // that this is a linked structure.
             let is_rest = is_shared || is_of_runtime(rest_kind);
             return is_rest && rest.samples.0.iter().any(|&(_, o)| self.next(o).is_some());
         }

@@ -220,7 +220,8 @@ fn each_link_of_a_chain_is_counted() {
 
 #[test]
 fn a_tree_is_held_by_the_field_with_its_root() {
-    // The nodes of this tree have arrays of pages. Each page refers to a node of the next level, or to a leaf.
+    // The nodes of this tree have arrays of pages. Each page refers to a node of the next level, or to a leaf of the
+    // tree.
     let mut app = App::new();
     let node = app.class("com.acme.Node", &["children"], &[]);
     let leaf = app.class("com.acme.Leaf", &["body"], &[]);

@@ -188,8 +188,9 @@ fn comparisons_of_summary_files_are_the_same() {
     }
 }
 
-/// A summary has facts about a limited number of places in the heap. It cannot show that the collection at a smaller
-/// place has no limit. So the verdict on this place is less certain than the verdict from the dumps.
+/// A summary stores evidence about a limited number of trie nodes, the largest ones. It cannot show that the collection
+/// in a smaller trie node has no limit. So the verdict on this trie node is less certain than the verdict from the
+/// dumps.
 #[test]
 fn a_place_without_facts_is_not_called_a_leak() {
     let folder = tempfile::tempdir().unwrap();

@@ -27,7 +27,8 @@ fn told(report: &Report) -> Vec<(&str, &str, &[u64])> {
         .collect()
 }
 
-/// Returns a heap with the sessions of a server. Each session has `attributes` attributes and as many notes.
+/// Returns a heap with the sessions of a server. Each session has a list with `attributes` attributes, and a list with
+/// as many notes.
 fn sessions(count: usize, attributes: usize) -> App {
     let mut app = App::new();
     let list = app.class("java.util.ArrayList", &["elementData"], &[]);
@@ -161,8 +162,8 @@ fn figures_from_class_totals_are_marked() {
 
 #[test]
 fn interpolated_figures_are_marked() {
-    // In the second dump a second table also holds each title. There are strings in other places, so the totals of the
-    // class String say nothing about the titles.
+    // In the second dump a second table also holds each title. The strings in `others` are of the same class, so the
+    // totals of the class String say nothing about the titles.
     let heap = |titles: usize, twice: bool| {
         let mut app = App::new();
         let index = app.class("com.acme.Index", &[], &["titles", "others", "more"]);
@@ -280,8 +281,8 @@ fn application_containers_are_looked_through() {
             &[3000, 9000][..],
         );
         assert_eq!(found, [expected], "{nodes}");
-        // If the class `Table` is used in only one place, it was written for that place, so it does not count as a
-        // container.
+        // If only one field refers to instances of the class `Table`, the class was written for that field. So it does
+        // not count as a container.
         let grown = report([3000, 9000].map(|n| theatre(&["bookings"], n, nodes)));
         let holder = &grown.suspects[0].holder;
         assert_eq!(holder, "com.acme.Table.values", "{nodes}");

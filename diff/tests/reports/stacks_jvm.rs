@@ -363,7 +363,7 @@ fn stacks_are_right_after_an_out_of_memory_error() {
     }
 }
 
-/// The program keeps a known share of its arrays. The agent's sample table is far too small for the arrays. The
+/// The program keeps a known percentage of its arrays. The agent's sample table is far too small for the arrays. The
 /// reported survival must be right, although downsampling removed most of the live samples.
 #[test]
 fn survival_is_right_after_downsampling() {
@@ -408,7 +408,7 @@ fn survival_is_right_after_downsampling() {
                 stack.ci95[1] - stack.estimated_bytes,
             );
             // Each of about a thousand samples is alive with the probability `expected`, in thousandths. Even with only
-            // 500 samples, five standard errors of the share of live samples are below 80 thousandths.
+            // 500 samples, four standard errors of the percentage of live samples are below 80 thousandths.
             assert!(live.samples > 400, "{stack:?}");
             assert!(stack.survival_permille.abs_diff(expected) < 80, "{stack:?}");
         }

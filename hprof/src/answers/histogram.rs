@@ -172,8 +172,8 @@ impl Snapshot {
         totals
     }
 
-    /// Returns the reachable and retained figures of a part of the dominator tree: the nodes in `range`, numbered in
-    /// preorder, and the leaves (objects without references) that these nodes immediately dominate.
+    /// Returns the reachable and retained figures of a part of the dominator tree. This part has the nodes in `range`,
+    /// and the objects without references that they immediately dominate. The nodes are numbered in preorder.
     fn retained_in(
         &self,
         range: std::ops::Range<usize>,
@@ -198,8 +198,8 @@ impl Snapshot {
             }
         }
         let objects = &view.object[range];
-        // In the tree's list of leaves (objects without references), the leaves that these nodes immediately dominate
-        // are one contiguous range.
+        // In the tree's list of objects without references, the objects that these nodes immediately dominate are one
+        // contiguous range.
         let (base, held) = view.leaves_of(first..end);
         let mut next = 0;
         for (node, (at, &object)) in (first..end).zip(objects.iter().enumerate()) {
@@ -230,7 +230,7 @@ impl Snapshot {
                 if let (Some(total), Some(&open)) = (totals.get_mut(class), open.get(class)) {
                     let bytes = self.size_of_shape(shape);
                     total.reachable += Total { objects: 1, bytes };
-                    // A leaf has no subtree, so it retains only itself.
+                    // An object without references has no subtree, so it retains only itself.
                     if node >= open {
                         total.retained_bytes += bytes;
                     }

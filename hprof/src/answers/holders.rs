@@ -374,7 +374,7 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
 pub struct Dominated {
     /// The node that immediately dominates the object.
     pub above: Node,
-    /// The object's node in the dominator tree. `None` for a leaf, that is, an object without references.
+    /// The object's node in the dominator tree. `None` for an object without references.
     pub node: Option<Node>,
     /// The object.
     pub object: ObjectIndex,
@@ -486,9 +486,9 @@ impl Snapshot {
 #[derive(Clone, Copy)]
 struct Visited {
     above: u32,
-    /// The object's node, or [`NONE`] for a leaf.
+    /// The object's node in the dominator tree, or [`NONE`] for an object without references.
     node: u32,
     object: u32,
-    /// The retained bytes of the object. Not used for a leaf.
+    /// The retained bytes of the object. Not used for an object without references.
     retained: u64,
 }

@@ -44,8 +44,8 @@ impl Snapshot {
     ///
     /// Cost: one pass over the file, whatever the number of objects. The cost is lower in two cases:
     ///
-    /// - If there are at most 8 targets and none is a class object, only the pieces of the file that contain the bytes
-    ///   of the targets' ids are walked.
+    /// - If there are at most 8 targets and none is a class object, only the pieces of the file (about a megabyte each)
+    ///   that contain the bytes of the targets' ids are walked.
     /// - If the snapshot comes from an index and there are at most 1000 targets, only the records of objects that the
     ///   index lists as referrers are read. If a target is a class object, the class of every object in the dump is
     ///   also looked up.

@@ -1,9 +1,9 @@
 //! The retained size of a set of objects: the memory that would be freed if all of them were removed.
 //!
-//! This memory can be larger than the members' subtrees in the dominator tree. For example, if only two members refer
-//! to an object, neither member dominates the object, but removing both members frees it. Eclipse Memory Analyzer calls
-//! the freed objects the retained set. It calls the total size of the members' subtrees, with each object counted once,
-//! the minimum retained size.
+//! This memory can be larger than the subtrees of these objects in the dominator tree. For example, if only two objects
+//! of the set refer to a third object, neither dominates it, but removing both frees it. Eclipse Memory Analyzer calls
+//! the freed objects the retained set. It calls the total size of the subtrees, with each object counted once, the
+//! minimum retained size.
 
 use std::cmp::Reverse;
 
@@ -144,16 +144,17 @@ impl Snapshot {
 }
 
 /// Limit of [`Snapshot::retained_by_dominators`], which reads objects one by one. The set has at most this many
-/// members, and the members dominate at most this many objects with references.
+/// objects, and they dominate at most this many objects with references.
 const LOOKS: usize = 1 << 15;
-/// Maximum number of leaves (objects without references) whose class is looked up. This limit is higher than `LOOKS`,
-/// because looking up a class is fast.
+/// Maximum number of objects without references whose class is looked up. This limit is higher than `LOOKS`, because
+/// looking up a class is fast.
 const LEAVES: usize = LOOKS * 64;
 
 impl Snapshot {
-    /// Returns the number and bytes of the objects that `members` retain together, computed with the dominator tree.
-    /// All members must be reachable. The objects that a member dominates are retained. If a retained object refers to
-    /// another object, and every path to this other object goes through a member, the other object is retained, too.
+    /// Returns the number and bytes of the objects that `members` (a set of objects) retain together, computed with the
+    /// dominator tree. All members must be reachable. The objects that a member dominates are retained. If a retained
+    /// object refers to another object, and every path to this other object goes through a member, the other object is
+    /// retained, too.
     ///
     /// Returns `None` in these cases:
     ///
@@ -170,8 +171,8 @@ impl Snapshot {
         let tree = self.tree();
         let mut nodes: Vec<Node> = members.iter().filter_map(|&o| tree.node(o)).collect();
         nodes.sort_unstable();
-        // The tree nodes of the members that no other member dominates. Members without references have no tree node.
-        // `alone` below lists such members.
+        // The tree nodes of the objects in `members` that no other object in `members` dominates. Objects without
+        // references have no tree node. `alone` below lists such objects.
         let mut tops: Vec<Node> = Vec::new();
         for node in nodes {
             if tops.last().is_none_or(|&top| tree.end(top) <= node) {

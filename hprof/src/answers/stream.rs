@@ -299,7 +299,8 @@ impl<'a> Parts<'a> {
         places
     }
 
-    /// Reads the object whose record is at `place`. Returns `None` if `place` belongs to another dump.
+    /// Reads the object whose record is at `place`. Returns `None` if the dump has no complete record there, for
+    /// example because `place` belongs to another dump.
     ///
     /// Cost: reads one record.
     #[must_use]
@@ -378,7 +379,8 @@ impl Snapshot {
         &self.roots
     }
 
-    /// Calls `f` with each record of a piece of the file and the object number of the record, until `f` returns false.
+    /// Calls `f` with each record of a piece of the file (about a megabyte) and the object number of the record, until
+    /// `f` returns false.
     fn walk_piece(&self, piece: &Piece, f: impl FnMut(Object, u32, Body<'_>) -> bool) {
         struct EachRecord<'a, F> {
             numbering: Numbering<'a>,

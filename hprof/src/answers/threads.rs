@@ -47,7 +47,7 @@ impl std::fmt::Display for Frame {
 }
 
 impl Frame {
-    /// Returns the place in the source, as in a Java stack trace: `(Foo.java:42)`.
+    /// Returns the source file and line of the frame, as in a Java stack trace: `(Foo.java:42)`.
     pub(crate) fn place(&self) -> String {
         match (&self.file, self.line) {
             (_, Line::Native) => "(Native Method)".to_owned(),

@@ -30,7 +30,8 @@ pub struct Unreachable {
     graph: HeapGraph,
 }
 
-/// The dominator tree of the unreachable objects. The entries (see [`Unreachable`]) take the place of GC roots.
+/// The dominator tree of the unreachable objects. The entries (see [`Unreachable`]), from which all other unreachable
+/// objects are reachable, take the role of GC roots.
 #[derive(Debug)]
 pub struct UnreachableTree {
     objects: Vec<u32>,
@@ -120,7 +121,7 @@ impl Snapshot {
 /// The positions of objects in a sorted list.
 struct Ranks {
     members: Bits,
-    /// For each word of `members`, the number of members before it.
+    /// For each 64-bit word of the bit set `members`, the number of bits that are set before it.
     before: Vec<u32>,
 }
 
@@ -327,7 +328,8 @@ impl UnreachableTree {
     }
 
     fn retained(&self, local: usize) -> Total {
-        // All objects are nodes of the tree: `from_rows` makes no object a leaf.
+        // All objects are nodes of the tree: `from_rows` gives an adjacency list to every object, even to one without
+        // references.
         let node = self.tree.node(ObjectIndex(local as u32));
         node.map_or(Total::default(), |node| Total {
             objects: self.tree.retained_objects(node),

@@ -1,4 +1,4 @@
-//! Flat arrays for the analysis, and the memory that they share.
+//! Flat arrays for the analysis, and the memory pool from which they are allocated.
 
 use std::io;
 use std::ops::{Deref, DerefMut, Range};

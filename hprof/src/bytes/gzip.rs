@@ -2,9 +2,9 @@
 //!
 //! HotSpot compresses each block as a separate gzip member. It writes the size of a block to the comment of the first
 //! member: `HPROF BLOCKSIZE=n`. The file does not record where members end. So decompression starts, in parallel, at
-//! every place that looks like the header of a member. A result is used only if the previous member ends at this place.
-//! Compressed data may contain bytes that look like a header. The result from such a place is not used, because no
-//! member ends there:
+//! every offset where the bytes look like the header of a member. A result is used only if the previous member ends at
+//! this offset. Compressed data may contain bytes that look like a header. The result from such an offset is not used,
+//! because no member ends there:
 //!
 //! ```text
 //! file         | member 1        | member 2  x     | member 3        |      x looks like a header
@@ -27,9 +27,9 @@ pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// [`BATCH_BYTES`], unless one block alone is larger.
 const BATCH: usize = 16;
 const BATCH_BYTES: usize = 32 << 20;
-/// Limit for wasted decompression: bytes that were decompressed at places that only look like a header. The limit is
-/// this number plus a quarter of the useful bytes. If the limit is exceeded, the rest of the file is decompressed as
-/// one stream.
+/// Limit for wasted decompression: bytes that were decompressed at offsets whose bytes only look like a header. The
+/// limit is this number plus a quarter of the useful bytes. If the limit is exceeded, the part of the file that is not
+/// yet decompressed is decompressed as one stream.
 const WASTE: usize = 64 << 20;
 /// Maximum block size. HotSpot writes the block size to the comment of the gzip header. If the comment contains a
 /// larger size, the file is decompressed as one stream.
@@ -160,7 +160,7 @@ fn decompress_blocks(
         let mut batch = Vec::with_capacity(batch_size);
         while batch.len() < batch_size {
             match candidates.next() {
-                // A place with one of the three reserved flag bits (0xe0) is not a header.
+                // If one of the three reserved flag bits (0xe0) is set, the bytes at this offset are not a gzip header.
                 Some(at) if at >= next && input.get(at + 3).is_some_and(|f| f & 0xe0 == 0) => {
                     batch.push(at)
                 }

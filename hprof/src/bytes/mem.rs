@@ -198,7 +198,7 @@ mod pages {
                 pages = pages.split_off(skip);
                 drop(pages.split_off(len));
                 // A large page takes 2 MiB even if it has only a few elements. So large pages are requested only for
-                // the part that fills them. The rest consists of small pages.
+                // the part of the memory that fills them. The remaining memory consists of small pages.
                 let full = bytes / Self::LARGE * Self::LARGE;
                 // SAFETY: this value owns the range. The advice does not change the content.
                 unsafe {

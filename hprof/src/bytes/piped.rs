@@ -1,24 +1,24 @@
 //! Dumps that a JVM's forked child sent through a pipe.
 //!
 //! The child knows the static fields only at the end, although they belong near the start of the dump. So the child
-//! first sends wrong bytes in their place. After the dump, it sends a piece with the right bytes. The offset of the
-//! piece in the dump and its length follow:
+//! first sends wrong bytes for them. After the dump, it sends the right bytes (`piece` below). Their offset in the dump
+//! and their length follow:
 //!
 //! ```text
 //! dump (with wrong bytes at `at`) | piece | at, 8 bytes | length, 8 bytes
 //! ```
 //!
 //! Both numbers are big-endian. If the guard of heapdiff's agent sends the dump (agent option `guard-pipe`), [`MARK`]
-//! comes first.
+//! (fixed first bytes) comes before the dump.
 
 /// The first bytes that the guard of heapdiff's agent sends through a pipe. The dump follows.
 pub const MARK: &[u8] = b"HPROF PIPE 1";
 /// Number of bytes of the offset and the length at the end.
 pub const TRAILER: usize = 16;
 
-/// Decodes `trailer`, the last bytes of a transfer of `received` bytes through a pipe. Before these bytes come the dump
-/// and a piece, which replaces wrong bytes of the dump. Returns the offset in the dump at which the piece belongs, the
-/// length of the piece, and the length of the dump. Returns `None` if these numbers contradict each other.
+/// Decodes `trailer`, the last bytes of a transfer of `received` bytes through a pipe. Before these bytes come the
+/// dump, and bytes that replace wrong bytes of the dump. Returns the offset in the dump at which the replacement
+/// belongs, its length, and the length of the dump. Returns `None` if these numbers contradict each other.
 #[must_use]
 pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)> {
     let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
@@ -28,7 +28,8 @@ pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)
 }
 
 /// Returns the corrected dump of a transfer through a pipe, as slices to concatenate, and true if the transfer is
-/// complete. Otherwise returns `sent` unchanged, and false. `sent` does not include [`MARK`].
+/// complete. Otherwise returns `sent` unchanged, and false. `sent` does not include [`MARK`], the first bytes from an
+/// agent's guard.
 pub(crate) fn pieces(sent: &[u8]) -> ([&[u8]; 3], bool) {
     let found = || {
         let (at, length, whole) = parts_of(sent.len() as u64, *sent.last_chunk()?)?;
@@ -61,8 +62,8 @@ mod tests {
 
     #[test]
     fn a_transfer_with_contradictory_numbers_is_incomplete() {
-        // The piece ends after the dump, or is longer than all received bytes, or the sum of its offset and its length
-        // overflows.
+        // The replacement bytes end after the dump, they are longer than all bytes before the trailer, or their offset
+        // plus their length overflows.
         for (at, length) in [(9, 2), (0, 13), (u64::MAX, 2), (2, u64::MAX)] {
             let all = sent(b"0123456789", b"ab", at, length);
             let (pieces, is_complete) = pieces(&all);

@@ -7,7 +7,7 @@
 //! writes the end record.
 //!
 //! So a base without an end record may end with a part of the first segment that was not deleted yet. The merge point
-//! is the record boundary from which the rest of the base equals the first bytes of the segments. The base up to that
+//! is a record boundary. From the merge point on, the base equals the first bytes of the segments. The base up to that
 //! point, the segments and an end record are the whole dump.
 //!
 //! With `-gz` the base and the segments are gzip files, and the merger appends the compressed bytes.
@@ -32,7 +32,7 @@ const MOST: usize = 512;
 /// Maximum number of names in a message.
 const NAMED: usize = 8;
 /// Until all segments are complete, HotSpot writes the base (the dump's main file) in multiples of this number of
-/// bytes. Then it writes the rest.
+/// bytes. Then it writes the remaining bytes of the base.
 const FLUSHED: usize = 64 << 10;
 /// Number of bytes at the start of each segment that are compared without a limit. The comparison of further bytes is
 /// limited by [`Search::budget`].
@@ -445,8 +445,8 @@ pub(crate) fn merge_point(base: &[u8], segments: &[&[u8]]) -> Result<MergePoint,
     search.end(at == base.len(), has_heap)
 }
 
-/// Returns the merge point of a gzip file (see [`MergePoint`]) as an offset in the compressed bytes. The merge point is
-/// at a place where a gzip member may begin, or at the end if the file is not truncated.
+/// Returns the merge point of a gzip file (copies of segments follow it, see [`MergePoint`]) as an offset in the
+/// compressed bytes. A gzip member may begin at this offset, or it is the end if the file is not truncated.
 pub(crate) fn packed_merge_point(
     base: &[u8],
     segments: &[&[u8]],
@@ -469,7 +469,7 @@ const fn is_heap(tag: u8) -> bool {
     matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT)
 }
 
-/// A piece of a dump that was joined from several files.
+/// A range of the bytes of a dump that was joined from several files.
 #[derive(Debug)]
 enum Part<'a> {
     Bytes(&'a [u8]),

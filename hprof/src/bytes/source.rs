@@ -79,8 +79,8 @@ impl Source {
     /// parallel if `jcmd GC.heap_dump -gz` wrote them.
     ///
     /// A small file may decompress to a thousand times its size, for example a dump of large empty arrays. So if the
-    /// first bytes are not those of a dump, the rest is neither decompressed nor read from a pipe. The disk of the
-    /// temporary file keeps 1 GiB free, or a 20th of its size if that is less.
+    /// first bytes are not those of a dump, the other bytes are neither decompressed nor read from a pipe. The disk of
+    /// the temporary file keeps 1 GiB free, or a 20th of its size if that is less.
     ///
     /// If the dump has no end record, a JVM of JDK 22 or later may have left segments beside it (`x.hprof.p0`, ...).
     /// Then the dump and its segments are read as one dump. They are copied first: to memory if they have at most 64
@@ -334,7 +334,7 @@ impl Source {
         self.stamp = None;
     }
 
-    /// Moves on to the next heap of the file. The heaps share one header.
+    /// Moves on to the next heap of the file, which is under the same header as the current heap.
     pub(crate) const fn advance_under_header(&mut self) {
         self.heap += 1;
         self.number += 1;
@@ -374,14 +374,15 @@ impl Source {
         self.file_bytes
     }
 
-    /// Returns the stamp of the file if its bytes are mapped as they are. A stamp shows whether a file has changed.
-    /// Returns `None` for compressed dumps, dumps with segments, pipes, and bytes in memory.
+    /// Returns the stamp (size, modification time and hash) of the file if its bytes are mapped as they are. A stamp
+    /// shows whether a file has changed. Returns `None` for compressed dumps, dumps with segments, pipes, and bytes in
+    /// memory.
     pub(crate) fn stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref().filter(|_| !self.unpacked)
     }
 
-    /// Returns the stamp of the file, compressed or not. A stamp shows whether a file has changed. Returns `None` for
-    /// pipes, bytes in memory, and dumps after the first in a file.
+    /// Returns the stamp (size, modification time and hash) of the file, compressed or not. A stamp shows whether a
+    /// file has changed. Returns `None` for pipes, bytes in memory, and dumps after the first in a file.
     pub(crate) const fn file_stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref()
     }

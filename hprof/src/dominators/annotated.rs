@@ -12,13 +12,13 @@ use crate::graph::heap_graph::HeapGraph;
 use crate::ids::NONE;
 use crate::records::walk::RootKind;
 
-/// A [`HeapGraph`] with one word for each object, the note. Each step of the dominator computation stores its result
-/// for an object in the object's note. The note is stored next to the start of the object's adjacency list, so one
-/// cache miss loads both.
+/// A [`HeapGraph`] with one word for each object, called its note. Each step of the dominator computation stores its
+/// result for an object in this word. The word is stored next to the start of the object's adjacency list, so one cache
+/// miss loads both.
 #[derive(Debug)]
 pub(crate) struct AnnotatedGraph {
-    /// A pair of numbers for each object with references: the start of its adjacency list, and its note. One more pair
-    /// at the end has the end of the last list.
+    /// A pair of numbers for each object with references: the start of its adjacency list, and its per-object word. One
+    /// more pair at the end has the end of the last list.
     cells: Array<u32>,
     pub(crate) targets: Array<u32>,
     pub(crate) split: Split,
@@ -26,11 +26,10 @@ pub(crate) struct AnnotatedGraph {
     /// References to referents: first those of soft references, then those of final references. Each pair is the
     /// reference object and its referent.
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
-    /// References that were inserted in place of paths "object -> bare leaf -> class". A bare leaf is an object that
-    /// refers only to its class. Each pair is the object and the class. The pairs are sorted by class.
+    /// References that were inserted in place of paths "object -> middle object -> class". The middle object refers
+    /// only to its class. Each pair is the first object and the class. The pairs are sorted by class.
     pub(crate) by_leaves: Vec<(u32, u32)>,
-    /// Class objects to which bare leaves refer. (A bare leaf is an object that refers only to its class and is treated
-    /// as a leaf.)
+    /// The class objects of bare leaves (objects that refer only to their class).
     pub(crate) of_leaves: Vec<u32>,
 }
 
@@ -38,9 +37,9 @@ pub(crate) struct AnnotatedGraph {
 pub(crate) const CHUNK: usize = 1 << 14;
 
 impl AnnotatedGraph {
-    /// Takes over the arrays of a graph. Sets the note (the per-object word) of each object to [`NONE`].
+    /// Takes over the arrays of a graph. Sets the per-object word of each object to [`NONE`].
     ///
-    /// Cost: one pass over the starts of the lists, in place.
+    /// Cost: one pass over the starts of the adjacency lists, in place.
     pub(crate) fn new(graph: HeapGraph) -> Result<Self> {
         let HeapGraph {
             offsets,
@@ -71,8 +70,8 @@ impl AnnotatedGraph {
         })
     }
 
-    /// Returns the starts of the adjacency lists and the notes (the per-object words) as atomics, so that several
-    /// threads can write them. Also returns the targets of all references.
+    /// Returns the starts of the adjacency lists and the per-object words as atomics, so that several threads can write
+    /// them. Also returns the targets of all references.
     pub(crate) fn shared(&mut self) -> (Cells<'_>, &[u32]) {
         (Cells(mem::as_atomic_u32(&mut self.cells)), &self.targets)
     }
@@ -87,7 +86,7 @@ impl AnnotatedGraph {
         self.cells[object as usize * 2 + 1]
     }
 
-    /// Prefetches the memory that [`AnnotatedGraph::note`] reads.
+    /// Prefetches the per-object word that [`AnnotatedGraph::note`] reads.
     #[inline(always)]
     pub(crate) fn fetch(&self, object: u32) {
         mem::prefetch(&self.cells, object as usize * 2);
@@ -102,8 +101,7 @@ impl AnnotatedGraph {
         &self.targets[self.begin(object)..self.begin(object + 1)]
     }
 
-    /// Returns the adjacency lists and the notes (the per-object words) of all objects as slices, for loops over many
-    /// objects.
+    /// Returns the adjacency lists and the per-object words of all objects as slices, for loops over many objects.
     #[inline(always)]
     pub(crate) fn view(&self) -> GraphView<'_> {
         GraphView {
@@ -112,14 +110,14 @@ impl AnnotatedGraph {
         }
     }
 
-    /// Sets the notes (the per-object words) of all objects to [`NONE`].
+    /// Sets the per-object words of all objects to [`NONE`].
     pub(crate) fn clear_notes(&mut self) {
         self.cells
             .par_chunks_mut(CHUNK * 2)
             .for_each(|cells| cells.iter_mut().skip(1).step_by(2).for_each(|n| *n = NONE));
     }
 
-    /// Replaces each note (per-object word) that is not [`NONE`] by the result of `new`.
+    /// Replaces each per-object word that is not [`NONE`] by the result of `new`.
     pub(crate) fn renumber(&mut self, new: impl Fn(u32) -> u32 + Sync) {
         self.cells.par_chunks_mut(CHUNK * 2).for_each(|cells| {
             let notes = cells.iter_mut().skip(1).step_by(2);
@@ -129,7 +127,7 @@ impl AnnotatedGraph {
         });
     }
 
-    /// Converts the graph to an array that contains only the notes (one word for each object).
+    /// Converts the graph to an array that contains only the per-object words.
     pub(crate) fn into_notes(self) -> Result<Array<u32>> {
         let mut cells = self.cells;
         let count = self.split.inner as usize;
@@ -142,7 +140,7 @@ impl AnnotatedGraph {
     }
 }
 
-/// The adjacency lists and notes (per-object words) of an [`AnnotatedGraph`] as slices. In a loop, this saves a look-up
+/// The adjacency lists and per-object words of an [`AnnotatedGraph`] as slices. In a loop, these slices save a look-up
 /// of the array's location for each object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GraphView<'a> {
@@ -162,7 +160,8 @@ impl GraphView<'_> {
     }
 }
 
-/// The starts of the adjacency lists, and the per-object words ("notes"), of an [`AnnotatedGraph`]. Threads share them.
+/// The starts of the adjacency lists, and the per-object words, of an [`AnnotatedGraph`]. Several threads can read and
+/// write them.
 #[derive(Clone, Copy)]
 pub(crate) struct Cells<'a>(&'a [AtomicU32]);
 

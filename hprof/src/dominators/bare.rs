@@ -1,8 +1,8 @@
-//! Checks that the dominators are correct although the references from bare leaves to their classes were left out. A
-//! bare leaf is an object that refers only to its class and is treated as an object without references.
+//! Checks that the dominators are correct although some references to classes were left out: the references from bare
+//! leaves. A bare leaf is an object that refers only to its class and is treated as an object without references.
 //!
-//! The dominator of each class was computed without these references. If this dominator also dominates a leaf of the
-//! class, the reference from the leaf to the class changes no dominator.
+//! The dominator of each class was computed without these references. If this dominator also dominates a bare leaf of
+//! the class, the reference from the bare leaf to the class changes no dominator.
 
 use std::ops::Range;
 
@@ -12,26 +12,27 @@ use crate::dominators::annotated::{AnnotatedGraph, CHUNK};
 use crate::dominators::preorder::WeaklyReached;
 use crate::ids::NONE;
 
-/// The dominator tree to check. It was computed without the references from bare leaves (objects that refer only to
-/// their class) to their classes.
+/// The dominator tree to check. It was computed without the references to classes from objects that refer only to their
+/// class.
 pub(super) struct Checked<'a> {
-    /// The graph. The note (per-object word) of each object is the object's node in the tree.
+    /// The graph. The per-object word of each object is the object's node in the tree.
     pub(super) graph: &'a AnnotatedGraph,
     /// For each class object: its reachability level (0 for strong, 1 for soft, 2 for final references), and the range
     /// of nodes that the class object's dominator dominates.
     pub(super) of_class: &'a [(usize, Range<u32>)],
-    /// The node that immediately dominates each leaf (object without references).
+    /// The node that immediately dominates each object without references.
     pub(super) leaf_parent: &'a [u32],
-    /// Two sorted lists: the leaves that only soft references reach, and the leaves that only final references reach.
-    /// Each element is the number of a leaf, counted from the first leaf.
+    /// Two sorted lists of objects without references: those that only soft references reach, and those that only final
+    /// references reach. Each element is an object's number, counted from the first object without references.
     pub(super) weak: &'a WeaklyReached,
 }
 
 impl Checked<'_> {
-    /// Returns true if the reference from a bare leaf to its class could change the tree. `class_of` returns the class
-    /// object of an object, or [`NONE`].
+    /// Returns true if the reference from a bare leaf (an object that refers only to its class) to the class could
+    /// change the tree. `class_of` returns the class object of an object, or [`NONE`].
     ///
-    /// Cost: one visit of each leaf, in parallel. No cost if the super-root dominates all these classes immediately.
+    /// Cost: one visit of each object without references, in parallel. No cost if the super-root immediately dominates
+    /// all classes of bare leaves.
     pub(super) fn is_wrong(&self, class_of: impl Fn(u32) -> u32 + Sync) -> bool {
         let mut classes = self
             .graph

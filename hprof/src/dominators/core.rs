@@ -46,30 +46,32 @@ use crate::dominators::ways_back;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Note (per-object word) of an object with several referrers.
+/// The per-object word of an object with several referrers.
 pub(crate) const SEVERAL: u32 = NONE - 1;
-/// The core of a graph: the objects for which dominators have to be computed (see the top of this file). The note
-/// (per-object word) of a member is 0. The note of another object is its only referrer, or [`NONE`] if it has no
-/// referrer.
+/// The core of a graph: the objects for which dominators have to be computed. The per-object word of an object in the
+/// core is 0. The word of another object is its only referrer, or [`NONE`] if it has no referrer. The words of terminal
+/// merge nodes differ (see `sinks`).
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) members: MappedBits,
-    /// The `members` that are merge nodes: class objects, objects with several referrers, and objects held by a GC
+    /// The merge nodes of the core. They are class objects, objects with several referrers, and objects held by a GC
     /// root, a soft reference or a final reference.
     pub(crate) joins: MappedBits,
-    /// The `members` whose references to class objects the computation also follows. They are called witnesses (see
-    /// above).
+    /// The objects of the core whose references to class objects the computation also follows. They are called
+    /// witnesses.
     pub(crate) witnesses: MappedBits,
     pub(crate) count: u32,
-    /// The `members` whose adjacency list has at least [`Thresholds::long`] elements. Empty for [`Core::all`].
+    /// The objects of the core whose adjacency list has at least [`Thresholds::long`] elements. Empty for
+    /// [`Core::all`].
     pub(crate) long: Vec<u32>,
-    /// Terminal merge nodes: merge nodes that lead to no merge node. They are not in `members`. The note (per-object
-    /// word) of the terminal merge node at index `n` is [`SEVERAL`]` - n`.
+    /// Terminal merge nodes: merge nodes that lead to no merge node. They are not in the core (`members`). The
+    /// per-object word of the terminal merge node at index `n` is [`SEVERAL`]` - n`.
     pub(crate) sinks: Array<u32>,
 }
 
 impl Core {
-    /// Returns a core that contains all objects, so that nothing is left out of the computation.
+    /// Returns a core (the objects for which dominators are computed) that contains all objects. So nothing is left out
+    /// of the computation.
     pub(crate) fn all(graph: &mut AnnotatedGraph, store: &Store) -> Result<Self> {
         let inner = graph.split.inner;
         let all = || -> Result<MappedBits> {
@@ -95,9 +97,9 @@ impl Core {
         Ok(core)
     }
 
-    /// Finds the core of the graph (see the top of this file). `also` has additional witnesses: objects whose
-    /// references to class objects are followed. An earlier attempt found wrong dominators because it did not follow
-    /// these references.
+    /// Finds the core of the graph (the objects for which dominators have to be computed). `also` has additional
+    /// witnesses: objects whose references to class objects are followed. An earlier attempt found wrong dominators
+    /// because it did not follow these references.
     ///
     /// Cost: two passes over all references.
     pub(crate) fn find(
@@ -217,10 +219,11 @@ impl Core {
     }
 }
 
-/// Returns the terminal merge nodes. `reaching` has three sets: objects that are in the core in any case, objects that
-/// refer to merge nodes, and objects that refer to class objects. The function goes from each of these objects to its
-/// only referrer, to that object's only referrer, and so on, up to a merge node. A merge node is terminal if it is not
-/// reached in this way, and is in none of the sets.
+/// Returns the terminal merge nodes: merge nodes (objects with several referrers) that lead to no merge node.
+/// `reaching` has three sets: objects that are always in the [`Core`], objects that refer to merge nodes, and objects
+/// that refer to class objects. The function goes from each of these objects to its only referrer, to that object's
+/// only referrer, and so on, up to a merge node. A merge node is terminal if it is not reached in this way, and is in
+/// none of the sets.
 fn find_sinks(
     cells: Cells<'_>,
     joins: &MappedBits,
@@ -249,14 +252,14 @@ fn find_sinks(
 /// is so if at least an eighth of all merge nodes are terminal, not counting class objects.
 fn are_sinks_worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
     let joins = joins.count().saturating_sub(u64::from(classes));
-    // A note (per-object word) of at least 2^31 identifies a terminal merge node. Other notes are object numbers, so
-    // all object numbers must be smaller than 2^31.
+    // A per-object word of at least 2^31, except [`NONE`], identifies a terminal merge node. Other words are object
+    // numbers, so all object numbers must be smaller than 2^31.
     let fits = sinks.words().len() < 1 << 25;
     fits && sinks.count() * 8 >= joins
 }
 
-/// Sets the note (per-object word) of each object to its only referrer, or to [`SEVERAL`] if it has several. Returns
-/// the number of references to each class object.
+/// Sets the per-object word of each object to its only referrer, or to [`SEVERAL`] if it has several. Returns the
+/// number of references to each class object.
 fn set_only_referrers(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -355,10 +358,11 @@ struct Choice<'a, F> {
     thresholds: Thresholds,
 }
 
-/// Sets of objects that one pass over the adjacency lists finds. They determine which objects are in the core.
+/// Sets of objects that one pass over the adjacency lists finds. They determine the core (the objects for which
+/// dominators have to be computed).
 struct Marks {
-    /// Objects that are in the core even if they refer to no merge node: witnesses (objects whose references to class
-    /// objects are followed), and objects with a long adjacency list.
+    /// Objects whose dominators are computed even if they refer to no merge node. They are witnesses (objects whose
+    /// references to class objects are followed), or have a long adjacency list.
     members: MappedBits,
     witnesses: MappedBits,
     /// Objects that refer to merge nodes (objects with several referrers).
@@ -378,8 +382,8 @@ impl Marks {
     }
 }
 
-/// Fills the sets in `marks`. Chooses more witnesses (objects whose references to class objects are followed), and adds
-/// them to `marks.witnesses`. Returns the objects with a long adjacency list.
+/// Fills the sets of objects in `marks`. Chooses more witnesses (objects whose references to class objects are
+/// followed), and adds them to `marks.witnesses`. Returns the objects with a long adjacency list.
 fn mark(
     cells: Cells<'_>,
     targets: &[u32],
@@ -458,8 +462,8 @@ fn mark(
     long
 }
 
-/// For each object in `members`, adds its only referrer, that object's only referrer, and so on, up to and including
-/// the next merge node (an object with several referrers).
+/// For each object in the set `members`, adds its only referrer, that object's only referrer, and so on. The last
+/// object that is added is the next merge node (an object with several referrers).
 fn add_ancestors(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits) {
     let joins = joins.view();
     let shared = mem::as_atomic_u64(members.words_mut());
@@ -472,8 +476,8 @@ fn add_ancestors(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits)
                     break;
                 }
                 let bit = 1 << (object % 64);
-                // If the bit was already set, the rest of the chain is already in the set, or another task adds the
-                // rest.
+                // If the bit was already set, the further objects of this chain of referrers are already in the set, or
+                // another task adds them.
                 if shared[object as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                     break;
                 }

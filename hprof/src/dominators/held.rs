@@ -44,8 +44,8 @@ pub(crate) enum RowCodes {
 }
 
 impl RowCodes {
-    /// Returns the codes of the references in the adjacency list of an object. The object's class is encoded in
-    /// `shape`.
+    /// Returns the codes (see [`code`]) of the references in an object's adjacency list. The number `shape` encodes the
+    /// object's class, and which references the list contains.
     #[inline]
     pub(crate) fn for_shape(classes: &Classes, shapes: &Shapes, shape: u32) -> Self {
         let in_row = shape::row_layout(shape);
@@ -117,8 +117,8 @@ impl Iterator for RowCodes {
     }
 }
 
-/// The adjacency lists, together with the dominators. In `graph`, the note (the per-object word) of an object is its
-/// node in the dominator tree.
+/// The adjacency lists, together with the dominators. In `graph`, the per-object word is the object's node in the
+/// dominator tree.
 #[derive(Clone, Copy)]
 pub(crate) struct LaidOut<'a> {
     pub(crate) graph: &'a AnnotatedGraph,
@@ -227,7 +227,8 @@ impl LaidOut<'_> {
     }
 
     /// Returns true if this reference to a class object was inserted in place of a path "object -> leaf -> class of the
-    /// leaf". Then the object with the reference has no other reference to the class.
+    /// leaf". A leaf is an object that refers only to its class. An object with such an inserted reference has no other
+    /// reference to the class.
     #[inline(always)]
     fn is_leaf_shortcut(self, passing: Passing) -> bool {
         if passing.target >= self.graph.split.classes {

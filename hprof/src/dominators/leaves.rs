@@ -24,21 +24,22 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Marks a leaf (object without references) that has several referrers. The value is larger than every node number.
+/// Stored in place of a dominator if a leaf (object without references) has several referrers. The value is larger than
+/// every node number.
 const SEVERAL: u32 = NONE - 1;
-/// Number of leaves in one task.
+/// Number of objects that one task handles: objects with references, or leaves (objects without references).
 const CHUNK: usize = 1 << 14;
-/// Together with [`Thresholds::noted`], limits the number of recorded referrers: at most the sum of both, or less if
-/// there are few leaves. Each recorded referrer takes 8 bytes. If leaves have more referrers, a second pass reads the
-/// adjacency lists again.
+/// Limits the number of recorded referrers of leaves (objects without references): at most this number plus
+/// [`Thresholds::noted`], or less if there are few leaves. Each recorded referrer takes 8 bytes. If leaves have more
+/// referrers, a second pass reads the adjacency lists again.
 const MOST_NOTED: usize = 1 << 20;
-/// The span of a leaf (object without references) for which no referrer was found yet. A span consists of the first and
-/// the last referrer in preorder.
+/// The span of an object for which no referrer was found yet. A span consists of the first and the last referrer of the
+/// object in the dominator tree's preorder.
 pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
-/// Returns the immediate dominator of each leaf, or [`NONE`] for unreachable leaves. Also returns the leaves that only
-/// weaker references reach, each as its number among the leaves. If referrers of a leaf have different reachability
-/// levels, only those with the strongest level count.
+/// Returns the immediate dominator of each leaf (object without references), or [`NONE`] for unreachable leaves. Also
+/// returns the leaves that only soft or final references reach, each as its number among the leaves. If referrers of a
+/// leaf have different reachability levels, only those with the strongest level count.
 ///
 /// Cost: one pass over the adjacency lists, and a second pass if leaves with several referrers have too many references
 /// to record (see [`MOST_NOTED`]). Memory: four bytes for each leaf, and eight for each leaf with several referrers.
@@ -152,11 +153,13 @@ pub(super) fn strong(
     move |object: u32| is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0
 }
 
-/// References to leaves (objects without references). Each pair is the number of the leaf and the node of its referrer.
+/// References to leaves (objects without references). Each pair is the number of the leaf, and its referrer's node in
+/// the dominator tree.
 type Noted = Vec<(u32, u32)>;
 
-/// Calls `visit` for each reference from a strongly reached node to a leaf. The arguments are the number of the leaf,
-/// the node, and a list in which `visit` can record references. Returns all recorded references.
+/// Calls `visit` for each reference from a strongly reached node to a leaf (object without references). The arguments
+/// are the number of the leaf, the node, and a list in which `visit` can record references. Returns all recorded
+/// references.
 ///
 /// `read` is an array with an element for each leaf, which `visit` accesses. The element is prefetched before `visit`
 /// is called, because an atomic operation that misses the cache would delay all operations after it.
@@ -207,8 +210,9 @@ fn each_reference<T: Sync>(
         .collect()
 }
 
-/// Replaces each mark [`SEVERAL`] (a leaf with several referrers) by a different number: the first by `SEVERAL`, the
-/// second by `SEVERAL - 1`, and so on. Returns how many leaves were marked.
+/// Gives a different number to each leaf (object without references) that has several referrers. Such a leaf has the
+/// value [`SEVERAL`]. The first of these values is replaced by `SEVERAL`, the second by `SEVERAL - 1`, and so on.
+/// Returns the number of leaves with several referrers.
 fn number(hung: &mut [u32]) -> usize {
     let is_one = |node: &&mut u32| **node == SEVERAL;
     let counts: Vec<usize> = hung
@@ -230,8 +234,9 @@ fn number(hung: &mut [u32]) -> usize {
     counts.iter().sum()
 }
 
-/// Computes the dominators of leaves that only soft or final references reach. Returns the leaves for each of these two
-/// reachability levels. If no leaf refers to its class, the levels are not needed, and the result is empty.
+/// Computes the dominators of leaves (objects without references) that only soft or final references reach. Returns
+/// these leaves for each of the two reachability levels. If no leaf refers to its class, the levels are not needed, and
+/// the result is empty.
 fn weakly(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,

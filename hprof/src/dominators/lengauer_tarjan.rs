@@ -21,20 +21,23 @@ use crate::ids::NONE;
 use crate::progress::Progress;
 
 /// Immediate dominators of the reached members of the core (the objects whose dominators have to be computed). The
-/// members are numbered, and the note (per-object word) of each member is its number.
+/// members are numbered, and the per-object word of each member in the graph is its number.
 #[derive(Debug)]
 pub(crate) struct Dominators {
-    /// For each member of the core, indexed by its number: the number of its immediate dominator. Dominators have
-    /// smaller numbers than the members that they dominate. 0 is the super-root.
+    /// For each object of the core (the objects whose dominators are computed), indexed by its number: the number of
+    /// its immediate dominator. Dominators have smaller numbers than the objects that they dominate. 0 is the
+    /// super-root (the artificial root).
     pub(crate) idom: Array<u32>,
-    /// For each reachability level (strong, soft, final): the largest number of a core member that is reachable by
-    /// references of this level or of stronger levels.
+    /// For each reachability level (strong, soft, final): the largest number of an object that is reachable by
+    /// references of this level or of stronger levels. The numbers are those of the core, the objects whose dominators
+    /// are computed.
     pub(crate) levels: [u32; 3],
     pub(crate) core: Core,
 }
 
-/// Computes the dominators of the core (see [`Core`]) over strong references. Then extends them to objects that only
-/// soft references reach, and to objects that only final references (those of finalizers) reach.
+/// Computes dominators over strong references for the core, the objects that need this computation (see [`Core`]). Then
+/// extends the dominators to objects that only soft references reach, and to objects that only final references (those
+/// of finalizers) reach.
 ///
 /// Time: O(m log n) in the core. Memory: 16 bytes for each core object; or, if this is more, 8 bytes for each core
 /// object plus 4 bytes for each reference from a core object to a merge node (an object with several referrers).
@@ -74,8 +77,8 @@ fn later_bytes(core: &Core) -> u64 {
     u64::from(core.count) * 8
 }
 
-/// References from the reached members of the core (see [`Core`]) to merge nodes (objects with several referrers),
-/// grouped by target.
+/// References from the reached members of the core (the objects whose dominators are computed) to merge nodes (objects
+/// with several referrers), grouped by target.
 struct Predecessors {
     offsets: Array<u32>,
     sources: Array<u32>,
@@ -129,7 +132,8 @@ fn for_each_edge<T: Sync>(
     visit: impl Fn(u32, u32) + Sync,
 ) {
     const AHEAD: usize = 32;
-    /// Number of words of the bitmap `core.members` that one task processes.
+    /// Number of words of the bitmap `core.members` that one task processes. The bitmap shows which objects need a
+    /// dominator computation.
     const WORDS: usize = 1 << 8;
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();

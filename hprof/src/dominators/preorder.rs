@@ -37,7 +37,7 @@ use crate::ids::NONE;
 pub(super) type WeaklyReached = [Array<u32>; 2];
 
 /// The nodes of the dominator tree in preorder. The first node is the super-root (the root of the tree). In the graph,
-/// the note (the per-object word) of an object is the object's position in this order.
+/// the per-object word of an object is the object's position in this order.
 pub(super) struct Preorder {
     /// The position of each node's parent.
     pub(super) parent: Array<u32>,
@@ -55,8 +55,8 @@ pub(super) enum Outcome {
     Missing(Vec<u32>),
 }
 
-/// Assigns each reached object its position in preorder. Overwrites the per-object words ("notes") of the graph.
-/// Afterwards, the note of an object is its position, or [`NONE`] if the object is unreachable.
+/// Assigns each reached object its position in the preorder of the dominator tree. Overwrites the per-object words of
+/// the graph. Afterwards, the word of an object is its position, or [`NONE`] if the object is unreachable.
 ///
 /// Cost: one visit of each reference.
 pub(super) fn lay_out(
@@ -242,7 +242,7 @@ pub(super) fn lay_out(
 
 /// Converts a position that is relative to a task's first object to a position in the whole preorder. `base` is the
 /// position of the task's first object. [`NONE`] is converted to `above`. For a [`Task::Row`], `above` is the position
-/// of the core member whose adjacency list the task reads.
+/// of the object whose adjacency list the task reads.
 #[inline(always)]
 fn absolute_position(at: u32, base: u32, above: u32) -> u32 {
     match at {
@@ -321,7 +321,7 @@ impl Hanging<'_> {
     }
 }
 
-/// Stores consecutive positions, from `first` on, in the per-object words ("notes") of `objects`.
+/// Stores consecutive positions, from `first` on, in the per-object words of `objects`.
 fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
     const AHEAD: usize = 32;
     for (i, (&object, place)) in objects.iter().zip(first..).enumerate() {
@@ -332,8 +332,8 @@ fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
     }
 }
 
-/// Sets the notes (per-object words) of objects without a position in preorder to [`NONE`]. Unreached objects of the
-/// core (see [`Core`]) still have the note 0, which would be the position of the tree's root.
+/// Sets the per-object words of objects without a position in preorder to [`NONE`]. Unreached objects of the core (the
+/// objects selected for the dominator computation) still have the word 0, the position of the tree's root.
 fn clear_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
     let inner = graph.split.inner;
     let (cells, _) = graph.shared();
@@ -431,26 +431,28 @@ fn misplaced_classes(
         .collect()
 }
 
-/// For each member of the core, the range of its subtree in the preorder of the core's dominator tree. Both arrays are
-/// indexed by the number of the member.
+/// For each object of the core (the objects whose dominators were computed), the range of its subtree in the preorder
+/// of the core's dominator tree. Both arrays are indexed by the number of the object.
 struct Places {
-    /// The position of each member in the preorder.
+    /// The position in preorder of each object whose dominator was computed.
     place: Array<u32>,
-    /// For each core member, the first position after its subtree.
+    /// For each object whose dominator was computed, the first position after its subtree.
     end: Array<u32>,
 }
 
 impl Places {
-    /// Computes positions from `idom`. Each dominator has a smaller number than the core members that it dominates.
+    /// Computes positions in preorder from `idom`, the immediate dominators. Each dominator has a smaller number than
+    /// the objects that it dominates.
     ///
     /// # Panics
-    /// Panics if a dominator has a larger number. This cannot happen, because the search numbers a dominator before the
-    /// members that it dominates.
+    /// Panics if a dominator has a larger number than an object that it dominates. This cannot happen, because the
+    /// search numbers a dominator before the objects that it dominates.
     fn new(idom: &[u32], store: &Store) -> Result<Self> {
         let nodes = idom.len();
-        // At first, an element is the size of the subtree of a core member. Later, it is the position of this member.
+        // At first, an element is the size of an object's subtree. Later, it is the position of this object in
+        // preorder.
         let mut place: Array<u32> = store.zeroed(nodes)?;
-        // For each member, the next free position in its subtree. When all positions are assigned, this is the first
+        // For each object, the next free position in its subtree. When all positions are assigned, this is the first
         // position after the subtree.
         let mut end: Array<u32> = store.zeroed(nodes)?;
         let (places, next) = (&mut place[..], &mut end[..]);
@@ -473,12 +475,12 @@ impl Places {
     }
 }
 
-/// The dominator tree of the core, in preorder.
+/// The dominator tree of the core (the objects whose dominators were computed), in preorder.
 struct Members {
-    /// The position of each core member in preorder, indexed by the number of the member.
+    /// The position in preorder of each object whose dominator was computed, indexed by the number of the object.
     place: Array<u32>,
-    /// The position of each core member's parent. The array starts with the last member, so that the memory of the
-    /// first members can be freed first.
+    /// For each object whose dominator was computed, the position of its parent. The array starts with the last object,
+    /// so that the memory of the first objects can be freed first.
     above: Array<u32>,
     nodes: u32,
 }
@@ -509,14 +511,15 @@ impl Members {
         }
     }
 
-    /// Frees the data of the core members whose positions are before `first`.
+    /// Frees the stored parents of the objects whose positions in preorder are before `first`.
     fn release_before(&mut self, first: u32) {
         self.above
             .truncate_and_release((self.nodes - first.min(self.nodes)) as usize);
     }
 }
 
-/// The positions of the parents of core members, as a slice.
+/// The positions of the parents in the dominator tree of the core (the objects whose dominators were computed), as a
+/// slice.
 #[derive(Clone, Copy)]
 struct MembersView<'a> {
     above: &'a [u32],
@@ -524,15 +527,16 @@ struct MembersView<'a> {
 }
 
 impl MembersView<'_> {
-    /// Returns the position of the parent of the core member at position `q`. A position is an index in the preorder of
-    /// the core's dominator tree.
+    /// Returns the position of the parent of the object at position `q`. A position is an index in the preorder of the
+    /// dominator tree of the core (the objects whose dominators were computed).
     #[inline(always)]
     fn above(self, q: u32) -> u32 {
         self.above[(self.nodes - 1 - q) as usize]
     }
 }
 
-/// Returns the core member at each position in the preorder of the core's dominator tree.
+/// Returns the object at each position in the preorder of the core's dominator tree. The core is the objects whose
+/// dominators were computed.
 fn objects(
     graph: &mut AnnotatedGraph,
     core: &Core,
@@ -575,12 +579,12 @@ fn objects(
 /// For each class object, the range of positions in which an object that refers to it must lie. If an object lies
 /// elsewhere, the computed dominator of the class object is wrong.
 pub(super) struct Checks {
-    /// For each class object: its reachability level, and the range of positions of the core members (see [`Core`])
-    /// that the class object's dominator dominates.
+    /// For each class object: its reachability level, and the range of objects that its dominator dominates. The range
+    /// consists of positions in the preorder of the core, the objects whose dominators were computed (see [`Core`]).
     of_class: Vec<(usize, Range<u32>)>,
     /// For each reachability level of a referring object, and for each class object: the start and the length of a
-    /// range of positions. The referring object must be a core member in this range, or belong to such a member (see
-    /// the top of this file).
+    /// range of positions. The referring object must be in this range. If its dominator was not computed, its nearest
+    /// ancestor with a computed dominator must be in the range.
     pub(super) of_level: [Vec<(u32, u32)>; 3],
 }
 

@@ -1,4 +1,5 @@
-//! Depth-first search of the heap graph's core from the GC roots: iterative, over flat arrays.
+//! Depth-first search from the GC roots through the core, the objects for which dominators are computed. The search is
+//! iterative and uses flat arrays.
 
 use std::sync::atomic::Ordering;
 
@@ -12,20 +13,21 @@ use crate::ids::NONE;
 /// Number of references between the prefetch of a target and its use.
 pub(crate) const AHEAD: usize = 16;
 
-/// A depth-first spanning tree of the core (see `core.rs`). The core members are numbered in preorder from 1, and the
-/// note (per-object word) of each member is set to its number. The number of the super-root, which refers to every
-/// root, is 0. Unreached members also have the note 0.
+/// A depth-first spanning tree of the core (the objects for which dominators are computed, see `core.rs`). The core's
+/// members are numbered in preorder from 1, and the per-object word of each member is set to its number. The number of
+/// the super-root, which refers to every root, is 0. Unreached members also have the word 0.
 #[derive(Debug)]
 pub(crate) struct SpanningTree {
-    /// The number of each core member's parent in the tree, indexed by the number of the member.
+    /// For each object that the search reached, the number of its parent in the tree. The index is the number of the
+    /// object.
     pub(crate) parent: Array<u32>,
-    /// Number of core members that were reached, without the super-root.
+    /// Number of objects that the search reached, without the super-root (the artificial root).
     pub(crate) reached: u32,
 }
 
-/// Searches the core (see `core.rs`) from the GC roots, and returns the spanning tree.
+/// Searches the core (the objects for which dominators are computed) from the GC roots, and returns the spanning tree.
 ///
-/// Cost: one visit of each reference of a core member.
+/// Cost: one visit of each reference from an object of the core.
 pub(crate) fn search(
     graph: &mut AnnotatedGraph,
     class_of: &impl Fn(u32) -> u32,
@@ -100,7 +102,7 @@ pub(crate) fn search(
     Ok(SpanningTree { parent, reached })
 }
 
-/// Tests whether an object is a member of the core (see `core.rs`).
+/// Tests whether an object is a member of the core (the objects for which dominators are computed).
 #[derive(Clone, Copy)]
 struct Membership<'a>(u32, BitsView<'a>);
 

@@ -1,5 +1,5 @@
-//! Terminal merge nodes (sinks): objects with several referrers that lead to no such object (see `core.rs`).
-//! Terminal merge nodes take no part in the search.
+//! Terminal merge nodes (sinks): objects with several referrers that lead to no such object (see `core.rs`). Terminal
+//! merge nodes take no part in the depth-first search of the dominator computation.
 //!
 //! When all other nodes of the tree have their position in preorder, the dominator of a terminal merge node can be
 //! found: it is the nearest common dominator of its referrers. The first and the last referrer in preorder are enough
@@ -61,8 +61,8 @@ impl Referrers {
     }
 
     /// Adds all references from strongly reached objects to terminal merge nodes (see [`Sink`]). Call this when all
-    /// other nodes have positions. `placed` contains the objects that have a position, and also the objects of the core
-    /// (see `core.rs`) that were not reached.
+    /// other nodes have positions. `placed` contains the objects that have a position, and also the unreached objects
+    /// of the core (the objects for which dominators are computed).
     ///
     /// Cost: one pass over all references.
     pub(super) fn add_references(
@@ -164,7 +164,8 @@ fn references<'a>(
 ) -> impl Iterator<Item = (u32, u32)> + 'a {
     let place = graph.note(object);
     let others = graph.split.classes..graph.split.inner;
-    // If an object of the core (see `core.rs`) is not reached, its note (per-object word) is 0. Ignore its references.
+    // The per-object word of an unreached object is 0 if the object is in the core (the objects for which dominators
+    // are computed). Ignore the references of such an object.
     let row = if place == 0 { &[] } else { graph.row(object) };
     row.iter()
         .filter(move |target| others.contains(target) && !placed.contains(**target))
@@ -219,7 +220,7 @@ impl Ranks {
         Ok(Self { words, before })
     }
 
-    /// Returns the number of positions in the set that are less than `place`.
+    /// Returns the number of positions in the set that are less than the position `place`.
     #[inline(always)]
     fn before(&self, place: u32) -> u32 {
         let (word, bit) = (place as usize / 64, place % 64);
@@ -273,15 +274,15 @@ impl<'a> Insertion<'a> {
         })
     }
 
-    /// Returns the new position of a node that already had a position before the insertion. `place` is its old
-    /// position, or the first position after all old positions.
+    /// Returns the new position of a node that already had a position before the terminal merge nodes were inserted.
+    /// `place` is its old position, or the first position after all old positions.
     #[inline(always)]
     pub(super) fn new_position(&self, place: u32) -> u32 {
         place + self.first[self.dominators.before(place) as usize]
     }
 
-    /// Returns the new position of any node. `place` is its old position. The old positions of the inserted nodes come
-    /// after those of all other nodes.
+    /// Returns the new position of any node after the insertion of the terminal merge nodes. `place` is its old
+    /// position. The old positions of the inserted nodes come after those of all other nodes.
     #[inline(always)]
     pub(super) fn place(&self, place: u32) -> u32 {
         match place.checked_sub(self.nodes) {

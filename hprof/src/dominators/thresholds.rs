@@ -25,12 +25,12 @@ pub struct Thresholds {
     pub popular: u32,
     /// Maximum number of references that are recorded. If there are more, all adjacency lists are read again. For
     /// references to terminal merge nodes (see `core.rs`), the limit applies to each task. For references to leaves
-    /// with several referrers, it is a part of the limit for all tasks together.
+    /// (objects without references) with several referrers, it is a part of the limit for all tasks together.
     pub noted: usize,
     /// Two numbers that select some of the objects that refer only to their class. The selected objects are treated as
-    /// objects with references, not as leaves. In each piece of the file (about a megabyte), objects that refer only to
-    /// their class are numbered separately for each class, from 1. The first `bare[0]` objects and every `bare[1]`-th
-    /// object are selected.
+    /// objects with references, the others usually as objects without references. In each piece of the file (usually
+    /// about a megabyte), objects that refer only to their class are numbered separately for each class, from 1. The
+    /// first `bare[0]` objects and every `bare[1]`-th object are selected.
     pub bare: [u32; 2],
     /// Counters of how often each code path was taken.
     pub tally: Option<&'static Tally>,

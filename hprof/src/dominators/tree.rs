@@ -106,8 +106,9 @@ impl DominatorTree {
 
     /// Finds the dominators and puts the tree in preorder. `class_of` returns the class object of an object, or
     /// [`NONE`] if the reference to it does not matter. `size` returns an object's shallow size, and `fetch` prefetches
-    /// the memory that `size` reads. `note` is called with the adjacency lists and the dominators, before the lists are
-    /// freed. Returns `None` if the reference from a leaf to its class could change a dominator.
+    /// the memory that `size` reads. The function `note` is called with the adjacency lists and the dominators, before
+    /// the lists are freed. Returns `None` if the reference from a leaf (object without other references) to its class
+    /// could change a dominator.
     ///
     /// Leaves take no part in the dominator computation. In the tree's preorder, the nearest common dominator of a set
     /// of nodes is that of the first and the last of these nodes. So one pass over the references to leaves finds their
@@ -363,7 +364,8 @@ pub(crate) struct TreeView<'a> {
 }
 
 impl<'a> TreeView<'a> {
-    /// Prefetches the memory needed to find the nodes and leaves that a node dominates immediately.
+    /// Prefetches the memory needed to find the nodes and leaves (objects without references) that a node dominates
+    /// immediately.
     #[inline(always)]
     pub(crate) fn fetch_children(self, node: u32) {
         let at = node as usize;
@@ -393,7 +395,8 @@ impl<'a> TreeView<'a> {
         (begin, &self.leaves[begin..self.leaves_before(nodes.end)])
     }
 
-    /// Returns the bytes of all nodes before this one, and of the leaves that these nodes dominate immediately.
+    /// Returns the bytes of all nodes before this one, and of the leaves (objects without references) that these nodes
+    /// dominate immediately.
     #[inline(always)]
     pub(crate) fn bytes_before(self, node: u32) -> u64 {
         self.bytes.before(node)
@@ -407,8 +410,8 @@ impl<'a> TreeView<'a> {
 }
 
 /// Finds the dominators, and gives each node its position in preorder. If the first witnesses (the objects whose
-/// references to their classes are followed) are not enough, repeats this with more witnesses. The last attempt uses a
-/// core that contains all objects.
+/// references to their classes are followed) are not enough, repeats this with more witnesses. The last attempt
+/// computes the dominators of all objects with references.
 fn preorder_of(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -484,8 +487,8 @@ fn count(nodes: &[u32], counts: &mut [u32]) {
     let counts = mem::as_atomic_u32(counts);
     nodes.par_chunks(CHUNK).for_each(|nodes| {
         let mut at = 0;
-        // Leaves with neighbouring numbers often have the same parent, so count all leaves in a row with the same
-        // parent at once.
+        // Leaves (objects without references) with neighbouring numbers often have the same parent, so count all leaves
+        // in a row with the same parent at once.
         for same in nodes.chunk_by(|a, b| a == b) {
             at += same.len();
             if let Some(&later) = nodes.get(at + AHEAD) {
@@ -498,17 +501,18 @@ fn count(nodes: &[u32], counts: &mut [u32]) {
     });
 }
 
-/// Returns the leaves sorted by the node that dominates them, and the number of leaves before each node. Leaves of one
-/// node stay in the order of their numbers (counting sort).
+/// Returns the leaves (objects without references), sorted by the node that dominates them, and the number of leaves
+/// before each node. Leaves of one node stay in the order of their numbers (counting sort).
 ///
-/// Each task reads all leaves, and stores those of its nodes.
+/// Each task reads all leaves, and stores the leaves of its nodes.
 fn sort_leaves(
     leaf_parent: &[u32],
     nodes: usize,
     inner: u32,
     store: &Store,
 ) -> Result<(Sums, Array<u32>)> {
-    /// Maximum number of tasks. With more tasks, reading all leaves in each task would take longer than storing them.
+    /// Maximum number of tasks. Each task reads all leaves (objects without references). With more tasks, reading the
+    /// leaves would take longer than storing them.
     const MOST_TASKS: usize = 16;
     const AHEAD: usize = 32;
     let mut start: Array<u32> = store.zeroed(nodes)?;

@@ -13,7 +13,7 @@ use crate::progress::Silent;
 /// Time limit for one small graph. If a computed dominator is wrong, a search may never end.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Thresholds that choose too few witnesses (see `core.rs`) in some cases.
+/// Thresholds that choose too few witnesses (objects whose references to class objects are followed) in some cases.
 const FEW: Thresholds = Thresholds {
     rare: 0,
     every: 1 << 20,
@@ -49,7 +49,7 @@ struct Case {
 
 impl Case {
     /// Creates class objects first, then objects that refer to their class and to a few other objects, mostly ones with
-    /// close numbers. Leaves come last.
+    /// close numbers. Leaves (objects without references) come last.
     fn random(random: &mut Random) -> Self {
         Self::of_size(random, 120)
     }
@@ -184,8 +184,9 @@ impl Case {
         self.found_with(thresholds, &[]).unwrap()
     }
 
-    /// Returns the computed dominators. `of_leaves` contains the class to which each leaf refers. Returns `None` if no
-    /// tree is built, because a reference from a leaf to its class may change a dominator.
+    /// Returns the computed dominators. `of_leaves` contains the class to which each leaf (object without other
+    /// references) refers. Returns `None` if no tree is built, because a reference from a leaf to its class may change
+    /// a dominator.
     fn found_with(&self, thresholds: Thresholds, of_leaves: &[u32]) -> Option<Vec<Option<u32>>> {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
@@ -344,7 +345,8 @@ fn terminal_merge_nodes_are_inserted_into_large_trees() {
 fn dominators_changed_by_leaves_are_detected() {
     let mut random = Random(17);
     // Numbers of cases with three outcomes. First: a tree is built. Second: no tree is built, because a reference from
-    // a leaf changes a dominator. Third: no tree is built, although no dominator changes.
+    // a leaf (object without other references) changes a dominator. Third: no tree is built, although no dominator
+    // changes.
     let (mut let_through, mut right, mut cautious) = (0, 0, 0);
     for round in 0..500 {
         let mut case = Case::random(&mut random);
@@ -362,8 +364,9 @@ fn dominators_changed_by_leaves_are_detected() {
                 _ => NONE,
             })
             .collect();
-        // Both arrays contain dominators. In the graph of `expected`, the references from leaves to classes count like
-        // all other references. In the graph of `without`, these references are missing.
+        // Both arrays contain dominators. In the graph of `expected`, the references from leaves (objects without other
+        // references) to classes count like all other references. In the graph of `without`, the references from leaves
+        // are missing.
         let without = case.expected();
         let found = case.found_with(FEW, &of_leaves);
         let of_leaves = leaves.zip(of_leaves).filter(|&(_, class)| class != NONE);
@@ -385,8 +388,8 @@ fn dominators_changed_by_leaves_are_detected() {
 
 #[test]
 fn a_leaf_dominates_the_class_that_only_it_keeps() {
-    // Objects: a class, its loader, two holders, a leaf. The first holder refers to the leaf, and only the leaf leads
-    // to the class.
+    // Objects: a class, its loader, two objects that GC roots hold, and a leaf (object that refers only to its class).
+    // The first root object refers to the leaf, and only the leaf leads to the class.
     let case = |also: &[(u32, u32)]| {
         let mut rows = vec![(0, 1), (1, 0), (2, 4)];
         rows.extend(also);
@@ -403,18 +406,20 @@ fn a_leaf_dominates_the_class_that_only_it_keeps() {
     };
     let usual = Thresholds::USUAL;
     assert_eq!(case(&[]).found_with(usual, &[0]), None);
-    // Both holders refer to the leaf, so neither holder dominates the class, but the leaf still dominates it.
+    // Both root objects refer to the leaf (the object that refers only to its class). So neither root object dominates
+    // the class, but the leaf still dominates it.
     assert_eq!(case(&[(3, 4)]).found_with(usual, &[0]), None);
-    // The other holder refers to the loader. So a path without the leaf leads to the class, and the reference from the
-    // leaf to the class changes the class's dominator.
+    // The second root object refers to the class loader. So a path without the leaf (the object that refers only to its
+    // class) leads to the class. The reference from the leaf to the class then changes the class's dominator.
     assert_eq!(case(&[(3, 1)]).found_with(usual, &[0]), None);
-    // If the first holder refers to the leaf and to the loader, the reference from the leaf to the class changes the
-    // class's dominator from the loader to the holder. If the holder also refers to the class, the reference from the
-    // leaf changes nothing: the holder dominates the class anyway.
+    // In this case, the first root object refers to the leaf (the object that refers only to its class) and to the
+    // loader. The reference from the leaf to the class then changes the class's dominator from the loader to the root
+    // object. If the root object also refers to the class, the reference from the leaf changes nothing: the root object
+    // dominates the class anyway.
     assert_eq!(case(&[(2, 1)]).found_with(usual, &[0]), None);
     let found = case(&[(2, 0), (2, 1)]).found_with(usual, &[0]);
     assert_eq!(found.unwrap()[..2], [Some(2), Some(2)]);
-    // An unreachable leaf keeps nothing alive.
+    // An unreachable leaf (object that refers only to its class) keeps nothing alive.
     let mut unreachable = case(&[(3, 1)]);
     unreachable.roots = vec![3];
     let found = unreachable.found_with(usual, &[0]);
@@ -570,14 +575,15 @@ fn an_object_that_is_twice_in_one_list_counts_once() {
     assert_eq!(found[5], None);
 }
 
-/// Leaves are sorted by their nodes, then by their numbers, for any number of tasks.
+/// Leaves (objects without references) are sorted by the nodes that dominate them, then by their numbers, for any
+/// number of tasks.
 #[test]
 fn leaves_are_sorted_by_node_and_number() {
     const NODES: usize = 3000;
     const INNER: u32 = 7;
     let scattered = |leaf: u32| match leaf.wrapping_mul(0x9e37_79b1) >> 16 {
         node if node % 10 == 0 => NONE,
-        // Two nodes are the parents of half of the remaining leaves.
+        // Two nodes are the parents of half of the reachable leaves (objects without references).
         node if node % 4 < 2 => 1500 + node % 2,
         node => node % NODES as u32,
     };

@@ -33,10 +33,9 @@ const NEVER: u32 = 1 << 31;
 /// [`has_enough_back_edges`] examines one of each group of this many parts of the graph.
 const SAMPLED: usize = 8;
 
-/// Finds objects that have one referrer if back edges (see the top of this file) are ignored. Sets the note (the
-/// per-object word) of such an object to this referrer. Does nothing if there are too few back edges (see
-/// [`has_enough_back_edges`]). `held` contains the class objects, the objects that GC roots hold, and the referents of
-/// soft and final references.
+/// Finds objects that have one referrer if back edges (see the top of this file) are ignored. Sets the per-object word
+/// of such an object to this referrer. Does nothing if there are too few back edges (see [`has_enough_back_edges`]).
+/// `held` contains the class objects, the objects that GC roots hold, and the referents of soft and final references.
 ///
 /// Cost: one pass over the references, and one visit of the adjacency list of each object whose only referrer is known.
 /// Memory: eight bytes for each object.

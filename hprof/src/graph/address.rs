@@ -28,10 +28,10 @@ use crate::ids::NONE;
 
 /// Number of bytes of heap that a slot covers, as an exponent of two: 2^3 = 8 bytes.
 pub(crate) const GRAIN: u32 = 3;
-/// Number of bitmap words for 64 slots: one word for objects with references, and one for leaves.
+/// Number of bitmap words for 64 slots: one word for objects with references, and one for objects without references.
 const PAIR: usize = 2;
 /// Number of pairs of bitmap words in a line. The words of a line take 64 bytes, a cache line. A line also has two
-/// counts from which ranks are computed: one for objects with references, and one for leaves.
+/// counts from which ranks are computed: one for objects with references, and one for objects without references.
 pub(crate) const PAIRS_IN_LINE: usize = 4;
 
 /// A range of addresses.
@@ -100,14 +100,14 @@ impl Space {
     }
 }
 
-/// Returns the number of words that the two bitmaps (for objects with references, and for leaves) take for a number of
-/// slots.
+/// Returns the number of words that the two bitmaps (for objects with references, and for objects without references)
+/// take for a number of slots.
 const fn words(slots: u64) -> usize {
     (slots.div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE) * PAIR
 }
 
-/// The two bitmaps that mark the objects of a dump, while threads set bits in them. [`Marks::into_ranks`] converts them
-/// to [`Ranks`].
+/// Two bitmaps of the addresses at which objects start, one for objects with references and one for objects without,
+/// while threads set bits in them. [`Marks::into_ranks`] converts the bitmaps to [`Ranks`].
 pub(crate) struct Marks {
     space: Space,
     bits: Array<u64>,
@@ -180,8 +180,8 @@ impl Marks {
         Ok(())
     }
 
-    /// Computes the counts from which ranks (numbers of marks before a slot) are derived. Cost: one pass over the
-    /// bitmaps.
+    /// Computes the counts from which ranks are derived. (The rank of an object is the number of objects of the same
+    /// kind at lower addresses.) Cost: one pass over the bitmaps.
     pub(crate) fn into_ranks(self, store: &Store) -> Result<Ranks> {
         let lines = self.bits.len() / (PAIR * PAIRS_IN_LINE);
         let mut counts = store.zeroed::<u32>(lines * 2)?;
@@ -241,7 +241,7 @@ impl Marks {
     }
 }
 
-/// The bitmaps of [`Marks`], shared by the scanning threads.
+/// The bitmaps of object starts (see [`Marks`]), shared by the threads that scan the dump.
 #[derive(Clone, Copy)]
 pub(crate) struct MarkWriter<'a> {
     pub(crate) range: Range,
@@ -257,8 +257,8 @@ pub(crate) struct Pending {
 }
 
 impl MarkWriter<'_> {
-    /// Marks the start of an object in the bitmap. If two objects of the same kind have one address, they set the same
-    /// bit.
+    /// Sets the bit for the start of an object in the bitmap of its kind (with or without references). If two objects
+    /// of the same kind have one address, they set the same bit.
     #[inline(always)]
     pub(crate) fn mark(&self, pending: &mut Pending, slot: u64, leaf: bool) {
         let word = slot >> 6;
@@ -281,26 +281,27 @@ impl MarkWriter<'_> {
     }
 }
 
-/// The finished bitmaps, and the counts from which ranks (numbers of marks before a slot) are computed.
+/// The finished bitmaps of object starts, and the counts from which ranks are computed. (The rank of an object is the
+/// number of objects of the same kind at lower addresses.)
 #[derive(Debug)]
 pub(crate) struct Ranks {
     pub(crate) space: Space,
     pub(crate) bits: Column<u64>,
     pub(crate) counts: Column<u32>,
-    /// Number of marked objects with references, and number of marked leaves (objects without references).
+    /// Number of set bits in the bitmap of objects with references, and in the bitmap of objects without references.
     pub(crate) marked: [u32; 2],
-    /// True if an object with references and a leaf have the same address.
+    /// True if an object with references and an object without references have the same address.
     pub(crate) doubled: bool,
 }
 
 impl Ranks {
-    /// Number of lines (cache lines of the bitmaps) in a stretch. An index stores the map of marked slots in stretches.
-    /// Stretches without marks are left out (see [`Ranks::stretches`]). The bitmap words of one stretch take 4 KiB, a
-    /// page of memory.
+    /// Number of cache lines of the bitmaps in a stretch. An index file stores the bitmaps in stretches of this length.
+    /// Stretches without set bits are left out (see [`Ranks::stretches`]). The bitmap words of one stretch take 4 KiB,
+    /// a page of memory.
     const STRETCH: usize = 64;
 
-    /// Returns the rank of the object at a marked slot (the number of objects of its kind at lower addresses), and true
-    /// if the object is a leaf; `None` if the slot is not marked.
+    /// Returns the rank of the object that starts at a slot, and true if the object has no references. The rank is the
+    /// number of objects of its kind at lower addresses. Returns `None` if no object starts there.
     #[inline(always)]
     pub(crate) fn rank(&self, slot: u64) -> Option<(u32, bool)> {
         self.view().rank(slot)
@@ -314,7 +315,7 @@ impl Ranks {
         }
     }
 
-    /// Returns how many objects with references, and how many leaves, start before a slot.
+    /// Returns how many objects with references, and how many objects without references, start before a slot.
     pub(crate) fn before(&self, slot: u64) -> [u32; 2] {
         let word = (slot >> 6) as usize;
         // A line (a cache line of the bitmaps) without set bits has no valid counts. Use the next line that has set
@@ -348,8 +349,9 @@ impl Ranks {
         before
     }
 
-    /// Returns the address of the object with this rank. If `leaf` is true, the rank is among the leaves, otherwise
-    /// among the objects with references. The search starts at the slot `from`, which must not come after the object.
+    /// Returns the address of the object with this rank (its position in address order). If `leaf` is true, the rank is
+    /// among the objects without references, otherwise among the objects with references. The search starts at the slot
+    /// `from`, which must not come after the object.
     pub(crate) fn address(&self, rank: u32, leaf: bool, from: u64) -> Option<u64> {
         let kind = usize::from(leaf);
         let first = (from >> 6) as usize / PAIRS_IN_LINE;
@@ -374,9 +376,9 @@ impl Ranks {
         None
     }
 
-    /// Returns the stretches (parts of the map, see [`Self::STRETCH`]) that have marked slots. The first list has their
-    /// numbers, ascending. The second list has their bitmap words, one stretch after the other, and the third list has
-    /// their counts in the same way.
+    /// Returns the stretches (parts of the bitmaps, see [`Self::STRETCH`]) in which objects start. The first list has
+    /// the numbers of these stretches, ascending. The second list has their bitmap words, one stretch after the other,
+    /// and the third list has their counts in the same way.
     pub(crate) fn stretches(&self) -> (Vec<u32>, Vec<u64>, Vec<u32>) {
         let words = Self::STRETCH * PAIR * PAIRS_IN_LINE;
         let marked = |(_, words): &(usize, &[u64])| words.iter().any(|&w| w != 0);
@@ -405,9 +407,9 @@ impl Ranks {
         )
     }
 
-    /// Creates the map from the stretches (parts of the map, see [`Self::STRETCH`]) that an index stores. Returns
-    /// `None` if their numbers are not ascending, or if their numbers or lengths do not fit the address range. Does not
-    /// check the values in `counts`.
+    /// Creates the map from the stretches (parts of the bitmaps, see [`Self::STRETCH`]) that an index file stores.
+    /// Returns `None` if the numbers of the stretches are not ascending, or if their numbers or lengths do not fit the
+    /// address range. Does not check the values in `counts`.
     pub(crate) fn from_stretches(
         space: Space,
         marked: [u32; 2],
@@ -441,8 +443,8 @@ impl Ranks {
         self.bits.len() / (PAIR * PAIRS_IN_LINE)
     }
 
-    /// Calls `visit` for each marked address in these lines of the bitmap. The arguments are the address, the rank of
-    /// the object there, and true if the object is a leaf.
+    /// Calls `visit` for each address at which an object starts, in these lines of the bitmaps. The arguments are the
+    /// address, the object's rank (number of objects of its kind at lower addresses), and true if it has no references.
     fn for_each_in_order(
         &self,
         lines: std::ops::Range<usize>,
@@ -461,7 +463,8 @@ impl Ranks {
                     if let Some(address) = self.space.address(slot) {
                         visit(address, ranks[leaf], leaf == 1);
                     }
-                    // Both bits of a slot are set if an object with references and a leaf have the same address.
+                    // Both bits of a slot are set if an object with references and an object without references have
+                    // the same address.
                     ranks[0] += (pair[0] >> bit & 1) as u32;
                     ranks[1] += (pair[1] >> bit & 1) as u32;
                 }

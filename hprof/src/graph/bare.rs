@@ -28,14 +28,15 @@ use crate::records::walk::RootKind;
 use crate::sizes::shape::{ShapeClasses, Shapes};
 
 /// The rule that selects which bare objects (objects that refer only to their class) are treated as objects with
-/// references, not as leaves.
+/// references. All other bare objects are treated as objects without references.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// In each piece of the file (about a megabyte), the first `first` bare objects of each class are treated as
-    /// objects with references.
+    /// In each piece of the file (usually about a megabyte), some objects that refer only to their class are treated as
+    /// objects with references: the first `first` of these objects in each class.
     first: u32,
-    /// After them, the bare objects of the class at positions `every`, 2 * `every`, and so on are treated as objects
-    /// with references, too. The positions count all bare objects of the class in the piece, from 1.
+    /// Some later objects that refer only to their class are also treated as objects with references: those at
+    /// positions `every`, 2 * `every`, and so on. The positions count all such objects of one class in a piece of the
+    /// file, from 1.
     every: u32,
 }
 
@@ -46,14 +47,15 @@ impl Kept {
     }
 }
 
-/// Decides which bare objects (objects that refer only to their class) are treated as leaves. The decision depends only
-/// on the order of objects in the file. So every pass over the file makes the same decision for an object.
+/// Decides which bare objects (objects that refer only to their class) are treated as objects without references. The
+/// decision depends only on the order of objects in the file. So every pass over the file makes the same decision for
+/// an object.
 #[derive(Debug)]
 pub(crate) struct Sifter {
     kept: Kept,
     piece: u32,
-    /// For each class: the last piece of the file in which a bare object of the class was found, the number of bare
-    /// objects of the class found in that piece, and true if any bare object of the class is a leaf.
+    /// Data about the bare objects (objects that refer only to their class) of each class: the last piece of the file
+    /// that has one, their number in that piece, and true if any is treated as an object without references.
     seen: Vec<(u32, u32, bool)>,
 }
 
@@ -72,7 +74,8 @@ impl Sifter {
     }
 
     /// Counts one more bare object (an object that refers only to its class) of this class. Returns true if the object
-    /// is treated as a leaf. The caller reads the objects of a piece in the order of the file.
+    /// is treated as an object without references. The caller reads the objects of a piece of the file in the order of
+    /// the file.
     #[inline(always)]
     pub(crate) fn is_leaf(&mut self, class: u32) -> bool {
         let Some((piece, seen, leaves)) = self.seen.get_mut(class as usize) else {
@@ -87,7 +90,8 @@ impl Sifter {
         is_leaf
     }
 
-    /// Returns the classes of the objects that were treated as leaves so far.
+    /// Returns the classes of the objects that were treated as objects without references so far, although they refer
+    /// to their class.
     pub(crate) fn classes(&self) -> impl Iterator<Item = u32> {
         let classes = (0..).zip(&self.seen);
         classes.filter(|(_, seen)| seen.2).map(|(class, _)| class)
@@ -104,7 +108,7 @@ pub(crate) fn shape_classes(
 ) -> ShapeClasses {
     ShapeClasses::new(shapes, |class| {
         let element = classes[class].element;
-        // Arrays of primitives are leaves, whether or not their class is a GC root.
+        // Arrays of primitives are treated as objects without references, whether or not their class is a GC root.
         class.0 < split.classes
             && !pinned[class.index()]
             && element.is_none_or(|kind| kind == Kind::Object)
@@ -114,10 +118,10 @@ pub(crate) fn shape_classes(
 /// The references from leaves (objects without other references) to their classes.
 #[derive(Debug)]
 pub(crate) struct LeafClasses {
-    /// A bitmap in which the bit of a leaf is set if the leaf refers to its class. Each word is stored with the number
-    /// of set bits in the words before it.
+    /// A bitmap in which the bit of a leaf (object without other references) is set if the leaf refers to its class.
+    /// Each word is stored with the number of set bits in the words before it.
     words: Vec<(u64, u32)>,
-    /// For each set bit of the bitmap `words`, the class object to which the leaf refers.
+    /// For each set bit of the bitmap `words`, the class object to which the object of this bit refers.
     classes: Array<u32>,
 }
 
@@ -129,8 +133,8 @@ impl LeafClasses {
         })
     }
 
-    /// Creates the table. `leaves` yields the class object of each leaf, or [`NONE`] if the leaf does not refer to its
-    /// class.
+    /// Creates the table of references from leaves (objects without other references) to their classes. `leaves` yields
+    /// the class object of each leaf, or [`NONE`] if the leaf does not refer to its class.
     pub(crate) fn new(leaves: impl Iterator<Item = u32>, store: &Store) -> Result<Self> {
         const BATCH: usize = 1 << 12;
         let mut all = Self::none(store)?;
@@ -156,13 +160,13 @@ impl LeafClasses {
         Ok(all)
     }
 
-    /// Returns the number of leaves that have a reference to their class.
+    /// Returns the number of leaves (objects without other references) that have a reference to their class.
     pub(crate) fn len(&self) -> usize {
         self.classes.len()
     }
 
-    /// Returns the number of the last leaf that refers to its class (counted from the first leaf), plus one. Returns 0
-    /// if there is no such leaf.
+    /// Returns the number of the last leaf (object without other references) that refers to its class (counted from the
+    /// first leaf), plus one. Returns 0 if no leaf refers to its class.
     pub(crate) fn rows(&self) -> u32 {
         let mut words = self.words.iter().enumerate().rev();
         let last = words.find(|(_, (word, _))| *word != 0);
@@ -171,7 +175,7 @@ impl LeafClasses {
         })
     }
 
-    /// Returns the adjacency list of a leaf: its class, or nothing.
+    /// Returns the adjacency list of a leaf (object without other references): its class, or nothing.
     #[inline]
     pub(crate) fn row(&self, leaf: u32) -> &[u32] {
         let bit = 1 << (leaf % 64);
@@ -187,8 +191,8 @@ impl LeafClasses {
 
 /// The adjacency lists of a heap. They contain only references from records. All other references are in `extra`.
 pub(crate) struct Linked<'a> {
-    /// The ranges of object numbers. Class objects and objects with references have an adjacency list. Leaves have
-    /// none.
+    /// The ranges of object numbers. Class objects and objects with references have an adjacency list. Objects without
+    /// references have none.
     pub(crate) split: Split,
     pub(crate) offsets: &'a [u32],
     pub(crate) targets: &'a [u32],
@@ -198,13 +202,14 @@ pub(crate) struct Linked<'a> {
     pub(crate) held: &'a BTreeMap<u32, RootKind>,
 }
 
-/// Maximum number of objects close to GC roots whose references are examined. References to classes of leaves are
-/// inserted only for these objects (see [`Linked::shortcuts_around_leaves`]).
+/// Maximum number of objects close to GC roots whose references are examined. References to classes of leaves (objects
+/// that refer only to their class) are inserted only for the examined objects (see
+/// [`Linked::shortcuts_around_leaves`]).
 const NEAR: usize = 1 << 14;
 const LONG: usize = 1 << 10;
-/// Maximum number of references that are inserted in place of paths "object -> leaf -> class of the leaf". Further
-/// references are left out. If this changes a dominator, the check in `dominators/bare.rs` detects it, and the dump is
-/// read again.
+/// Maximum number of references that are inserted in place of paths "object -> leaf -> class of the leaf". A leaf is an
+/// object that refers only to its class. Further references are left out. If this changes a dominator, the check in
+/// `dominators/bare.rs` detects it, and the dump is read again.
 const PAIRS: usize = 1 << 16;
 
 impl Linked<'_> {
@@ -221,9 +226,8 @@ impl Linked<'_> {
         own.map(|e| e.1)
     }
 
-    /// Returns the references to insert in place of paths "object -> leaf -> class of the leaf" close to GC roots.
-    /// These leaves are bare leaves (see the module's description), so the graph lacks their references to their
-    /// classes:
+    /// Returns the references to insert in place of paths "object -> leaf -> class of the leaf" close to GC roots. Such
+    /// a leaf is an object that refers only to its class, and the graph lacks this reference:
     ///
     /// ```text
     /// root -> A -> leaf -> class     becomes     root -> A -> class
@@ -249,8 +253,8 @@ impl Linked<'_> {
             let row = self.row(from);
             let extra = self.extra_references(from).take(LONG);
             let all: Vec<u32> = row.iter().copied().take(LONG).chain(extra).collect();
-            // If an object refers to a class directly, the path through a leaf to this class needs no reference in its
-            // place.
+            // A path "object -> leaf -> class of the leaf" needs no reference in its place if the object refers to the
+            // class directly. (The leaf is an object that refers only to its class.)
             let known: FxHashSet<u32> = all.iter().copied().filter(|&t| t < classes).collect();
             for &target in &all {
                 visit(target, &mut found);
@@ -273,10 +277,10 @@ impl Linked<'_> {
         pairs
     }
 
-    /// Marks the classes that are reachable from GC roots without passing through their instances. The search follows
-    /// all references of class objects. For other objects, it follows only references that lead to classes and are in
-    /// no record, such as those from a class loader to its classes. These other objects are the objects in `near` and
-    /// the objects to which class objects refer.
+    /// Returns for each class true if it is reachable from GC roots without passing through its instances. The search
+    /// follows all references of class objects. For other objects, it follows only references that are in no record and
+    /// lead to classes. Examples are those from a class loader to its classes. These other objects are the objects in
+    /// `near` and the objects to which class objects refer.
     fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
         let count = self.split.classes;
         let mut reached = vec![false; count as usize];
@@ -333,7 +337,7 @@ mod tests {
     }
 
     /// A test heap. Class objects have the lowest numbers, then come the other objects with an adjacency list in
-    /// `rows`, then leaves.
+    /// `rows`, then the objects without an adjacency list.
     struct Drawn {
         classes: u32,
         rows: Vec<Vec<u32>>,
@@ -360,9 +364,9 @@ mod tests {
             self.rows.len() as u32
         }
 
-        /// Returns the references to insert in place of paths "object -> leaf -> class of the leaf". `held` has the
-        /// objects that GC roots hold. The first leaf is an instance of class 1, the next one of class 2, and so on.
-        /// After the last class, class 1 follows again.
+        /// Returns the references to insert in place of paths "object -> leaf -> class of the leaf". A leaf is an
+        /// object that refers only to its class. `held` has the objects that GC roots hold. The first leaf is an
+        /// instance of class 1, the next one of class 2, and so on. After the last class, class 1 follows again.
         fn shortcuts_around_leaves(&self, held: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
             let lens = self.rows.iter().map(|row| row.len() as u32);
             let ends = lens.scan(0, |sum, len| {
@@ -385,17 +389,17 @@ mod tests {
 
     #[test]
     fn references_to_classes_through_leaves_are_found() {
-        // The only leaf (object 5) is an instance of class 1.
+        // Object 5 is the only leaf (object that refers only to its class). It is an instance of class 1.
         let rows = || vec![vec![5], vec![5, 5], vec![]];
         let drawn = Drawn::new(2, &[], rows());
         assert_eq!(drawn.shortcuts_around_leaves([1, 2]), [(2, 1)]);
         assert_eq!(drawn.shortcuts_around_leaves([1, 2, 3]), [(2, 1), (3, 1)]);
-        // In two cases, no reference to the class is inserted: only the leaf leads to the class, or no object close to
-        // a GC root refers to the leaf.
+        // In two cases, no reference to the class is inserted: only the leaf (it refers only to its class) leads to the
+        // class, or no object close to a GC root refers to the leaf.
         assert_eq!(drawn.shortcuts_around_leaves([2]), []);
         assert_eq!(drawn.shortcuts_around_leaves([1, 4]), []);
-        // The class is also reached through another class or through its loader. So a reference from object 2, which
-        // refers to the leaf, to class 1 is inserted.
+        // The class is also reached through another class or through its loader. So a reference from object 2 to class
+        // 1 is inserted. Object 2 refers to the leaf (object that refers only to its class).
         assert_eq!(
             Drawn::new(2, &[(0, 1)], rows()).shortcuts_around_leaves([0, 2]),
             [(2, 1)]

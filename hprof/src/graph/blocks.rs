@@ -186,7 +186,8 @@ fn slot_in(number: u32, shift: u32, grain: u64) -> Option<u64> {
     Some(number << shift | grain & ((1 << shift) - 1))
 }
 
-/// Assigns numbers to the blocks of [`Blocks`]. The threads that scan the dump share it.
+/// Assigns numbers to the blocks of an address range (see [`Blocks`]). All threads that scan the dump use the same
+/// writer.
 #[derive(Debug)]
 pub(crate) struct BlockWriter<'a> {
     range: Range,

@@ -1,8 +1,8 @@
 //! Builds the heap graph from the bytes of a dump: runs the passes in order, and repeats a pass if the dump is unusual.
 //!
 //! In the usual dump, the classes come first, the objects are in address order, and the ids lie within a compact range.
-//! Then one pass over the objects is enough. The pass may find something that the plan does not cover: a class defined
-//! late, an id out of range. Then the plan is extended and the pass runs again.
+//! Then one pass over the objects is enough. The pass starts from a plan: the known classes and a guess of the address
+//! range. If the pass finds a class defined late, or an id out of range, the plan is extended and the pass runs again.
 
 use std::collections::BTreeSet;
 
@@ -89,8 +89,9 @@ impl Context<'_> {
     }
 
     /// Returns the rule that selects which bare objects (objects that refer only to their class) are treated as objects
-    /// with references. The other bare objects become leaves (see `bare.rs`). Returns `None` if no bare object may
-    /// become a leaf: if [`Plan::bare_leaves`] is false, or if there are no bitmaps to mark leaves.
+    /// with references. The other bare objects are treated as objects without references (see `bare.rs`). Returns
+    /// `None` if no bare object may be treated so: if [`Plan::bare_leaves`] is false, or if there are no bitmaps of
+    /// object starts.
     fn bare_object_rule(&self, plan: &Plan) -> Option<Kept> {
         let told = plan.bare_leaves && plan.reach.is_some();
         told.then(|| Kept::new(self.options.thresholds))
@@ -269,8 +270,8 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     })
 }
 
-/// The results of the last pass of [`read_objects`]. This pass found nothing that was missing in its [`Plan`], such as
-/// a class.
+/// The results of the last pass of [`read_objects`]. This pass found nothing that was missing in its [`Plan`] (the
+/// known classes and the address range).
 struct Pass {
     /// For each class, true if the class is certainly a GC root.
     pinned: Vec<bool>,
@@ -339,7 +340,7 @@ fn has_doubles(scanned: &Scanned, ranks: &Ranks) -> bool {
     records as u64 > marks || ranks.doubled
 }
 
-/// Returns which object numbers belong to class objects, objects with references, and leaves.
+/// Returns which object numbers belong to class objects, objects with references, and objects without references.
 fn split(classes: &Classes, scanned: &Scanned) -> Split {
     Split {
         classes: classes.dumped() as u32,
@@ -438,9 +439,9 @@ fn link(
 
 /// Creates the graph from the recorded references. Adds the GC roots and the references that no record contains.
 ///
-/// `near` contains the class object for each shape (class and array length) of leaves. If `near` is `Some`, references
-/// "object -> class" are inserted in place of paths "object -> leaf -> class of the leaf". They are inserted only for
-/// objects close to a GC root.
+/// `near` contains the class object for each shape (class and array length) of leaves, which are objects that refer
+/// only to their class. If `near` is `Some`, references "object -> class" are inserted in place of paths "object ->
+/// leaf -> class of the leaf". They are inserted only for objects close to a GC root.
 fn assemble(
     scanned: &mut Scanned,
     classes: &Classes,

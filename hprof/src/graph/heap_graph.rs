@@ -47,8 +47,8 @@ pub struct HeapGraph {
     /// References from leaves (objects without other references) to their classes, if the graph contains references to
     /// classes.
     pub(crate) leaf_classes: LeafClasses,
-    /// References that were inserted in place of paths "object -> leaf -> class of the leaf". Each pair is the object
-    /// and the class.
+    /// References that were inserted in place of paths "object -> leaf -> class of the leaf". A leaf is an object that
+    /// refers only to its class. Each pair is the object and the class.
     pub(crate) by_leaves: Vec<(u32, u32)>,
     /// Class objects to which bare leaves (objects that refer only to their class) refer, for the case that
     /// `leaf_classes` does not contain these references.
@@ -88,7 +88,8 @@ impl HeapGraph {
         Self::from_rows(objects, &rows, &roots, &Store::new(None))
     }
 
-    /// Creates a graph from edges that are sorted by source. None of the `nodes` objects is a class object or a leaf.
+    /// Creates a graph from edges that are sorted by source. All of the `nodes` objects count as objects with
+    /// references, and none as a class object.
     pub(crate) fn from_rows(
         nodes: u32,
         rows: &[impl Copy + Into<(u32, u32)>],
@@ -127,9 +128,9 @@ impl HeapGraph {
         })
     }
 
-    /// Moves the references from leaves to their classes to `targets`, where all other adjacency lists are. Adjacency
-    /// lists are contiguous. So all leaves up to the last one with such a reference get an adjacency list, and do not
-    /// count as leaves any more.
+    /// Moves the references from leaves (objects without other references) to their classes to `targets`, where all
+    /// other adjacency lists are. Adjacency lists are contiguous. So all leaves up to the last one with such a
+    /// reference get an adjacency list, and do not count as leaves any more.
     pub(crate) fn with_rows_of_leaves(mut self, store: &Store) -> Result<Self> {
         if self.leaf_classes.len() == 0 {
             return Ok(self);

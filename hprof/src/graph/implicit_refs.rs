@@ -161,8 +161,8 @@ pub(crate) fn root_all_classes(held: &mut BTreeMap<u32, RootKind>, split: Split)
     }
 }
 
-/// Returns true if the object of any thread is a leaf that refers only to its class, according to `is_bare`. A leaf has
-/// no adjacency list, so it cannot refer to the objects that the thread holds.
+/// Returns true if the object of any thread is treated as an object without references, although it refers to its class
+/// (see `is_bare`). Then the object has no adjacency list, so it cannot refer to the objects that the thread holds.
 pub(crate) fn is_any_thread_bare(
     split: Split,
     roots: &[Root],

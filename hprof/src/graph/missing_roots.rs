@@ -281,7 +281,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Marks an object and all objects that it reaches.
+    /// Records in `reached` an object and all objects that are reachable from it.
     fn reach(&mut self, object: u32) {
         let mut stack = std::mem::take(&mut self.stack);
         stack.push(object);

@@ -24,8 +24,8 @@ pub(crate) fn permute(
 ) -> Result<AddressMap> {
     struct RankVisitor<'a> {
         ranks: &'a Ranks,
-        /// Object numbers, indexed by rank: first for objects with references, then for leaves (objects without
-        /// references).
+        /// Object numbers, indexed by rank. The first array is for objects with references, the second for objects
+        /// without references. (The rank is the number of objects of the same kind at lower addresses.)
         numbers: [&'a [AtomicU32]; 2],
         next: [u32; 2],
     }

@@ -1,5 +1,5 @@
-//! The range of addresses in a dump, and the bitmaps that mark its objects. The range is guessed from samples and
-//! extended if a pass finds objects outside of it.
+//! The address range of the objects in a dump, and the bitmaps that show where objects start. The range is guessed from
+//! samples and extended if a pass finds objects outside of the range.
 
 use crate::bytes::array::Store;
 use crate::error::Result;

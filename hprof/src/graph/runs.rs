@@ -14,8 +14,8 @@
 
 use crate::graph::address::{Range, Ranks};
 
-/// Maximum number of runs (see above) in a piece of the file, which is about a megabyte. If a piece has more, the
-/// objects of the whole file count as not sorted by address.
+/// Maximum number of runs (parts with ascending addresses) in a piece of the file, which is about a megabyte. If a
+/// piece has more runs, the objects of the whole file count as not sorted by address.
 const MOST_IN_PIECE: usize = 256;
 /// While the file is read, at most this number of runs (parts in address order) is stored, plus one run for each piece
 /// that was read.
@@ -30,12 +30,12 @@ struct Run {
     /// Ids of the first and the last object of the run (objects with ascending addresses).
     first: u64,
     last: u64,
-    /// Number of objects with references, and number of leaves, that come before this run of ascending addresses in the
-    /// file.
+    /// Number of objects with references, and number of objects without references, that come before this run of
+    /// ascending addresses in the file.
     before: [u32; 2],
 }
 
-/// The runs (see the module's description) of a file or of a piece of it, in the order of the file.
+/// The runs (parts with ascending addresses) of a file, or of one piece of the file, in the order of the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     runs: Vec<Run>,
@@ -51,7 +51,7 @@ impl Runs {
     }
 
     /// Begins a run (objects with ascending addresses) at an object. `before` is the number of objects with references,
-    /// and the number of leaves, that come before the object.
+    /// and the number of objects without references, that come before the object.
     #[cold]
     pub(crate) fn begin(&mut self, id: u64, before: [usize; 2]) {
         if self.scattered || self.runs.len() == MOST_IN_PIECE {
@@ -74,7 +74,7 @@ impl Runs {
     }
 
     /// Adds the runs (parts in address order) of the next piece of the file. `base` is the number of objects with
-    /// references, and the number of leaves, in all earlier pieces.
+    /// references, and the number of objects without references, in all earlier pieces.
     pub(crate) fn append(&mut self, piece: &mut Self, base: [usize; 2]) {
         self.pieces += 1;
         if piece.scattered || self.runs.len() + piece.runs.len() > self.pieces + MOST_KEPT {
@@ -145,17 +145,18 @@ impl Runs {
 pub(crate) struct Row {
     /// The slot (position in the address map) of the run's first object.
     pub(crate) slot: u64,
-    /// Number of objects with references, and number of leaves, whose addresses are lower than the addresses of this
-    /// run's objects.
+    /// Number of objects with references, and number of objects without references, whose addresses are lower than the
+    /// addresses of this run's objects.
     pub(crate) ranks: [u32; 2],
-    /// Number of objects with references, and number of leaves, that come before this run in the file.
+    /// Number of objects with references, and number of objects without references, that come before this run (objects
+    /// with ascending addresses) in the file.
     pub(crate) numbers: [u32; 2],
 }
 
 impl Row {
-    /// Returns number minus rank, which is the same for all objects of this run. An object's number is its position in
-    /// the file, and its rank is its position in the order of addresses. Objects with references (first result) and
-    /// leaves (second result) are counted separately.
+    /// Returns number minus rank, which is the same for all objects of this run (objects with ascending addresses). An
+    /// object's number is its position in the file, and its rank is its position in the order of addresses. Objects
+    /// with references (first result) and objects without references (second result) are counted separately.
     const fn offsets(&self) -> [u32; 2] {
         [
             self.numbers[0].wrapping_sub(self.ranks[0]),
@@ -237,17 +238,17 @@ impl RunTable {
         }
     }
 
-    /// Returns the number of the object that has this slot and this rank. Objects with references and leaves are
-    /// numbered separately.
+    /// Returns the number of the object that has this slot (position in the address map) and this rank (position in
+    /// address order). Objects with references and objects without references are numbered separately.
     #[inline(always)]
     pub(crate) fn number(&self, slot: u64, rank: u32, leaf: bool) -> u32 {
         rank.wrapping_add(self.offsets[self.row_of(slot)][usize::from(leaf)])
     }
 
-    /// Converts an object's number to its rank. `number` is the position in the file among the leaves if `leaf` is
-    /// true, otherwise among the objects with references. Also returns a slot in the object's run from which
-    /// [`Ranks::address`] can search for the object: `near` if `near` is in this run, otherwise the slot of the run's
-    /// first object.
+    /// Converts an object's number to its rank. `number` is the position in the file among the objects without
+    /// references if `leaf` is true, otherwise among the objects with references. The rank is the position in address
+    /// order. Also returns a slot (position in the address map) in the object's run from which [`Ranks::address`] can
+    /// search for the object: `near` if `near` is in this run, otherwise the slot of the run's first object.
     pub(crate) fn rank(&self, number: u32, leaf: bool, near: u64) -> Option<(u32, u64)> {
         let kind = usize::from(leaf);
         let numbers = |&row: &u32| self.rows[row as usize].numbers[kind];
@@ -288,9 +289,9 @@ mod tests {
 
     const BASE: u64 = 0x1_0000;
 
-    /// Returns the ranks and runs (parts with ascending addresses) of a file whose objects are at these slots, in the
-    /// order of the file. Each piece of the file has `piece` objects. Objects at slots that are multiples of 3 are
-    /// leaves.
+    /// Returns the ranks and runs (parts with ascending addresses) of a file whose objects are at these slots
+    /// (positions in the address map), in the order of the file. Each piece of the file has `piece` objects. Objects at
+    /// slots that are multiples of 3 count as objects without references.
     fn of(slots: &[u64], piece: usize) -> (Ranks, Runs) {
         let store = Store::new(None);
         let end = BASE + 8 * (slots.iter().max().unwrap() + 1);

@@ -1,4 +1,4 @@
-//! The pass over all objects. It marks where objects start, and records their shapes (class and array length), their
+//! The pass over all objects. It marks where objects start, and records their classes and array lengths, their
 //! references, the GC roots, and measurements of object sizes.
 //!
 //! The file is split into pieces of about a megabyte. The pieces are scanned in parallel, in batches. After each batch,
@@ -46,8 +46,8 @@ pub(crate) struct Referent {
     pub(crate) kind: Reference,
 }
 
-/// A piece of the file. Its first object with references has the number `first_inner`, and its first leaf the number
-/// `first_leaf`. The two kinds are counted separately.
+/// A piece of the file. Its first object with references has the number `first_inner`, and its first object without
+/// references the number `first_leaf`. The two kinds are counted separately.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) segment: Segment,
@@ -64,7 +64,7 @@ pub(crate) struct Scanned {
     pub(crate) targets: Array<u32>,
     pub(crate) inner_shapes: Array<u32>,
     pub(crate) leaf_shapes: Array<u32>,
-    /// Ids of objects with references, and of leaves, in file order; empty if ids are addresses.
+    /// Ids of objects with references, and of objects without references, in file order; empty if ids are addresses.
     pub(crate) inner_ids: Array<u64>,
     pub(crate) leaf_ids: Array<u64>,
     pub(crate) shapes: Shapes,
@@ -76,8 +76,9 @@ pub(crate) struct Scanned {
     /// that are classes of object arrays.
     pub(crate) unknown_classes: BTreeSet<u64>,
     pub(crate) unknown_arrays: BTreeSet<u64>,
-    /// Objects whose allocation site is known. Each element has the number of the object, true if the object is a leaf,
-    /// and the serial number of its stack trace. Leaves are counted separately.
+    /// Objects whose allocation site is known. Each element has the number of the object, true if it counts as an
+    /// object without references, and the serial number of its stack trace. Objects with and without references are
+    /// numbered separately.
     pub(crate) sites: Vec<(u32, bool, u32)>,
     pub(crate) stats: Stats,
     /// The runs of the file: parts in which the ids of objects ascend.
@@ -87,8 +88,8 @@ pub(crate) struct Scanned {
     /// Number of object ids for which the address map has no slot: they are outside of the guessed range, not multiples
     /// of 8, or in a block without a number because the limit on blocks is reached.
     pub(crate) misplaced: u64,
-    /// Classes to which bare leaves refer. (A bare leaf is an object that refers only to its class and is treated as a
-    /// leaf.)
+    /// The classes of bare leaves. A bare leaf is an object that refers only to its class and is treated as an object
+    /// without references.
     pub(crate) bare: BTreeSet<u32>,
     pub(crate) cut_arrays: Vec<CutArray>,
 }
@@ -104,13 +105,13 @@ pub(crate) struct Job<'a, T: Targets> {
     /// True if references from objects to their classes are recorded like other references.
     pub(crate) class_references: bool,
     /// The rule for objects that refer only to their class, if this class might not be a GC root. The rule selects some
-    /// of them, which are treated as objects with references. The others are treated as leaves (objects without
-    /// references). If there is no rule, none of them is treated as a leaf.
+    /// of them, which are treated as objects with references. The others are treated as objects without references. If
+    /// there is no rule, all of them are treated as objects with references.
     pub(crate) bare: Option<Kept>,
     pub(crate) refs: Refs,
-    /// True if the field of each reference must be known from its position in the adjacency list. Then the shape of an
-    /// object has bits that show which fields are null. If the shape has too few bits, the adjacency list contains
-    /// [`NONE`] for each null field.
+    /// True if the field of each reference must be known from its position in the adjacency list. Then the shape
+    /// (encoded class) of an object has bits that show which fields are null. If there are too few bits, the adjacency
+    /// list contains [`NONE`] for each null field.
     pub(crate) tells_fields: bool,
     pub(crate) modulus: usize,
     pub(crate) marks: Option<MarkWriter<'a>>,
@@ -118,18 +119,19 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) targets: T,
     /// Class records before this offset in the file are already known.
     pub(crate) classes_end: usize,
-    /// Ids below this number are not addresses. See [`crate::graph::plan::Plan::flattened_below`].
+    /// Ids below this number are not addresses, because HotSpot makes them up for flattened values. See
+    /// [`crate::graph::plan::Plan::flattened_below`].
     pub(crate) flattened_below: u64,
     pub(crate) has_flattened: bool,
     pub(crate) progress: &'a dyn Progress,
     pub(crate) store: &'a Store,
 }
 
-/// Maximum number of bytes of a piece that are prefetched from the file. A larger piece consists of one large array,
-/// and if this is an array of primitives, its elements are not read.
+/// Maximum number of bytes of a piece of the file that are prefetched. A larger piece consists of one large array, and
+/// if this is an array of primitives, its elements are not read.
 const MOST_PREPARED: usize = 16 << 20;
 
-/// The results of one piece of the file. Objects and offsets are counted from the start of the piece.
+/// The results of one piece of the file. Objects and references are numbered from the start of the piece.
 #[derive(Default)]
 struct ScannedPiece {
     ends: Vec<u32>,
@@ -441,7 +443,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     }
 
     /// Records the reference to the object's class, unless the class is certainly a GC root, or the object is treated
-    /// as a leaf.
+    /// as an object without references.
     #[inline(always)]
     fn class_reference(&mut self, class: u32, may_be_bare: bool, count: &mut u32) {
         if self.job.pinned[class as usize] {
@@ -451,7 +453,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             return;
         }
         if !self.job.class_references {
-            // The graph does not contain the reference to the class, but the object still does not count as a leaf.
+            // The graph does not contain the reference to the class, but the object still counts as an object with
+            // references.
             *count += 1;
         } else {
             let id = self.job.classes[crate::ids::ClassIndex(class)].id.0;
@@ -459,8 +462,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// Returns true if an object that refers only to its class is treated as a leaf (an object without references).
-    /// Must be called once for each such object, because the result depends on the number of earlier calls.
+    /// Returns true if an object that refers only to its class is treated as an object without references. Must be
+    /// called once for each such object, because the result depends on the number of earlier calls.
     fn is_bare_leaf(&mut self, class: u32) -> bool {
         let layout = self.job.classes.layout(class);
         let has_referent = layout.referent != RecordLayout::NO_REFERENT;
@@ -500,8 +503,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         false
     }
 
-    /// Returns the shape of an instance with a variable size: a stack chunk, which is a part of a virtual thread's
-    /// stack. In a damaged dump, the class of the instance may also be an array class.
+    /// Returns the shape (encoded class and size) of an instance with a variable size: a stack chunk, which is a part
+    /// of a virtual thread's stack. In a damaged dump, the class of the instance may also be an array class.
     #[cold]
     fn stack_chunk_shape(&mut self, class: u32, array: u32, body: &[u8]) -> u32 {
         let classes = self.job.classes;
@@ -514,9 +517,10 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         self.array_shape(class, array, words)
     }
 
-    /// Records the references of an object, and [`NONE`] for each null field. If the record is too short for all fields
-    /// of the class, the missing fields are not recorded, because there can be very many. Then the result is a new
-    /// shape (encoded class) that also contains the number of fields in the record, if this number can be encoded.
+    /// Records the references of an object, and [`NONE`] in the adjacency list for each null field. If the record is
+    /// too short for all fields of the class, the missing fields are not recorded, because there can be very many. Then
+    /// the result is a new shape (encoded class) that also contains the number of fields in the record, if this number
+    /// can be encoded.
     #[cold]
     fn all_fields(
         &mut self,

@@ -11,7 +11,8 @@ pub(crate) trait Targets: Copy + Sync {
     /// True if references are recorded at all.
     const COLLECT: bool;
     fn encode(&self, id: u64) -> u32;
-    /// Returns the slot (position in the address map) at which to mark the start of the object with this id.
+    /// Returns the slot (position in the address map) of the bit to set for the object with this id, to show that the
+    /// object starts there.
     #[inline(always)]
     fn start(&self, marks: &MarkWriter<'_>, id: u64) -> Option<u64> {
         marks.range.slot(id)
@@ -29,8 +30,8 @@ impl Targets for NoTargets {
     }
 }
 
-/// Records references as slots (positions in the address range). When all objects are marked, the slots are converted
-/// to object numbers.
+/// Records references as slots (positions in the address range). When the address map contains all objects, the slots
+/// are converted to object numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct SlotTargets(pub(crate) Range);
 

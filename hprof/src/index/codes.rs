@@ -1,4 +1,5 @@
-//! Definitions that the writer and the reader of an index share: the codes of kinds, and the hash of class tables.
+//! Definitions that the writer and the reader of an index both use: the codes for kinds of address maps and missing
+//! roots, and the hash of class tables.
 
 use crate::bytes::stamp::hash;
 use crate::graph::missing_roots::MissingRoots;

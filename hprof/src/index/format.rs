@@ -18,9 +18,9 @@ use crate::bytes::stamp::{Stamp, hash};
 use crate::options::Refs;
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
-/// The version of the format. It must be incremented if one of these changes: the sections; the field `bare` in
-/// [`Thresholds::USUAL`]; the way in which the file is split into pieces. `bare` and the pieces matter because the
-/// object numbers of objects that refer only to their class depend on them.
+/// The version of an index file's format. It must be incremented if one of these changes: the sections; the field
+/// `bare` in [`Thresholds::USUAL`]; the way in which the dump is split into pieces (of about a megabyte). `bare` and
+/// the pieces matter because the object numbers of objects that refer only to their class depend on them.
 ///
 /// [`Thresholds::USUAL`]: crate::dominators::thresholds::Thresholds::USUAL
 const VERSION: u32 = 11;
@@ -38,8 +38,8 @@ pub(super) enum Section {
     Small,
     InnerShapes,
     LeafShapes,
-    /// Class and length of each long array. Shorter arrays are not listed, because their shapes (32-bit codes) contain
-    /// class and length.
+    /// Class and length of each long array. Shorter arrays are not listed, because the 32-bit code that an index stores
+    /// for each object contains their class and length.
     LongArrays,
     /// Objects with an allocation site: object number and stack trace serial.
     Sites,

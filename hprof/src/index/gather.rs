@@ -14,7 +14,7 @@ use crate::records::outline::Segment;
 use crate::records::walk::{self, Object};
 use crate::snapshot::Snapshot;
 
-/// Number of pieces of the file (about a megabyte each) that are walked before their references are sorted.
+/// Number of pieces of the dump (about a megabyte each) whose records are read before their references are sorted.
 const BATCH: usize = 32;
 /// Number of ids that are looked up together.
 const AHEAD: usize = 256;
@@ -42,7 +42,8 @@ impl Snapshot {
         let pieces: Vec<(&Piece, [usize; 2])> = self.pieces.iter().zip(sizes).collect();
         let mut walked: Vec<WalkedPiece<'_>> = Vec::new();
         for batch in pieces.chunks(BATCH).map(Some).chain([None]) {
-            // One batch of pieces is walked while the references of the previous batch are sorted.
+            // The records of one batch of pieces of the dump are read while the references of the previous batch are
+            // sorted.
             let (next, ()) = rayon::join(
                 || {
                     let batch = batch.unwrap_or_default().par_iter();
@@ -65,8 +66,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the number of objects with references and the number of leaves (objects without references). Class
-    /// objects are not counted.
+    /// Returns the number of objects with references and the number of objects without references. Class objects are
+    /// not counted.
     pub(super) fn counts(&self) -> [u32; 2] {
         [
             self.split.inner - self.split.classes,
@@ -88,8 +89,7 @@ impl Snapshot {
 struct WalkedPiece<'a> {
     snapshot: &'a Snapshot,
     start: usize,
-    /// The object number of the piece's first object with references, and that of its first leaf (object without
-    /// references).
+    /// The object number of the piece's first object with references, and that of its first object without references.
     first: [u32; 2],
     positions: [Vec<u32>; 2],
     /// References as pairs (id of the target, number of the source), for targets whose number is not known yet.
@@ -143,8 +143,8 @@ impl Bodies for WalkedPiece<'_> {
         if nth.is_multiple_of(EVERY)
             && let Some(at) = self.positions[kind].get_mut((nth / EVERY) as usize)
         {
-            // Store the offset of the object's record from the start of the piece. If it does not fit in 32 bits, store
-            // 0, so that a later search for the object begins at the start of the piece.
+            // Store the offset of the object's record from the start of the piece of the file. If the offset does not
+            // fit in 32 bits, store 0, so that a later search for the object begins at the start of the piece.
             *at = u32::try_from(object.at - self.start).unwrap_or(0);
         }
         if let Body::Primitives(..) = body {

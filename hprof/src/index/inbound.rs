@@ -173,7 +173,7 @@ const fn zigzag_difference(from: u32, to: u32) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LikelyReferrers<'a> {
     pub(crate) classes: u32,
-    /// The number of the first leaf (object without references).
+    /// The number of the first object without references.
     pub(crate) inner: u32,
     pub(crate) leaves: u32,
     pub(crate) pieces: &'a [Piece],
@@ -186,7 +186,8 @@ impl LikelyReferrers<'_> {
     }
 
     /// Returns the likely number of an object that refers to `target`. For an object with references, this is its own
-    /// number. For a leaf, it is the number of an object with references at about the same offset in the file.
+    /// number. For an object without references, it is the number of an object with references at about the same offset
+    /// in the file.
     fn of(&self, target: u32) -> u32 {
         let Some(leaf) = target.checked_sub(self.inner) else {
             return target;

@@ -20,18 +20,18 @@ pub(super) const MAGIC: &[u8] = b"heapdiff summary\r\n";
 /// Size of the header in bytes. It consists of the magic bytes, two words of four bytes, and eight words of eight bytes
 /// (see [`Kept::header`]).
 const HEADER: usize = MAGIC.len() + 2 * 4 + 8 * 8;
-/// The bytes of the header that hold the version of the program. They are zero if the file does not depend on a dump
-/// (see [`Kept::stamp`]).
+/// The bytes of a summary file's header that contain a hash of heapdiff's version. The bytes are zero if the file does
+/// not depend on a dump (see [`Kept::stamp`]).
 const PROGRAM: std::ops::Range<usize> = 26..34;
 
-/// A stamp that distinguishes a dump's file from other files and from its earlier content. Works for compressed files,
-/// too.
+/// A stamp (size, modification time and hash) that distinguishes a dump's file from other files and from its earlier
+/// content. Compressed files have stamps, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp(Stamp);
 
 impl FileStamp {
-    /// Returns the stamp of a file. Reads only the first and the last bytes of the file. Returns `None` for pipes, and
-    /// if the system does not report the modification time.
+    /// Returns the stamp (size, modification time and hash) of a file. Reads only the first and the last bytes of the
+    /// file. Returns `None` for pipes, and if the system does not report the modification time.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -39,7 +39,7 @@ impl FileStamp {
         Ok(Stamp::of_file(path)?.map(Self))
     }
 
-    /// Returns true if the size and the modification time of a file are those of the stamp.
+    /// Returns true if the size and the modification time of a file are those in this stamp of a dump.
     #[must_use]
     pub fn matches_metadata(&self, meta: &std::fs::Metadata) -> bool {
         self.0.matches_metadata(meta)

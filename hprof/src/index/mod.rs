@@ -53,8 +53,8 @@ pub fn is_index(first: &[u8]) -> bool {
     first.starts_with(format::MAGIC) || first.starts_with(kept::MAGIC)
 }
 
-/// Returns true if writing `bytes` more bytes leaves 1 GiB of a file's disk free, or a 20th of the disk if that is
-/// less. Also returns true if the system does not report the free space.
+/// Returns true if a file's disk still has enough free space after `bytes` more bytes are written. Enough is 1 GiB, or
+/// a 20th of the disk if that is less. Also returns true if the system does not report the free space.
 #[doc(hidden)]
 #[must_use]
 pub fn has_room(file: &std::fs::File, bytes: u64) -> bool {

@@ -112,8 +112,7 @@ pub(crate) struct RecordLayout {
     pub(crate) array: u32,
     pub(crate) reference: Reference,
     /// True for threads and class loaders. The graph has references from these objects that no record contains, for
-    /// example to local variables and classes. So these objects are never treated as leaves (objects without
-    /// references).
+    /// example to local variables and classes. So these objects are never treated as objects without references.
     pub(crate) never_leaf: bool,
 }
 
@@ -188,7 +187,7 @@ pub struct Classes {
     class_class: Option<ClassIndex>,
 }
 
-/// A class's name, created once for all classes that share it.
+/// A class's name, created once for all classes with this name.
 #[derive(Clone)]
 struct ClassName {
     text: Arc<str>,
@@ -484,9 +483,9 @@ impl Classes {
         &self.arrays
     }
 
-    /// Returns true if an object must not be a leaf although its record may contain no reference: either the object is
-    /// a class loader, which leads to its classes, or it is an instance of `java.lang.Class` with the id of a class
-    /// object.
+    /// Returns true if an object must not be treated as an object without references, although its record may contain
+    /// none: either it is a class loader, which leads to its classes, or it is an instance of `java.lang.Class` with
+    /// the id of a class object.
     #[inline]
     pub(crate) fn holds_class(&self, class: u32, id: u64) -> bool {
         let is_class_object =

@@ -1,5 +1,5 @@
-//! The records of a dump: parsers for the header and rare records, the outline of the file, classes, and the walk over
-//! object records.
+//! The records of a dump: parsers for the header and rare records, the outline of the file (offsets of segments and
+//! records outside the heap), classes, and the walk over object records.
 //!
 //! [`Records`] reads a [`Source`](crate::Source) record by record, and does not number or link objects:
 //!

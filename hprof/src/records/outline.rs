@@ -77,7 +77,7 @@ pub(crate) struct Outline {
     live: HashMap<u32, (u64, u64)>,
     /// The object layout that a forked child of the agent recorded in the dump.
     pub(crate) recorded: Option<Recorded>,
-    /// The id of the name with which `heapdiff repair` marked the dump, and the content of the mark.
+    /// The id and the content of the name record with which `heapdiff repair` marked the dump as repaired.
     pub(crate) repaired: Option<(u64, Repaired)>,
 }
 
@@ -205,12 +205,13 @@ impl Iterator for TopLevel<'_> {
 }
 
 impl Outline {
-    /// Returns the outline of the source's current dump and heap.
+    /// Returns the outline (records outside the heap, offsets of segments) of the source's current dump and heap.
     pub(crate) fn from_source(source: &Source, header: &Header) -> Self {
         Self::read(source, header, source.heap())
     }
 
-    /// Returns the outline of the source's current dump and heap, like [`Outline::from_source`].
+    /// Returns the outline (records outside the heap, offsets of segments) of the source's current dump and heap, like
+    /// [`Outline::from_source`].
     ///
     /// # Errors
     /// Returns [`Error::NoHeap`] if the dump has no heap record.
@@ -227,16 +228,17 @@ impl Outline {
         }
     }
 
-    /// Returns the outline of one of the heaps that follow the file header. `heap` is its number, counted from 0.
+    /// Returns the outline (records outside the heap, offsets of segments) of one of the heaps that follow the file
+    /// header. `heap` is the number of the heap, counted from 0.
     ///
     /// Cost: one visit of each top-level record. The content of heap segments is not read.
     pub(crate) fn read(bytes: &[u8], header: &Header, heap: usize) -> Self {
         Self::read_to(bytes, header, heap, bytes.len())
     }
 
-    /// Reads the part of the dump before `limit`, as [`Outline::read`] does for the whole dump. The outline ends at the
-    /// first record that starts at or after `limit`. If `limit` is before the end of the file, the dump counts as
-    /// truncated there.
+    /// Reads the part of the dump before `limit`, as [`Outline::read`] does for the whole dump. The outline (records
+    /// outside the heap, offsets of segments) ends at the first record that starts at or after `limit`. If `limit` is
+    /// before the end of the file, the dump counts as truncated there.
     pub(crate) fn read_to(bytes: &[u8], header: &Header, heap: usize, limit: usize) -> Self {
         let mut out = Self::default();
         let mut unknown = 0_u64;
@@ -304,7 +306,8 @@ impl Outline {
         match tag {
             tag::UTF8 => {
                 if let Ok((text, id)) = record::id(id_size)(body) {
-                    // The names with which heapdiff marks forked and repaired dumps come before all other names.
+                    // heapdiff adds a name to repaired dumps and to dumps that a forked process writes. These names
+                    // come before all other names.
                     let marks = [self.recorded.is_some(), self.repaired.is_some()];
                     if self.names.len() == marks.iter().filter(|&&is_marked| is_marked).count() {
                         self.recorded = self.recorded.or_else(|| Recorded::parse(id, text));

@@ -327,7 +327,7 @@ pub(crate) struct AllocSite {
 pub(crate) const SITES_HEAD: usize = 34;
 pub(crate) const SITES_ROW: usize = 25;
 
-/// Returns the entries of an ALLOC_SITES record. Leaves out a truncated entry.
+/// Returns the entries of an ALLOC_SITES record. The result does not contain a truncated entry.
 pub(crate) fn alloc_sites(body: &[u8]) -> impl Iterator<Item = AllocSite> {
     let word = |row: &[u8], at: usize| {
         u32::from_be_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]])

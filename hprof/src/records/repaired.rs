@@ -1,10 +1,11 @@
-//! The name with which `heapdiff repair` marks a dump. The name records which parts the dump lacks, for later readers.
+//! The name record that `heapdiff repair` adds to a repaired dump. Its text shows which parts the dump lacks, for later
+//! readers.
 //!
-//! No other record refers to this name, so other programs ignore it.
+//! No other record refers to this name record, so other programs ignore it.
 
 use std::fmt;
 
-/// Prefix of the name that marks a repaired dump.
+/// Prefix of the name that `heapdiff repair` adds to a repaired dump.
 const MARK: &str = "heapdiff repaired dump: ";
 
 /// The parts that a repaired dump lacks, and the parts that the repair added.
@@ -35,8 +36,8 @@ impl Repaired {
         self.lacks_end || self.places > 0 || self.class_roots > 0 || self.thread_roots > 0
     }
 
-    /// Parses the text of the name that marks a repaired dump. Returns `None` if the text does not have exactly this
-    /// format.
+    /// Parses the text of the name that `heapdiff repair` adds to a repaired dump. Returns `None` if the text does not
+    /// have exactly this format.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let mut numbers = text.strip_prefix(MARK)?.split(", ").map(|part| {
@@ -74,10 +75,10 @@ impl Repaired {
     }
 }
 
-/// Maximum value of a number in the name that marks a repaired dump.
+/// Maximum value of a number in the name that `heapdiff repair` adds to a repaired dump.
 const LARGEST: u64 = 1 << 60;
 
-/// Writes the text of the name that marks a repaired dump.
+/// Writes the text of the name that `heapdiff repair` adds to a repaired dump.
 impl fmt::Display for Repaired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

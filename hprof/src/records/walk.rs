@@ -330,8 +330,8 @@ fn walk_rare_record<V: Visitor, const ID: usize>(
     Ok(size)
 }
 
-/// Returns record boundaries that split `bytes[start..end]` into pieces of about `piece` bytes, so that several threads
-/// can read one large HEAP_DUMP record.
+/// Returns the offsets of object records that split `bytes[start..end]` into parts of about `piece` bytes each, so that
+/// several threads can read one large HEAP_DUMP record.
 pub(crate) fn split_points(
     bytes: &[u8],
     start: usize,
@@ -369,7 +369,7 @@ pub(crate) fn split_points(
         next: start + piece,
         piece,
     };
-    // Errors of the walk are ignored here. The later pass over the pieces reports damage.
+    // Damage is ignored here. The later pass over the parts of the record reports it.
     let _ = walk(bytes, start, end, id_size, &mut splitter);
     splitter.points
 }

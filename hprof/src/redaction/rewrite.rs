@@ -65,7 +65,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Writes other bytes in place of the input up to an offset.
+    /// Writes `bytes` instead of the next part of the input, up to the offset `end`.
     fn bytes_to(&mut self, end: usize, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         self.at = self.at.max(end);
@@ -86,7 +86,7 @@ impl<'a> Output<'a> {
         self.at = end;
     }
 
-    /// Writes zeros in place of the input up to an offset.
+    /// Writes zeros instead of the next part of the input, up to the offset `end`.
     #[inline]
     fn write_zeros_to(&mut self, end: usize) {
         let len = end.saturating_sub(self.at);
@@ -261,8 +261,8 @@ impl<'a> BlockVisitor<'a, '_> {
         self.rewriter.bytes.get(range).unwrap_or_default()
     }
 
-    /// Writes zeros in place of a range. If the content is counted and the range is not zero, adds the range to the
-    /// amount that `of` returns.
+    /// Writes zeros instead of a range of the input. If the input is only counted and the range has other bytes than
+    /// zeros, adds its length to the amount that `of` returns.
     fn zero(&mut self, range: Range<usize>, of: fn(&mut Left) -> &mut Amount) {
         if self.rewriter.counts && !is_zero(self.input(range.clone())) {
             of(&mut self.left).add(range.len());
@@ -271,7 +271,7 @@ impl<'a> BlockVisitor<'a, '_> {
         self.out.write_zeros_to(range.end);
     }
 
-    /// Writes a token in place of the number in a field.
+    /// Writes a token (bytes of a hash) instead of the number in a field.
     fn number(&mut self, range: Range<usize>) {
         let number = self.input(range.clone());
         if self.rewriter.counts && !is_number_token(number) {

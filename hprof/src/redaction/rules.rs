@@ -9,8 +9,8 @@ use crate::records::classes::Class;
 use crate::records::record::Kind;
 use crate::redaction::fields::{is_hash, is_length};
 
-/// A function that removes everything but names from a table of names. Its arguments are the pieces of the table (the
-/// contents of `byte[]` arrays), and a function that overwrites a string with a token. Returns new pieces of the same
+/// A function that removes everything but names from a table of names. Its arguments are the contents of the `byte[]`
+/// arrays that form the table, and a function that overwrites a string with a token. Returns new contents of the same
 /// lengths, or `None` if the table cannot be read.
 pub type CleanTable<'r> = &'r (dyn Fn(&[&[u8]], &dyn Fn(&mut [u8])) -> Option<Vec<Vec<u8>>> + Sync);
 
@@ -25,7 +25,7 @@ pub struct KeptTables<'r> {
     /// Each entry has three names: a static field that leads to an array of objects; the class of these objects, whose
     /// fields are kept; a field of this class that leads to an `int[]` or `long[]`.
     pub held: &'r [[&'r str; 3]],
-    /// Static fields that lead to arrays of `byte[]`. Each array has the pieces of one table with names.
+    /// Static fields that lead to arrays of `byte[]`. The `byte[]` of each array form one table with names.
     pub names: &'r [&'r str],
     /// The function that removes all content except names from one of the tables in `names`.
     pub clean: CleanTable<'r>,

@@ -25,8 +25,8 @@ const BATCH: usize = 1 << 10;
 const UNKNOWN_KINDS: usize = 64;
 /// If an implausible record is followed by at least this number of plausible records, it does not count as damage.
 const FITTING: usize = 8;
-/// Limit for the size of the plans of all classes (see [`BodyPlan`]): the plans of all classes together have at most
-/// this number of fields, plus one field for each byte of the file.
+/// The rewrite plans of all classes (see [`BodyPlan`]) together have at most this number of fields, plus one field for
+/// each byte of the dump.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// Consecutive records of the heap, and the range of their objects' ids.
@@ -37,7 +37,7 @@ pub(super) struct Block {
     pub(super) ids: (u64, u64),
 }
 
-/// A plan for the bytes of an instance's body: which to keep and which to replace.
+/// The rules by which a redaction rewrites the instances of a class: which bytes to keep, and which to replace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BodyPlan {
     /// Number of bytes that the fields take in an instance's body.
@@ -101,11 +101,11 @@ pub(super) struct Survey {
     /// Ids of the names of classes, fields, methods and files.
     pub(super) names: HashSet<u64>,
     pub(super) blocks: Vec<Block>,
-    /// For each class number, the plan for rewriting the bytes of the class's instances. `None` for classes without a
-    /// plan.
+    /// For each class number, the plan for rewriting the bytes of the class's instances. `None` for classes beyond the
+    /// limit for all plans together.
     plans: Vec<Option<BodyPlan>>,
-    /// Number of classes that have no [`BodyPlan`], because the plans of all classes together would have too many
-    /// fields.
+    /// Number of classes without a plan for rewriting their instances ([`BodyPlan`]), because the plans of all classes
+    /// together would have too many fields.
     pub(super) unplanned: u64,
 }
 

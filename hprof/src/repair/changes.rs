@@ -1,4 +1,4 @@
-//! The places where the output of a repair differs from its input.
+//! The byte ranges in which the output of a repair differs from its input.
 
 use std::ops::Range;
 
@@ -59,7 +59,7 @@ impl Changes {
         }
     }
 
-    /// Returns the pieces of the output.
+    /// Returns the output as slices to concatenate: unchanged parts of the input, and new bytes.
     pub(super) fn pieces<'a>(&'a self, input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let ends = self.0.iter().map(|change| change.at);
         let starts = std::iter::once(0).chain(self.0.iter().map(|change| change.until));

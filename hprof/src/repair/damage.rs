@@ -1,7 +1,7 @@
 //! The first pass of a repair over one dump: finds the damage, and the changes that remove it.
 //!
-//! The pass treats damage as a reader of the dump does (see [`Outline`]). So reports on the repaired dump show the same
-//! classes and objects as reports on the damaged one.
+//! The pass treats damage as a reader of the dump does (see [`Outline`], the result of a reader's first pass). So
+//! reports on the repaired dump show the same classes and objects as reports on the damaged one.
 
 use rayon::prelude::*;
 
@@ -34,8 +34,8 @@ const OLD_VERSION: &[u8] = b"JAVA PROFILE 1.0.1\0";
 #[derive(Debug)]
 pub(super) struct DumpSurvey {
     pub(super) changes: Changes,
-    /// The numbers that the output records in the name that marks it as repaired. `None` if the dump is whole, so that
-    /// it needs no changes.
+    /// The numbers in the name record that marks the output as repaired. `None` if the dump is whole, so that it needs
+    /// no changes.
     pub(super) repaired: Option<Repaired>,
     pub(super) warnings: Vec<Warning>,
     /// Offset of the next dump in the same file.
@@ -117,11 +117,11 @@ struct DumpReader<'a> {
     heap: Heap,
     /// Number of names that were read so far.
     names: usize,
-    /// The offset in the input at which the repair inserts its mark: a name that records which parts the dump lacks.
+    /// The offset in the input at which the repair inserts its name record, which shows which parts the dump lacks.
     mark_at: usize,
     /// True if a forked child of the agent wrote the dump.
     is_forked: bool,
-    /// The mark that an earlier repair wrote to the dump.
+    /// The content of the name record with which an earlier repair marked the dump.
     earlier: Option<Repaired>,
     next_dump: Option<usize>,
     warnings: Vec<Warning>,
@@ -163,7 +163,7 @@ impl DumpReader<'_> {
         }
     }
 
-    /// Leaves a record outside of the heap out of the output.
+    /// Removes a damaged record that is outside of the heap from the output.
     fn leave_out(&mut self, range: std::ops::Range<usize>) {
         self.repaired.records += 1;
         self.repaired.left_out += range.len() as u64;
@@ -279,7 +279,8 @@ impl DumpReader<'_> {
         let Ok((text, id)) = record::id(self.header.id_size)(body) else {
             return self.leave_out(record.at..record.end);
         };
-        // The names with which heapdiff marks forked and repaired dumps come before all other names.
+        // heapdiff adds a name to repaired dumps and to dumps that a forked process writes. These names come before all
+        // other names.
         if self.names == usize::from(self.is_forked) + usize::from(self.earlier.is_some()) {
             if !self.is_forked && Recorded::parse(id, text).is_some() {
                 self.is_forked = true;
@@ -373,8 +374,8 @@ impl DumpReader<'_> {
         }
     }
 
-    /// Adds the name that marks the dump as repaired. Changes the format version 1.0.1 to 1.0.2, because the output may
-    /// contain heap segments.
+    /// Adds the name record that marks the dump as repaired. Changes the format version 1.0.1 to 1.0.2, because the
+    /// output may contain heap segments.
     fn mark(&mut self, outline: &Outline) {
         let id_size = self.header.id_size;
         let largest = i64::MAX.cast_unsigned() >> (64 - 8 * id_size);

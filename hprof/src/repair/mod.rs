@@ -1,8 +1,9 @@
-//! Writes a whole dump from a truncated or damaged one, or from a dump and the segments that a JVM left beside it.
+//! Writes a whole dump from a truncated or damaged one, or from a dump and the segment files that a JVM did not merge
+//! into it.
 //!
-//! The first pass reads all records, and lists the places where the output differs from the input. The second pass
-//! copies the input and applies these changes. So the memory depends on the number of damaged places and classes, not
-//! on the number of objects.
+//! The first pass reads all records, and lists the byte ranges in which the output differs from the input. The second
+//! pass copies the input and applies these changes. So the memory depends on the number of these ranges and of classes,
+//! not on the number of objects.
 
 mod changes;
 mod damage;
@@ -36,7 +37,7 @@ pub struct Repair<'a> {
 }
 
 impl<'a> Repair<'a> {
-    /// Reads all records of a file, and finds the places that have to be repaired.
+    /// Reads all records of a file, and finds the byte ranges that have to be repaired.
     ///
     /// Cost: one pass over the file, on all threads of the current rayon pool.
     ///

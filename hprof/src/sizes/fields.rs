@@ -17,7 +17,7 @@ pub(crate) enum Order {
     Classic,
 }
 
-/// The place of static references in a class object: before or after the other static fields.
+/// The position of static reference fields in a class object: before or after the other static fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum References {
     First,
@@ -137,7 +137,7 @@ impl Model {
     }
 
     /// Returns the total size of static fields in bytes. Primitives are placed from the largest to the smallest, and
-    /// references before or after all primitives, as `place` requires.
+    /// references before or after all primitives, depending on `place`.
     pub(crate) fn statics(&self, kinds: impl Iterator<Item = Kind>, place: References) -> u64 {
         let mut sorted = Sorted::default();
         kinds.for_each(|kind| sorted.add(kind));
@@ -557,7 +557,7 @@ mod tests {
 
     #[test]
     fn padding_is_as_hotspot_lays_it() {
-        // Measured: on JDK 17 and 25, a `Cell` of a `LongAdder` takes 280 bytes.
+        // Measured: on JDK 17 and 25, an instance of the class `Cell` that `LongAdder` uses takes 280 bytes.
         let cell = class(
             "java.util.concurrent.atomic.Striped64$Cell",
             &[("value", Long)],

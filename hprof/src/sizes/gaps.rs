@@ -15,8 +15,8 @@ use crate::sizes::stats::{Last, Stats};
 /// and their objects are left out. For example, ART writes a made-up array for each class loader, with an id inside the
 /// loader. Flattened values are left out, too: they have made-up ids below `flattened_below`.
 ///
-/// Cost: one visit of each object's shape, in the order of addresses. Two visits if some ids are not multiples of
-/// eight.
+/// Cost: one lookup of each object's class and array length, in the order of addresses. Two passes over the ids if some
+/// ids are not multiples of eight.
 pub(crate) fn measure(
     classes: &Classes,
     map: &AddressMap,

@@ -94,7 +94,8 @@ fn are_ids_too_close(classes: &Classes, gaps: &[Gap]) -> bool {
 /// number of bytes. The sizes differ because JVMs add different fields to class objects.
 const NEARLY: u64 = 64;
 
-/// Marks the class of stack chunks in `Sizes::arrays`, in place of the size of an element.
+/// An entry of `Sizes::arrays` with this value instead of an element size belongs to the class of stack chunks (parts
+/// of virtual threads' stacks).
 const STACK: u32 = 16;
 
 /// The sizes of all objects.
@@ -373,9 +374,9 @@ pub(super) struct Gap {
     bytes: u64,
     seen: u64,
     instances: u64,
-    /// True if the distance may be used as the size of the instances although the model predicts a smaller size. (The
-    /// distance must have been measured at least three times.) False if the distance may include unreachable objects,
-    /// which a dump of live objects leaves out.
+    /// True if the distance to the next object may be used as the instance size although the layout model predicts a
+    /// smaller size. (The distance must have been measured at least three times.) False if the distance may include
+    /// unreachable objects, which a dump of live objects does not contain.
     over_model: bool,
     /// Whether the JVM adds a null marker: a byte that is 0 if a flattened value is null.
     marker: Marker,
@@ -424,9 +425,9 @@ const SMALL_VALUES: [&str; 6] = [
     "java.lang.Short",
 ];
 
-/// Marks the classes whose instances may have a null marker, because they might be value classes. These are
-/// [`SMALL_VALUES`], and classes without subclasses if at least three instances have the smallest distance to the next
-/// object.
+/// Marks the classes whose instances may have a null marker (a byte of a flattened value), because they might be value
+/// classes. These classes are [`SMALL_VALUES`], and classes without subclasses if at least three instances have the
+/// smallest distance to the next object.
 fn expect_markers(classes: &Classes, gaps: &mut [Gap]) {
     let mut is_superclass = vec![false; classes.len()];
     let superclasses = classes.iter().filter_map(|(_, class)| class.superclass);
@@ -484,9 +485,9 @@ impl Gap {
         (self.bytes, self.seen) = (bytes, u64::from(u32::MAX));
     }
 
-    /// Takes the distance to the next object as the exact size of the class's instances. In a forked dump, the distance
-    /// is the size. A distance that is too large for an object is ignored, because the last object in a piece of the
-    /// heap has no next object.
+    /// Takes the distance to the next object as the exact size of the class's instances. In a dump that a forked
+    /// process writes, the distance is the size. A distance that is too large for an object is ignored, because the
+    /// last object in a part of the heap has no next object.
     fn set_exact_size(&mut self) {
         /// Upper bound of an instance's size. A class file has at most 65,535 fields.
         const LARGEST_INSTANCE: u64 = 1 << 20;
@@ -540,8 +541,8 @@ impl Agreement {
         }
     }
 
-    /// True if this possible layout is regarded as the JVM's own layout. Then a distance from an instance to the next
-    /// object that is larger than the predicted size is not the size of the instance.
+    /// True if this possible object layout is regarded as the JVM's own layout. Then a distance from an instance to the
+    /// next object that is larger than the predicted size is not the size of the instance.
     ///
     /// A distance that is smaller than the predicted size contradicts the layout. A larger distance does not always
     /// contradict it, because ZGC leaves unreachable objects in place. If a program creates the same short-lived

@@ -605,7 +605,7 @@ fn objects_of_unknown_classes_are_counted() {
     assert_eq!(snapshot.array_length(array), Some(2));
 }
 
-/// The dump has more array classes than the tables of shapes (class and array length) can hold.
+/// The dump has more array classes than fit in a table that is indexed by shape (encoded class and array length).
 #[test]
 fn arrays_of_many_unknown_classes_are_counted() {
     let arrays = 6_000;

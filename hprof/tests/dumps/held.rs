@@ -106,7 +106,7 @@ fn fields_and_elements_hold_objects() {
         };
         let one = holder(&mut drawn, [c, c, a, b]);
         let other = holder(&mut drawn, [twice; 4]);
-        // Two paths that share no object.
+        // Two paths lead from `both` to `shared`, through different arrays.
         let shared = drawn.leaf();
         let ways = [(); 2].map(|()| drawn.heap.add_object_array(object, [shared]));
         let both = drawn.heap.add_object_array(object, ways);

@@ -120,8 +120,8 @@ fn histogram(histogram: &Histogram) -> String {
 fn options(refs: Refs) -> Options {
     let mut options = Options::default();
     options.refs = refs;
-    // With low thresholds, as many objects as possible that refer only to their class are treated as leaves, that is,
-    // as objects without references.
+    // With low thresholds, as many objects as possible that refer only to their class are treated as objects without
+    // references.
     options.set_thresholds(Thresholds::LOW);
     options
 }

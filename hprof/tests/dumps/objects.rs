@@ -247,7 +247,7 @@ fn selectors_name_objects() {
     assert_eq!(classes.len(), snapshot.classes().dumped());
 }
 
-/// Returns a class's name. If the class is hidden, leaves out the address in its name.
+/// Returns a class's name. If the class is hidden, returns its name without the address.
 fn printed(name: &str) -> Cow<'_, str> {
     match name.split_once('/') {
         Some((name, _)) => Cow::Owned(name.to_owned()),

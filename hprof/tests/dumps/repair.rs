@@ -1,5 +1,5 @@
-//! Tests repaired dumps: they have the objects of the damaged dump, they are whole, and they have a mark that leads to a
-//! warning.
+//! Tests repaired dumps: they have the objects of the damaged dump, they are whole, and they contain a name record that
+//! leads to a warning.
 
 use std::fs;
 use std::path::Path;
@@ -105,7 +105,7 @@ fn totals(histogram: &Histogram) -> Vec<(String, u64, u64)> {
     all
 }
 
-/// Repairs a damaged dump, and checks that the output has the same objects, is whole, and has a mark.
+/// Repairs a damaged dump, and checks that the output has the same objects, is whole, and is marked as a repaired dump.
 #[track_caller]
 fn check(damaged: &[u8]) -> Option<Whole> {
     let source = Source::from_bytes(damaged.to_vec());
@@ -328,9 +328,9 @@ fn a_base_and_its_segments_become_the_merged_dump() {
     assert_eq!(totals(&joined), totals(&histogram(&whole.bytes)));
 }
 
-/// Returns the bytes that the guard of heapdiff's agent sends through a pipe: a mark, and then the bytes of `dump`, but
-/// with zeros in place of the `length` bytes at offset `at`. These bytes come later, followed by their offset and
-/// length.
+/// Returns the bytes that the guard of heapdiff's agent sends through a pipe: magic bytes ([`MARK_OF_PIPE`]), and then
+/// the bytes of `dump`, but with zeros instead of the `length` bytes at offset `at`. These bytes come later, followed
+/// by their offset and length.
 fn transfer(dump: &[u8], at: usize, length: usize) -> Vec<u8> {
     let mut sent = [MARK_OF_PIPE, dump].concat();
     sent[MARK_OF_PIPE.len() + at..][..length].fill(0);

@@ -130,8 +130,8 @@ impl Folder {
         opened(&self.dump())
     }
 
-    /// Checks that opening the dump in the folder reads the whole dump. The only warning must be `note`, which reports
-    /// that segments were read.
+    /// Checks that opening the dump in the folder reads the dump with all of its segment files. The only warning must
+    /// be `note`, the warning that segments were read.
     #[track_caller]
     fn holds(&self, whole: &[u8], note: &str) {
         let (bytes, warnings, is_partial) = self.open();
@@ -199,7 +199,7 @@ fn an_unmerged_dump_is_read_with_all_segments() {
     let parts = Parts::new(0);
     let folder = parts.left(parts.base.clone(), &[0, 1, 2]);
     folder.holds(&parts.whole, ALL);
-    // A dumper thread that found no objects leaves an empty segment.
+    // A dumper thread that found no objects leaves an empty segment file.
     folder.write(3, b"");
     let (bytes, warnings, is_partial) = folder.open();
     assert!(bytes == parts.whole && !is_partial, "{warnings:?}");

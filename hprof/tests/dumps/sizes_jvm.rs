@@ -7,7 +7,7 @@ use std::path::Path;
 use hprof::{Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 
-/// A way in which a JVM lays out or places objects.
+/// JVM flags that change the layout of objects or their addresses, and the JDKs that have these flags.
 struct Mode {
     name: &'static str,
     flags: &'static [&'static str],

@@ -257,7 +257,7 @@ fn bytes_after_complete_gzip_data_are_no_damage() {
             assert!(snapshot.is_partial(), "{cut}");
         }
     }
-    // The header of the second of two members is damaged, so the dump is incomplete.
+    // The header of the second of two gzip members is damaged, so the dump is incomplete.
     let (first, second) = whole.split_at(whole.len() / 2);
     let mut joined = compress(first, Gzip::Blocks { bytes: 1 << 20 }).unwrap();
     let at = joined.len();

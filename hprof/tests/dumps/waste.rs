@@ -109,7 +109,7 @@ fn an_array_shared_by_equal_strings_counts_once() {
             .map(|_| world.heap.add_string("twice told"))
             .collect();
         let other = world.heap.add_string("told once");
-        // The fourth and the fifth string share an array.
+        // The fourth and the fifth string refer to the same array.
         let array = match strings {
             StringForm::Bytes => Elements::Byte(b"twice told".to_vec()),
             StringForm::Chars => Elements::Char("twice told".encode_utf16().collect()),

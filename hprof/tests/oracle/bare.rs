@@ -49,8 +49,8 @@ impl Heap {
 
     /// Analyzes the heap three times, and checks the results. In each piece of the file, some objects that refer only
     /// to their class are treated as objects with references: the usual number for each class, then one, then none. The
-    /// others are treated as leaves, unless the dump is read again because a dominator could be wrong. Returns how
-    /// many instances of `app.Key` are leaves in the last analysis.
+    /// others are treated as objects without references, unless the dump is read again because a dominator could be
+    /// wrong. Returns how many instances of `app.Key` are treated as objects without references in the last analysis.
     fn check(&self) -> usize {
         let mut leaves = 0;
         for first in [Thresholds::USUAL.bare[0], 1, 0] {
@@ -83,7 +83,7 @@ impl Heap {
 
 /// Returns the usual thresholds, but with this rule for objects that refer only to their class: in each piece of the
 /// file, the first `first` such objects of each class are treated as objects with references. All others are treated as
-/// leaves.
+/// objects without references.
 fn kept(first: u32) -> Thresholds {
     Thresholds {
         bare: [first, u32::MAX],

@@ -43,8 +43,9 @@ pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
     both_by(bytes, refs, Thresholds::USUAL)
 }
 
-/// Reads the dump with both readers. One bit of the seed selects usual or low thresholds, and is used for nothing else.
-/// With low thresholds, objects that refer only to their class are treated as leaves.
+/// Reads the dump with both readers: heapdiff's, and a naive one. One bit of the seed selects usual or low thresholds,
+/// and is used for nothing else. With low thresholds, objects that refer only to their class are treated as objects
+/// without references.
 pub(crate) fn both_of(bytes: Vec<u8>, refs: Refs, seed: u64) -> Both {
     let thresholds = [Thresholds::USUAL, Thresholds::LOW][(seed / 4 % 2) as usize];
     both_by(bytes, refs, thresholds)

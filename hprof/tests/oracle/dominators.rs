@@ -54,8 +54,8 @@ impl Both {
                 .zip(self.snapshot.retained_objects(object));
             assert_eq!(found, expected, "{what:?}: {}", self.snapshot.name(object));
         }
-        // The root retains all reachable objects. Each of them is in the subtree of one of the root's child nodes, or
-        // is a leaf that the root dominates immediately.
+        // The root of the dominator tree retains all reachable objects. Each of them is in the subtree of one of the
+        // root's child nodes, or is an object without references that the root dominates immediately.
         let tree = self.snapshot.tree();
         let total: u64 = (0..reached.len()).filter(|&n| reached[n]).map(size).sum();
         let nodes: u64 = tree

@@ -159,7 +159,7 @@ fn a_deep_size_equals_that_of_a_walk() {
                     assert_eq!(by_class, expected, "{plan:?}");
                 }
             }
-            // Walks from single objects must leave no marks behind.
+            // After a walk from a single object, no object may still count as visited.
             for _ in 0..4 {
                 let node = rng.below(both.heap.nodes.len());
                 let reached = both.reached_by(&[node].into(), refs, &|_| true, &|_| true);

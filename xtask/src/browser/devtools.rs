@@ -292,7 +292,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Drags the mouse from one place to another.
+    /// Drags the mouse from one point of the window to another.
     pub(crate) fn drag(&mut self, from: (f64, f64), to: (f64, f64)) -> Result<()> {
         let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
         let steps = [

@@ -44,15 +44,15 @@ pub(super) struct Graph<'a> {
     pub(super) field: &'a str,
     /// A search text that occurs in the names of some frames.
     pub(super) find: &'a str,
-    /// True if the page must mark bytes as `(estimated)`: the agent's samples are estimates, but the stacks that a dump
-    /// itself records are exact.
+    /// True if the page must show `(estimated)` beside byte counts: the agent's samples are estimates, but the stacks
+    /// that a dump itself records are exact.
     pub(super) is_estimated: bool,
 }
 
 impl Graph<'_> {
-    /// Returns the window coordinates of a point in a row of frames. `share` is the position in the row, from 0 (left)
-    /// to 1 (right). First scrolls the row to the middle of the window, because the mouse does not reach anything
-    /// outside the window.
+    /// Returns the window coordinates of a point in a row of frames. `share` is the horizontal position of the point in
+    /// the row, from 0 (left) to 1 (right). First scrolls the row to the middle of the window, because the mouse does
+    /// not reach anything outside the window.
     fn place(&mut self, row: u32, share: f64) -> Result<(f64, f64)> {
         let down = ROW * f64::from(row) + ROW / 2.0;
         let canvas = format!("document.querySelector('#{} canvas')", self.id);

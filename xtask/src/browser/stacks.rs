@@ -161,7 +161,8 @@ impl Lines {
         found.map(|line| line.1).sum()
     }
 
-    /// Returns, for each frame in the second row, its share of the total bytes. The largest share is first.
+    /// Returns, for each frame in the second row, the fraction of the total bytes that it has. The largest fraction is
+    /// first.
     fn shares(&self, callees_first: bool) -> Vec<f64> {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         for (steps, bytes) in &self.0 {
@@ -320,7 +321,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     browser.no_fault(&ALONE)
 }
 
-/// Number of frames that the two stacks of [`trunk`] share.
+/// Number of frames that the two stacks of [`trunk`] have in common.
 const SHARED: usize = 58;
 /// Number of frames of each of the two stacks.
 const DEPTH: usize = 60;
@@ -354,9 +355,9 @@ fn trunk(browser: &mut Browser, axe: &Axe, built: &Products, folder: &Path) -> R
     let page = written(built, folder, "trunk", &sites)?;
     load(browser, &page)?;
     let said = format!("{GRAPH}.querySelector('.said').textContent");
-    // The graph draws ten bars. Four of them are for both stacks: all stacks, the frame in place of the cut outer
-    // frames, one bar for the folded frames, and the last shared frame. Each stack adds three bars: two frames and a
-    // class.
+    // The graph of frames draws ten bars. Four of them are for both stacks: all stacks, the frame that replaces the cut
+    // outer frames, one bar for the folded frames, and the last shared frame. Each stack adds three bars: two frames
+    // and a class.
     let folded = format!("{GRAPH}.dataset.drawn === '10'");
     browser.wait(&folded)?;
     focus(browser)?;

@@ -38,7 +38,7 @@ impl Value<'_> {
 /// A method's name and signature.
 type Named<'a> = (&'a CStr, &'a CStr);
 
-/// Splits the first type off a list of types. Returns that type and the rest.
+/// Splits the first type off the types in a signature. Returns that type and the remaining types.
 fn split_type(rest: &str) -> Option<(&str, &str)> {
     let arrays = rest.len() - rest.trim_start_matches('[').len();
     let end = match rest.as_bytes().get(arrays)? {

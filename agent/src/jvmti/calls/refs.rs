@@ -49,7 +49,7 @@ kinds! {
     Longs: signature => signature == "[J";
 }
 
-/// Marks the lifetime and the kind of a reference.
+/// Phantom data that carries the lifetime and the kind of a reference.
 type Lasts<'a, K> = PhantomData<(&'a (), fn() -> K)>;
 
 /// Returns the error for a lack of memory outside of the Java heap.

@@ -35,7 +35,7 @@ pub(super) enum Stop {
     OtherProtocol,
 }
 
-/// State that the threads share.
+/// State that the threads of the MCP server share.
 #[derive(Debug)]
 pub(super) struct Server {
     setup: Setup,

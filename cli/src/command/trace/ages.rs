@@ -204,7 +204,7 @@ impl Named<'_> {
     }
 }
 
-/// Returns `share` times `bytes`, rounded.
+/// Returns the part `share` (from 0 to 1) of `bytes`, rounded.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

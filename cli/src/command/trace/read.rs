@@ -24,7 +24,8 @@ use crate::time::Moment;
 const ROWS: [usize; 2] = [10, 100];
 /// Maximum number of points of a time series in a report.
 const MOMENTS: usize = 60;
-/// Maximum number of notes of a run that are listed. If there are more, the last notes are listed.
+/// Maximum number of notes (messages in the trace) that are listed for a run. If there are more, the last notes are
+/// listed.
 const NOTES: usize = 50;
 
 /// Explains which points in time `--since` and `--until` accept.
@@ -154,8 +155,8 @@ pub(super) fn file(trace: &Trace) -> TraceFile {
     }
 }
 
-/// Returns the facts about the file of a trace. If the live bytes of a run are only a lower bound, the facts include a
-/// warning about this.
+/// Returns the path, size and warnings of a trace's file. If the live bytes of the run are only a lower bound, the
+/// warnings mention this.
 pub(super) fn file_of_run(trace: &Trace, run: i64) -> Result<TraceFile> {
     let mut file = file(trace);
     let full = trace.last_note(run, LIVE_TABLE_FULL);

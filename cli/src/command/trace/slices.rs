@@ -23,10 +23,10 @@ struct SiteState {
     live: Amount,
 }
 
-/// Writes the profiles of a run to a folder, one for each slice of time. Returns the number of profiles. A slice
-/// without ticks has no profile.
+/// Writes the profiles of a run to a folder, one for each slice of time. Returns the number of profiles. A slice for
+/// which the trace has no data has no profile.
 ///
-/// Memory grows with the number of sites, not with the length of the trace.
+/// Memory grows with the number of allocation sites, not with the length of the trace.
 pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path) -> Result<u64> {
     let failure = |e| Failure::trace(&e);
     let length = u64::try_from(slice.unwrap_or(DEFAULT).0.as_millis()).unwrap_or(u64::MAX);
@@ -51,7 +51,8 @@ pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path
     for together in ticks.chunk_by(|a, b| number(a) == number(b)) {
         for tick in together {
             for row in trace.tick_sites(tick.id).map_err(failure)? {
-                // In a row from `tick_sites`, the field `tick` does not contain a tick but the id of the site.
+                // In a row from `tick_sites`, the field `tick` contains the id of the allocation site, not of a time
+                // interval.
                 if let Some(state) = sites.get(&row.tick).and_then(|&at| states.get_mut(at)) {
                     state.allocated = state.allocated.saturating_add(row.allocated);
                     state.live = row.live;

@@ -106,7 +106,7 @@ impl Top {
         }
     }
 
-    /// Returns the report, the trend of the heap, and the last tick of the run.
+    /// Returns the report, the trend of the heap, and the last tick (recorded period) of the run.
     pub(super) fn read(
         &self,
         setup: &Setup,

@@ -168,7 +168,7 @@ fn remove_keys(both: &Both, report: &mut Value, (pointer, path): (&str, &str)) {
     change(whole, path, "as it was");
 }
 
-/// Returns values that the test puts in place of a value.
+/// Returns values with which the test replaces `value`.
 fn others(value: &Value) -> Vec<Value> {
     let mut others = vec![
         Value::Null,

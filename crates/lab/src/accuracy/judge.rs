@@ -58,7 +58,8 @@ pub(super) struct Found {
     pub(super) verdict: Option<String>,
     /// The known leak pattern that the report on three dumps names.
     pub(super) detector: Option<String>,
-    /// Position of the expected holder among the suspects in the report on the last dump alone, counted as in `place`.
+    /// Position of the expected holder among the suspects in the report on the last dump alone, counted from 1.
+    /// Suspects that are other expected leaks of the program are not counted.
     pub(super) alone: Option<usize>,
     /// Number of unexpected suspects with the verdict leak or growth in the report on three dumps. Such suspects are
     /// false alarms.
@@ -392,15 +393,15 @@ pub(super) struct Totals {
     pub(super) counted: usize,
     pub(super) verdict: Share,
     pub(super) detector: Share,
-    /// Share of leaks whose holder is among the first three suspects in the report on the last dump alone.
+    /// Fraction of leaks whose holder is among the first three suspects in the report on the last dump alone.
     pub(super) one_dump: Share,
-    /// Share of leaks without a false alarm in the report on three dumps. A false alarm is an unexpected suspect with
-    /// the verdict leak or growth.
+    /// Fraction of leaks without a false alarm in the report on three dumps. A false alarm is an unexpected suspect
+    /// with the verdict leak or growth.
     pub(super) alone: Share,
     pub(super) alarms: usize,
     /// Number of programs that could not be run.
     pub(super) failed: usize,
-    /// Share of runs without an alarm, for programs without a leak.
+    /// Fraction of runs without an alarm, for programs without a leak.
     pub(super) quiet: Share,
 }
 

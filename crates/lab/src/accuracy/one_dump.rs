@@ -213,7 +213,7 @@ pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
     Ok(text)
 }
 
-/// Fails if heapdiff's share of right answers is below the goal.
+/// Fails if heapdiff's percentage of right answers (holder among the first three suspects) is below the goal.
 pub(super) fn goal(judged: &[Judged]) -> Result<()> {
     let failed = judged.iter().filter(|j| j.leaks.is_err()).count();
     ensure!(failed == 0, "{failed} programs could not be run");

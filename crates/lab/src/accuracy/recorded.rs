@@ -57,7 +57,8 @@ impl Options {
         (0..SETTINGS.len()).filter(move |&at| is_used(SETTINGS[at]))
     }
 
-    /// Returns the goal for the share of right answers, in percent. `None` means that only the share is reported.
+    /// Returns the minimum percentage of right answers. `None` means that the percentage is reported, but has no
+    /// minimum.
     fn goal(&self, settings: usize, jdk: u32) -> Option<u32> {
         let is_default = SETTINGS[settings] == "default";
         match self.beside {
@@ -69,9 +70,9 @@ impl Options {
     }
 }
 
-/// Minimum share of right answers among those with a stated probability of at least 0.9, in percent.
+/// Minimum percentage of right answers, among the answers with a stated probability of at least 0.9.
 const SURE: u32 = 97;
-/// Maximum number of percentage points by which the share of right answers may be below the stated probability.
+/// Maximum number of percentage points by which the percentage of right answers may be below the stated probability.
 const BELOW: u32 = 10;
 
 /// Number of groups of probabilities, each 0.1 wide.

@@ -12,7 +12,8 @@ use crate::{java, run};
 /// Scale of the heap in the smoke run. The heap has about 890,000 objects.
 pub(super) const SMOKE_SCALE: f64 = 0.02;
 
-/// Shapes of heaps. By default, `cargo xtask bench` measures all of them except [`Heap::Mixed`].
+/// Kinds of heaps, with different objects or collectors. By default, `cargo xtask bench` measures all of them except
+/// [`Heap::Mixed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Heap {
     /// All kinds of objects, on G1

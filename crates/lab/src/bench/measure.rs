@@ -27,8 +27,8 @@ pub(crate) struct Measurement {
     /// Maximum of the file-backed memory in all samples. This memory consists of mapped pages, which the kernel can
     /// drop.
     pub(crate) file_backed: u64,
-    /// Maximum resident memory, anonymous and file-backed together: the kernel's own high-water mark, read with the
-    /// last sample.
+    /// Maximum resident memory, anonymous and file-backed together: the kernel's high-water mark (`VmHWM`), read with
+    /// the last sample.
     pub(crate) peak: u64,
 }
 

@@ -249,7 +249,7 @@ pub(super) fn threads(counts: &[usize], runs: u32, rows: &[(Heap, Vec<Outcome>)]
     text
 }
 
-/// Returns the sequential share of the work, from 0 to 1, by the Karp-Flatt metric. `speed_up` is the speed-up with
+/// Returns the serial fraction of the work, from 0 to 1, by the Karp-Flatt metric. `speed_up` is the speed-up with
 /// `threads` threads.
 fn sequential_share(speed_up: f64, threads: usize) -> f64 {
     let ideal = 1.0 / threads as f64;

@@ -49,7 +49,7 @@ pub(super) fn svg(title: &str, series: &[(&str, Vec<Sample>)]) -> Result<String>
         )?;
         power = if power < 1.0 { 1.0 } else { power * 10.0 };
     }
-    // About eight ticks, at whole seconds.
+    // The time axis gets about eight labels, at whole seconds.
     let every = ((last - first) / 8.0).ceil().max(1.0);
     let mut second = 0.0;
     while second <= last {

@@ -98,7 +98,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Returns the cells of the test matrix for a JDK.
+/// Returns the cells (combinations of collector and object layout) of the test matrix for a JDK.
 pub(super) fn all(jdk: &Jdk) -> Vec<Cell> {
     let major = jdk.major();
     let collectors = COLLECTORS.iter().filter(|c| major >= c.since);
@@ -122,7 +122,8 @@ pub(super) fn all(jdk: &Jdk) -> Vec<Cell> {
     cells.collect()
 }
 
-/// The results of one cell of the test matrix. Each cell consists of steps, such as a comparison or a forked dump.
+/// The results of one cell (JDK, collector and object layout) of the test matrix. Each cell consists of steps, such as
+/// a comparison or a forked dump.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     /// Number of classes whose objects and bytes were compared with those of the JVM's histogram.
@@ -182,7 +183,8 @@ impl Cell {
         self.layout.is_empty() || self.layout == ["--enable-preview"]
     }
 
-    /// Runs all steps of the cell, such as a comparison and a forked dump. Records each failed step as a fault.
+    /// Runs all steps of this cell of the test matrix, such as a comparison and a forked dump. Records each failed step
+    /// as a fault.
     pub(super) fn run(&self, tools: &Tools, rounds: u32) -> Outcome {
         println!("JDK {} {self}", self.jdk.version());
         let mut outcome = Outcome::default();
@@ -486,7 +488,7 @@ fn exception(major: u32, class: &str, dump: (u64, u64), jvm: (u64, u64)) -> Opti
         "java.lang.Class" if major == 8 && dump.0 == jvm.0 && dump.1 <= jvm.1 + jvm.1 / 50 => {
             Some("java.lang.Class, by at most 2 % of its bytes")
         }
-        // JDK 8 does not write the object that marks deleted JNI handles.
+        // JDK 8 does not write the sentinel object of deleted JNI handles to the dump.
         "java.lang.Object" if major == 8 && dump.0 + 1 == jvm.0 => {
             Some("one java.lang.Object, which marks deleted JNI handles")
         }

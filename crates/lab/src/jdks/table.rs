@@ -7,7 +7,7 @@ use testdata::jvm::Jdk;
 
 use super::cell::Outcome;
 
-/// The sums over all cells of the test matrix with the same JDK.
+/// The sums over all cells (combinations of collector and layout) of the test matrix with the same JDK.
 #[derive(Debug, Default)]
 struct Summary {
     version: String,

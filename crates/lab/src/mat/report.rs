@@ -48,8 +48,9 @@ impl Suspect {
         }
     }
 
-    /// True if a path goes through this field. MAT shows the class of the object, even if a superclass declares the
-    /// field. Therefore any class in the same package or in a subpackage is accepted in place of `class`.
+    /// True if a path in MAT's report goes through `field` of `class`. MAT shows the class of the object, even if a
+    /// superclass declares the field. Therefore any class in the same package or in a subpackage is accepted instead of
+    /// `class`.
     pub(super) fn goes_through_field(&self, class: &str, field: &str) -> bool {
         self.path.iter().any(|row| {
             let is_same = row.class == class || is_below(&row.class, package(class));

@@ -18,11 +18,11 @@ use crate::run;
 const FLAG: &str = "-XX:StartFlightRecording:settings=default,memory-leaks=stack-traces";
 /// Number of phases of a program between two dumps.
 const TIMES: u32 = 10;
-/// The name of a program, and its number of phases between two dumps in place of [`TIMES`]. The keys in this program
-/// have the same hash code, so ten times the work would take a hundred times as long.
+/// The name of a program, and its number of phases between two dumps, instead of [`TIMES`] for the other programs. The
+/// keys in this program have the same hash code, so ten times the work would take a hundred times as long.
 const SLOW: (&str, u32) = ("jooq-mapper", 2);
 const DUMPS: u32 = 3;
-/// Minimum share of right answers among those with a stated probability of at least 0.9, in percent.
+/// Minimum percentage of right answers, among the answers with a stated probability of at least 0.9.
 const SURE: usize = 97;
 
 const HEAD: &str = "# Published programs that leak, with a stock recording

@@ -13,7 +13,7 @@ pub(super) struct Section {
     pub(super) rows: Vec<Vec<Cell>>,
 }
 
-/// A cell: its text, and the tags around it.
+/// A cell of an HTML table: its text, and the tags around the text.
 pub(super) struct Cell {
     pub(super) open: String,
     pub(super) text: String,
@@ -23,7 +23,7 @@ pub(super) struct Cell {
 impl Section {
     pub(super) fn new(id: &'static str, name: &'static str, table: Table) -> Self {
         let is_text = |kind: Column| kind != Column::Figure;
-        // In each row, the cell in the first column with text is the heading of the row.
+        // In each row of the table, the cell in the first column with text (not figures) is the heading of the row.
         let subject = table.columns.iter().position(|c| is_text(c.1));
         let cell = |(at, text): (usize, &String)| {
             let kind = table.columns[at].1;

@@ -1,4 +1,4 @@
-//! Code that all profiles share: tables of strings and locations, labels, and the header.
+//! Code for all profiles in pprof format: tables of strings and locations, labels, and the header.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -79,7 +79,7 @@ pub(super) struct Mapping {
     pub(super) has_line_numbers: bool,
 }
 
-/// A place in the code.
+/// A location in the code, as pprof defines it.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub(super) struct Location {
     #[prost(uint64, tag = "1")]

@@ -14,7 +14,7 @@ use crate::document::{self, Document, WIDTH, bold, dim};
 
 /// The column with the name of the allocated class, cut to 48 characters.
 pub(super) const CLASS: (&str, Column) = ("class", Cut(48));
-/// Notes that explain an allocation count.
+/// Lines that the text report prints to explain an allocation count.
 const WHAT: [&str; 5] = [
     "Each executed allocation is counted, even if the JIT compiler removes it or the allocation fails.",
     "clone, reflection, array copies, lambdas and string concatenation count at the line that uses them.",
@@ -22,7 +22,7 @@ const WHAT: [&str; 5] = [
     "that was running when the count began, until its next call. The size of an object is the size that",
     "the JVM reports for its class; the size of an array is computed from its length.",
 ];
-/// Notes on counts in JDK classes.
+/// Lines that the text report prints to explain the allocation counts in JDK classes.
 const AT_LEAST: [&str; 2] = [
     "In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own",
     "code (for example string concatenation with a StringBuilder), which has no counters.",
@@ -32,7 +32,7 @@ const NO_JDK: &str = "JDK classes have no counters; --jdk adds counters to them.
 /// The words that the report prints after the number of classes if `--sampled-classes` was given.
 const SAMPLED: &str = " in sampled stacks";
 
-/// The note on counts in a dump or a trace.
+/// The line that explains which allocations the counts in a dump or a trace include.
 pub(super) const EXECUTED: &str = "counted: allocations by bytecode, even if the JIT compiler removes them; not those by JNI or the JVM";
 pub(super) const WITHOUT_JDK: &str =
     "JDK classes have no counters; count=jdk adds counters to them.";
@@ -59,7 +59,8 @@ pub(crate) fn build(report: &CountReport, doc: &mut Document) {
     jdk(report.jdk, NO_JDK, doc);
 }
 
-/// Adds the notes on JDK classes. `counted` is true if JDK classes have counters; otherwise `none` is the only note.
+/// Adds the lines that explain counts in JDK classes. `counted` is true if JDK classes have counters; otherwise `none`
+/// is the only line.
 pub(super) fn jdk(counted: bool, none: &str, doc: &mut Document) {
     let lines = if counted { &AT_LEAST[..] } else { &[none] };
     for &line in lines {
@@ -90,7 +91,7 @@ fn sites(listed: &[CountSite], all: u64, doc: &mut Document) {
     doc.add_unlisted_count(all.saturating_sub(listed.len() as u64), "more site");
 }
 
-/// Returns the place of an allocation in the source: `com.acme.Foo.add:42`.
+/// Returns the method and line of an allocation: `com.acme.Foo.add:42`.
 pub(super) fn place(site: &CountSite) -> String {
     let line = site.line.map_or(String::new(), |line| format!(":{line}"));
     format!("{}.{}{line}", site.class, site.method)

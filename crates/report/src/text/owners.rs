@@ -1,4 +1,5 @@
-//! Prints memory by owner: a table of owners, and what they share.
+//! Prints memory by owner (such as a package or jar): a table of owners, and a table of memory that several owners
+//! share.
 
 use heapdiff_model::owners::OwnedClass;
 use heapdiff_units::{Size, counted};

@@ -141,8 +141,8 @@ fn hex_rows(hex: &str, offset: u64, doc: &mut Document) {
     }
 }
 
-/// Adds the elements of an array. Several primitive values share a row, and each reference has a line. Null references
-/// have no line; only their number is shown.
+/// Adds the elements of an array. A line contains several primitive values, or one reference. Null references have no
+/// line; only their number is shown.
 fn elements(elements: &[&ShownValue], offset: u64, doc: &mut Document) {
     let mut row = String::from("   ");
     let mut nulls = 0;

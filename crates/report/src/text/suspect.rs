@@ -13,8 +13,8 @@ use crate::{coverage, document, kept, series, size};
 
 /// The report that a suspect belongs to.
 pub(super) enum About<'a> {
-    /// A comparison of dumps. `common` is the reason that all suspects share, if there is one. The report prints it
-    /// once, so the text of each suspect omits it.
+    /// A comparison of dumps. `common` is the reason that is the same for all suspects, if there is one. The report
+    /// prints this reason once, so the text of each suspect omits it.
     Growth { common: Option<&'a str> },
     /// The report of one dump.
     Heap(&'a HeapReport),

@@ -254,8 +254,8 @@ fn frames(candidate: &CandidateRow, verbose: bool, doc: &mut Document) {
     }
     let shown = if verbose { usize::MAX } else { PATHS };
     for path in candidate.paths.iter().take(shown) {
-        // The frame that all stacks share has its own line above them, so each stack shows only the callers of this
-        // frame.
+        // The frame that is in all stacks is printed on its own line above them, so each stack shows only the callers
+        // of this frame.
         let at = candidate.frame.as_ref();
         let at = at.and_then(|at| path.frames.iter().position(|f| f == at));
         let callers = at.map_or(&path.frames[..], |at| &path.frames[at + 1..]);

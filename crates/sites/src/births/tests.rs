@@ -1,5 +1,5 @@
-//! Compares the bounds with bounds that were calculated by hand. Also simulates places in the code whose objects die,
-//! whose allocations the compiler removes, or whose allocations are not counted.
+//! Compares the bounds with bounds that were calculated by hand. Also simulates lines of code whose objects die, whose
+//! allocations the compiler removes, or whose allocations are not counted.
 
 use super::*;
 use crate::{Follow, Keys, Known, Sampling, Strategy, Stratum, Totals};
@@ -17,8 +17,8 @@ impl Random {
     }
 }
 
-/// A simulated place in the code: the number of executed allocations, the part of them that the compiler removes, the
-/// part of the objects that survives, and whether the allocations are counted.
+/// A simulated line of code: the number of executed allocations, the part of them that the compiler removes, the part
+/// of the objects that survives, and whether the allocations are counted.
 #[derive(Clone, Copy)]
 struct Place {
     executed: u64,
@@ -126,8 +126,8 @@ fn simulated(places: &[Place], p: f64, runs: u64, seed: u64) -> Found {
     found
 }
 
-/// Simulates the allocations at the given [`Place`]s. Estimates their live bytes in two ways: from samples alone, and
-/// from samples and counts.
+/// Simulates the allocations at the given lines of code ([`Place`]s). Estimates their live bytes in two ways: from
+/// samples alone, and from samples and counts.
 ///
 /// Returns three results. The first is the percentage of intervals that contain the true value. The second is the mean
 /// error in per cent. Both have two values: the first without counts, the second with counts. The third result is the
@@ -149,8 +149,8 @@ fn counts_narrow_intervals_that_remain_valid() {
         counted: false,
         ..place(executed, 0.0, 1.0)
     };
-    // Each case has the simulated [`Place`]s, the probability of a sample, and the minimum factor by which counts must
-    // make the intervals narrower.
+    // Each case has the simulated lines of code ([`Place`]s), the probability of a sample, and the minimum factor by
+    // which counts must make the intervals narrower.
     for (places, p, narrower) in [
         // All objects survive.
         (
@@ -190,8 +190,9 @@ fn counts_narrow_intervals_that_remain_valid() {
             0.05,
             1.1,
         ),
-        // The compiler removes allocations. Four cases: half of the allocations at both places, half at one place, a
-        // tenth at one place, and again half at one place. In the fourth case, half of all objects die, too.
+        // The compiler removes allocations at two lines of code. Four cases: half of the allocations at both lines,
+        // half at one line, a tenth at one line, and again half at one line. In the fourth case, half of all objects
+        // die, too.
         (
             vec![place(6000, 0.5, 1.0), place(14_000, 0.5, 1.0)],
             0.05,
@@ -222,7 +223,7 @@ fn counts_narrow_intervals_that_remain_valid() {
             0.05,
             1.2,
         ),
-        // Several stacks allocate at the same place in the code.
+        // Several stacks allocate at the same line of code.
         (
             vec![three(place(3000, 0.0, 1.0)), three(place(7000, 0.0, 1.0))],
             0.05,
@@ -280,7 +281,7 @@ fn live_bytes_are_bounded_by_counts_and_other_stacks() {
     let sampled = shares([('a', 40), ('b', 60)]);
     let mut parts = sampled.clone();
     counts.narrow(&mut parts, 10_000.0, 10_000.0);
-    // Because of random variation, the share of `a` in the samples is larger than its share in the objects.
+    // Because of random variation, stack `a` has a larger part of the samples than of the objects.
     let (a, b) = (parts[&'a'], parts[&'b']);
     assert!((a.bytes.value - 3000.0).abs() < 1.0 && (b.bytes.value - 7000.0).abs() < 1.0);
     assert!((a.objects - 300.0).abs() < 0.1 && (b.objects - 700.0).abs() < 0.1);
@@ -289,7 +290,7 @@ fn live_bytes_are_bounded_by_counts_and_other_stacks() {
     assert!((a.bytes.low - (3000.0 - unseen)).abs() < 1.0, "{a:?}");
     assert!((a.bytes.high - (3000.0 + unseen)).abs() < 1.0, "{a:?}");
     assert_eq!(a.sampled, Some(sampled[&'a'].bytes));
-    // Objects that were not counted are estimated by their share of the samples.
+    // The bytes of objects that were not counted are estimated from their part of the samples.
     let mut counts = counts;
     counts.stacks = stacks([('a', Some(1), 30, 10), ('b', None, 0, 60)]);
     let mut parts = sampled.clone();

@@ -3,10 +3,11 @@
 //! A stack without a sample does not appear in a report. So a stack with one or two samples may appear only because of
 //! random variation. On average, the share of such stacks in the samples is larger than their share in the objects.
 //!
-//! A single sample is the only sample of its stack. The share of single samples is an estimate for the share of the
-//! stacks without a sample (Good, Biometrika 40, 1953). This share is subtracted from the stacks with few samples. If a
-//! stratum has only one sample, this estimate would always be 1. Then the estimate is the probability that two samples
-//! are of different stacks, which is estimated from all strata with at least two samples.
+//! A single sample is the only sample of its stack. The fraction of single samples is an estimate for the fraction of
+//! the objects of stacks without a sample (Good, Biometrika 40, 1953). This fraction is subtracted from the stacks with
+//! few samples. If a stratum (objects of one class and size) has only one sample, this estimate would always be 1. Then
+//! the estimate is the probability that two samples are of different stacks, which is estimated from all strata with at
+//! least two samples.
 //!
 //! The lower end of an interval follows a zero-truncated Poisson distribution.
 
@@ -25,8 +26,8 @@ const TAIL: f64 = 0.025;
 /// Number of bisection steps in the computation of the lower end.
 const HALVINGS: u32 = 40;
 
-/// Returns the estimated probability that two samples of a stratum are of the same stack. Returns 0.5 if no stratum has
-/// at least two samples.
+/// Returns the estimated probability that two samples of a stratum (objects of one class and size) are of the same
+/// stack. Returns 0.5 if no stratum has at least two samples.
 pub(super) fn same_stack_probability<'a, K: 'a>(
     strata: impl Iterator<Item = &'a Stratum<K>>,
 ) -> f64 {
@@ -69,7 +70,7 @@ impl<K: Ord + Copy> Seen<K> {
     }
 
     /// Returns the factor (at most 1) by which to multiply the shares of stacks with fewer than [`MANY`] samples.
-    /// Without it, these shares are too large, because stacks without samples have a share, too.
+    /// Without this factor, the shares are too large, because stacks without samples have a share, too.
     fn share_reduction(&self, came: &BTreeMap<K, Estimate>, drawn: f64) -> f64 {
         let all = total(came);
         let bytes_of = |most: u64| -> f64 {
@@ -88,8 +89,8 @@ impl<K: Ord + Copy> Seen<K> {
     }
 
     /// Returns a function that corrects the share of a stack in the samples `came`. `came` contains the samples of each
-    /// stack in one stratum. `drawn` is the fraction of the stratum's new objects that was sampled. `floor` returns the
-    /// minimum share of a stack.
+    /// stack in one stratum (objects of one class and size). `drawn` is the fraction of the stratum's new objects that
+    /// was sampled. `floor` returns the minimum share of a stack.
     pub(super) fn correct(
         &self,
         came: &BTreeMap<K, Estimate>,
@@ -108,8 +109,8 @@ impl<K: Ord + Copy> Seen<K> {
                 return share;
             };
             let floor = floor.min(share.value);
-            // If a stack also has samples in other strata, a report lists it even if it had no samples in this stratum.
-            // So the lower end of its interval needs no correction.
+            // If a stack also has samples of other object sizes (in other strata), a report lists it even if it had no
+            // samples in this stratum. So the lower end of its interval needs no correction.
             let part = 1.0 - lower_mean_bound(samples) / float(samples);
             let exact = share.value * (1.0 - part * (1.0 - drawn).sqrt());
             let low = match all {

@@ -59,7 +59,7 @@ fn the_leak_is_the_first_line_with_its_figures() {
     );
     let x = view["x"].as_array().unwrap();
     assert_eq!(x.len(), 120);
-    // Each point is the number of live objects of the site at that tick.
+    // Each point is the number of live objects of the site at the end of a recorded period.
     for tick in 1..=120_i64 {
         let i = usize::try_from(tick - 1).unwrap();
         assert_eq!(x[i], STARTED_MS + tick * 1000);
@@ -78,8 +78,8 @@ fn the_leak_is_the_first_line_with_its_figures() {
     assert_eq!(counted, 60, "one at every second tick");
     assert_eq!(view["dumps"][0]["text"], "before.hprof");
     assert_eq!(view["heap"][0]["committed"][7], 268_435_456);
-    // The window has more ticks than the ten points that are requested. The lines of the chart must still end at the
-    // values of the last tick.
+    // The window has more recorded periods than the ten points that are requested. The lines of the chart must still
+    // end at the values of the last period.
     let from = STARTED_MS + 30_000;
     let few = asked.json(&format!(
         "api/view?by=site&measure=objects&points=10&from={from}"

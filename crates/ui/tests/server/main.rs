@@ -448,7 +448,7 @@ fn listeners_are_notified_of_new_data() {
     );
     let view = asked.json("api/view");
     assert_eq!(view["heap"][0]["used"][5], 7);
-    // A hunt reports its progress in a note.
+    // The command `heapdiff hunt` reports its progress in a note of the trace.
     let note = "INSERT INTO note (run, time_ms, text) VALUES (1, 5, 'hunt: waiting for growth')";
     database.connection().execute(note, []).unwrap();
     assert_eq!(

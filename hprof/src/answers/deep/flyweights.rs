@@ -46,8 +46,8 @@ impl Flyweights {
 impl Snapshot {
     /// Returns the values that the whole program shares.
     ///
-    /// Cost: one look-up of the class of every object, and a walk over each piece of the file that holds a cache of
-    /// boxes or a class's resolved constants.
+    /// Cost: one look-up of the class of every object. Also a walk over each piece of the file (about a megabyte) that
+    /// holds a cache of boxes or a class's resolved constants.
     #[must_use]
     pub fn flyweights(&self) -> Flyweights {
         Flyweights {

@@ -311,7 +311,7 @@ impl Snapshot {
     }
 }
 
-/// The references of the objects of one piece.
+/// The references of the objects in one piece of the file (about a megabyte).
 struct RowsOfPiece<'a> {
     snapshot: &'a Snapshot,
     rules: &'a Rules,
@@ -357,8 +357,8 @@ impl Visitor for RowsOfPiece<'_> {
     }
     #[inline(always)]
     fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        // Arrays of primitives have no references. They are leaves (objects without references), so the number of the
-        // next leaf increases.
+        // Arrays of primitives have no references. Objects without references are numbered separately. So if
+        // [`Numbering`] counts records, the next number of such objects increases.
         self.numbering
             .counted(object.id, Body::Primitives(kind, len, elements));
     }
@@ -466,7 +466,8 @@ impl Deep<'_> {
             };
         });
         if !whole {
-            // Some objects are marked as seen but were not visited, so `reached` does not list them. Clear all marks.
+            // Some objects are marked as seen but were not visited, so `reached` does not list them. Clear the bits of
+            // all objects in `seen`.
             self.clear_seen();
             return None;
         }
@@ -509,8 +510,8 @@ impl Deep<'_> {
         }
     }
 
-    /// Marks the target of a reference as seen. Returns true if the target was not seen before and has to be counted.
-    /// Class objects are neither marked nor counted.
+    /// Adds the target of a reference to the set `seen`. Returns true if the target was not in the set before and has
+    /// to be counted. Class objects are neither added nor counted.
     #[inline(always)]
     pub(crate) fn mark_target(&mut self, target: u32) -> bool {
         let new = !self.seen.has(target) && !self.snapshot.is_class_mirror(target);

@@ -34,8 +34,8 @@ impl Deep<'_> {
     /// the last line of the path that leads to it. The sum over all lines is the result of [`Deep::of_set`]. Each line
     /// comes after its parent line.
     ///
-    /// Cost: as [`Deep::of_set`], plus, for each level, a walk over each piece of the file that holds an object of the
-    /// level.
+    /// Cost: as [`Deep::of_set`], plus, for each level, a walk over each piece of the file (about a megabyte) that
+    /// holds an object of the level.
     pub fn tree(&mut self, objects: &[ObjectIndex], depth: u32) -> Vec<DeepLine> {
         let snapshot = self.snapshot;
         let mut lines = vec![DeepLine {

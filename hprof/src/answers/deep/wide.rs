@@ -45,7 +45,8 @@ impl Deep<'_> {
             }
         }
         // References to instances of `java.lang.Class` are not followed. Some of these instances are not class objects,
-        // such as those for primitive types. These few are marked as seen during the walk, so that the walk skips them.
+        // such as those for primitive types. These few are added to the set `seen` during the walk, so that the walk
+        // skips them.
         let mirrors = snapshot.class_class().map(|c| snapshot.instances(&[c]));
         let mut mirrors: Vec<u32> = mirrors.into_iter().flatten().map(|o| o.0).collect();
         mirrors.retain(|&o| o >= split.classes && !self.seen.has(o));

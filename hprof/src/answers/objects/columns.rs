@@ -71,8 +71,8 @@ impl Snapshot {
         self.place_declared_by(class, name, |_| true)
     }
 
-    /// Returns the offset and type of a field, as [`Snapshot::place_of`]. Considers only fields of classes for which
-    /// `declares` returns true.
+    /// Returns the offset of a field in an instance's body, and the field's type, as [`Snapshot::place_of`]. Considers
+    /// only fields of classes for which `declares` returns true.
     fn place_declared_by(
         &self,
         class: ObjectId,

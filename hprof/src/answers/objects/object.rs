@@ -234,10 +234,10 @@ impl<V: Bodies> Visitor for V {
     }
 }
 
-/// Assigns object numbers to the records of a piece of the file while the piece is walked in order.
+/// Assigns object numbers to the records of a piece of the file (about a megabyte) while the piece is walked in order.
 pub(crate) struct Numbering<'a> {
     snapshot: &'a Snapshot,
-    /// The numbers of the next object with references and of the next leaf (object without references).
+    /// Two numbers: that of the next object with references, and that of the next object without references.
     next: [u32; 2],
     sorted: bool,
 }
@@ -255,9 +255,9 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// Returns the number of the object whose record is next in the piece. The number comes from the address map if ids
-    /// are addresses. Otherwise several objects may have the same id, but the map has only the first of these objects.
-    /// In that case, numbers are found by counting records.
+    /// Returns the number of the object whose record is next in the piece of the file. The number comes from the
+    /// address map if ids are addresses. Otherwise several objects may have the same id, but the map has only the first
+    /// of these objects. In that case, numbers are found by counting records.
     #[inline(always)]
     pub(crate) fn of(&mut self, id: u64, body: Body<'_>) -> u32 {
         let number = self.snapshot.map.by_id(id, self.snapshot.split);
@@ -390,8 +390,8 @@ impl Snapshot {
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
-        // For each object: its piece, the offset in the piece at which the search begins, and its number. Sorting
-        // brings objects with equal pieces and offsets together, so that one search can find all of them.
+        // For each object: its piece of the file, the offset in the piece at which the search begins, and its number.
+        // Sorting brings objects with equal pieces and offsets together, so that one search can find all of them.
         let mut placed: Vec<(u32, u32, u32)> = wanted
             .iter()
             .filter_map(|&o| {
@@ -450,7 +450,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the offset in a piece where the search for an object begins.
+    /// Returns the offset in a piece of the file where the search for an object begins.
     fn search_start(&self, piece: u32, object: u32) -> u32 {
         let Some(of) = self.pieces.get(piece as usize) else {
             return 0;
@@ -461,7 +461,8 @@ impl Snapshot {
         };
         match &self.positions {
             Some(positions) => positions.before(piece as usize, leaf, nth - first),
-            // Begin at the start of the piece, because objects with the same id are distinguished by counting records.
+            // Begin at the start of the piece of the file, because objects with the same id are distinguished by
+            // counting records.
             None if matches!(self.map, AddressMap::Sorted { .. }) => 0,
             None => {
                 let at = self.waypoints.before(leaf, nth);
@@ -471,9 +472,9 @@ impl Snapshot {
         }
     }
 
-    /// Returns the number and the record of each object in `wanted`. Searches the piece from the offset `begin`. If ids
-    /// are not addresses, [`Numbering`] counts the records of the piece to find the numbers of objects. In that case,
-    /// `begin` must be 0, so that no record is left out of the count.
+    /// Returns the number and the record of each object in `wanted`. Searches a piece of the file from the offset
+    /// `begin`. If ids are not addresses, [`Numbering`] counts the records of the piece to find the numbers of objects.
+    /// In that case, `begin` must be 0, so that no record is left out of the count.
     fn find_in_piece(&self, piece: &Piece, begin: u32, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
         let mut finder = RecordFinder {
             snapshot: self,
@@ -493,7 +494,7 @@ impl Snapshot {
         finder.found
     }
 
-    /// Returns the piece that contains an object's record.
+    /// Returns the index of the piece of the file that contains an object's record.
     pub(crate) fn piece_of(&self, object: u32) -> Option<u32> {
         let after = if object >= self.split.inner {
             let leaf = object - self.split.inner;
@@ -505,7 +506,8 @@ impl Snapshot {
         u32::try_from(after.checked_sub(1)?).ok()
     }
 
-    /// Returns the piece that contains the record of an object with references. `None` for other objects.
+    /// Returns the index of the piece of the file that contains the record of an object with references. `None` for
+    /// other objects.
     pub(crate) fn piece_of_linked(&self, object: ObjectIndex) -> Option<u32> {
         let linked = self.split.classes..self.split.inner;
         linked
@@ -513,7 +515,7 @@ impl Snapshot {
             .then(|| self.piece_of(object.0))?
     }
 
-    /// Returns the number and record of each object with references in a piece.
+    /// Returns the number and record of each object with references in a piece of the file.
     pub(crate) fn linked_objects_in(&self, piece: u32) -> Vec<(u32, Raw<'_>)> {
         let at = piece as usize;
         let all = self.split.inner - self.split.classes;
@@ -525,9 +527,9 @@ impl Snapshot {
         found
     }
 
-    /// True if an object is a leaf (an object without references) in the graph, which numbers leaves separately. Used
-    /// when [`Numbering`] finds the numbers of objects by counting records. `own` is the object's id. `next` is the
-    /// number of the next leaf that [`Numbering`] has not passed: if the object is a leaf, this is its number.
+    /// True if the graph numbers an object among the objects without references (leaves), which it numbers separately.
+    /// Used when [`Numbering`] finds the numbers of objects by counting records. `own` is the object's id. `next` is
+    /// the number of the next leaf that [`Numbering`] has not passed: if the object is a leaf, this is its number.
     fn is_leaf(&self, own: u64, body: Body<'_>, next: ObjectIndex) -> bool {
         let id_size = self.header().id_size;
         let set = |b: &[u8], at: usize| {
@@ -556,8 +558,8 @@ impl Snapshot {
                 (class, refers)
             }
         };
-        // An object that keeps its class alive has no references, but it is not a leaf in the graph. Then the object
-        // with the number `next` is a different object and has another class.
+        // An object that keeps its class alive may have no references, but the graph does not number it among such
+        // objects. Then the object with the number `next` is a different object and has another class.
         !refers
             && u64::from(next.0) < self.object_count()
             && self.class_of(next) == self.classes().by_id(ObjectId(id))

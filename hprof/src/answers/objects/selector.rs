@@ -311,8 +311,8 @@ impl Snapshot {
             0..=FEW => self.shapes.ranges_of(classes),
             _ => Vec::new(),
         };
-        // If at most [`FEW`] classes are wanted, most groups of [`STRETCH`] objects contain no instance of these
-        // classes. Checking a whole group first is faster than checking each object.
+        // If at most [`FEW`] classes are wanted, most groups of [`STRETCH`] neighbouring objects contain no instance of
+        // these classes. Checking a whole group first is faster than checking each object.
         let may_have = |shapes: &[u32]| {
             let has = |range: &std::ops::Range<u32>| {
                 let len = range.end - range.start;

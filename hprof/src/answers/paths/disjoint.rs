@@ -146,7 +146,7 @@ impl Snapshot {
 
 impl DisjointPaths {
     /// Merges the first `count` paths into a tree with at most `limit` lines. If the tree would have more lines,
-    /// objects of one class that are reached by the same fields share a line.
+    /// objects of one class that are reached by the same fields are merged into one line.
     #[must_use]
     pub fn tree(&self, snapshot: &Snapshot, count: usize, limit: usize) -> PathTree {
         let paths = &self.paths[..count.min(self.paths.len())];

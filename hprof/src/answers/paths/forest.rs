@@ -66,7 +66,7 @@ impl PathForest {
         fields
     }
 
-    /// Returns the path to the object at index `place`, from the first object of the path on.
+    /// Returns the path to the object at index `place` of `objects`, from the first object of the path on.
     pub(super) fn steps(&self, place: usize) -> Vec<Step> {
         let up = |&at: &usize| Some(self.parents[at] as usize).filter(|&p| p != NONE as usize);
         let mut steps: Vec<Step> = std::iter::successors(Some(place), up)

@@ -42,8 +42,8 @@ pub(super) enum Form {
         usage: ArrayUse,
         coder: Option<u32>,
     },
-    /// A map that counts its elements in one field and, under contention, also in counter cells. Maps with counter
-    /// cells are not examined.
+    /// A map, such as `ConcurrentHashMap`, that counts its elements in one field and, under contention, also in counter
+    /// cells. Maps with counter cells are not examined.
     Counted { size: u32, cells: u32, array: u32 },
     /// A queue that uses the part of an array between two indexes.
     Deque { head: u32, tail: u32, array: u32 },

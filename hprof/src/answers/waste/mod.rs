@@ -264,7 +264,8 @@ impl<'a> WasteFinder<'a> {
         self.snapshot.shallow_bytes(ObjectIndex(object))
     }
 
-    /// Marks an array as part of another object. Returns false if the array is already marked, unreachable or [`NONE`].
+    /// Adds an array that is part of another object to the set `owned`. Returns false if the array is already in the
+    /// set, unreachable or [`NONE`].
     fn mark_as_part(&mut self, array: u32) -> bool {
         let free = array != NONE
             && !self.owned.has(array)
@@ -370,7 +371,7 @@ impl<'a> WasteFinder<'a> {
         keys.par_sort_unstable();
         let mut costs = Vec::new();
         let mut largest = Largest::new(self.options.groups);
-        // Each group has the strings with one text. Strings that share an array are neighbours in the group. The
+        // Each group has the strings with one text. Strings with a common array are neighbours in the group. The
         // group's first string and its array are not waste.
         for group in keys.chunk_by(|a, b| a[0] == b[0]) {
             // The text of a string is unknown if its array is not in the dump.

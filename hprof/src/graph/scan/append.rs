@@ -12,7 +12,7 @@ use crate::records::outline::Segment;
 use crate::sizes::shape;
 
 impl Scanned {
-    /// Appends the results of a batch of pieces, in file order.
+    /// Appends the results of a batch of pieces of the file, in file order.
     pub(super) fn append<T: Targets>(
         &mut self,
         job: &Job<'_, T>,
@@ -23,8 +23,8 @@ impl Scanned {
         let (mut target_base, mut long_base) = (self.targets.len(), self.shapes.longs.len());
         let (mut inner_base, mut leaf_base) = (self.inner_shapes.len(), self.leaf_shapes.len());
         let first_long = self.shapes.first_long();
-        // In each piece, object numbers and offsets start at 0. To get the final values, add the totals of all earlier
-        // pieces.
+        // In the results of each piece of the file, object numbers and offsets start at 0. To get the final values, add
+        // the totals of all earlier pieces.
         let mut bases = Vec::with_capacity(parts.len());
         for (part, &segment) in parts.iter_mut().zip(batch) {
             bases.push((target_base as u32, long_base as u32));
@@ -89,7 +89,7 @@ impl Scanned {
 }
 
 /// Returns an error if there are more objects, references or shapes than 32 bits can number. (A shape encodes the class
-/// and the array length of an object.) `shapes_fit` is false if there are too many shapes.
+/// and the array length of an object.) `shapes_fit` is false if there are too many of these codes.
 pub(super) fn check_numbers(
     classes: usize,
     objects: usize,

@@ -7,7 +7,7 @@ use crate::records::walk::read_id;
 use crate::sizes::shape::OF_VALUES;
 
 impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
-    /// Counts a flattened value (a value that is stored inside another object), and returns its shape.
+    /// Counts a flattened value (a value that is stored inside another object), and returns its shape (encoded class).
     #[cold]
     pub(super) fn flattened(&mut self, id: u64, class: u32) -> u32 {
         let stats = &mut self.worker.stats;

@@ -1,4 +1,4 @@
-//! Prints the facts about the runs of a trace.
+//! Prints general data about each run of a trace, such as its time, number of samples, number of GCs, and dumps.
 
 use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_model::trace::{NoteRow, TraceInfoReport};
@@ -8,7 +8,7 @@ use super::run;
 use crate::document::Document;
 use crate::times::{span, utc};
 
-/// Maximum number of notes that are shown for a run.
+/// Maximum number of messages in the trace (notes) that are shown for a run.
 const NOTES: usize = 5;
 
 pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
@@ -94,7 +94,7 @@ pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
     }
 }
 
-/// True if the agent's options contain a filter that leaves out allocations.
+/// True if the agent's options contain a filter on allocations (`include=` or `exclude=`).
 fn is_filtered(options: &str) -> bool {
     let options = options.replace("\\,", "");
     let mut keys = options.split(',').map(str::trim_start);

@@ -9,7 +9,7 @@ use crate::text::count::{CLASS, EXECUTED, WITHOUT_JDK, jdk, not_counted, place, 
 use crate::times::span;
 use crate::view::{TraceTopView, Viewed};
 
-/// Note on the column that shows samples.
+/// The line that explains the table column with allocation rates estimated from samples.
 const SAMPLED: &str =
     "sampled/s: objects per second, estimated from samples; shown if the difference is significant";
 

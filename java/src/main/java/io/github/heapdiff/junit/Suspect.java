@@ -49,8 +49,8 @@ final class Suspect {
     }
 
     /**
-     * Returns true if neither the verdict nor the growth in the steps is a reason to accept the growth. In this case,
-     * the share of growing rounds and the tolerated bytes decide whether the test fails.
+     * Returns true if neither the verdict nor the growth in the steps of the work is a reason to accept this suspect's
+     * growth. In this case, the fraction of growing rounds and the tolerated bytes decide whether the test fails.
      */
     boolean growsInEachStep() {
         return excuse().isEmpty();

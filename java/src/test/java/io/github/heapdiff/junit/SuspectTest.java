@@ -65,7 +65,8 @@ class SuspectTest {
         Suspect suspect = Suspect.all(report("leak", "[0,5,10]", "[0,500,1000]", "[]")).get(0);
         assertTrue(new Growth(suspect, 5, 10).fails(OPTIONS));
         assertFalse(new Growth(suspect, 4, 10).fails(OPTIONS));
-        // The product of the share and the number of rounds may have a rounding error. Still, 7 of 10 growing rounds must be enough.
+        // The product of the minimum share of growing rounds (0.7) and the number of rounds (10) may have a rounding
+        // error. Still, 7 growing rounds must be enough.
         assertTrue(new Growth(suspect, 7, 10).fails(OPTIONS.withMinGrowingShare(0.7)));
         assertTrue(new Growth(suspect, 10, 10).fails(OPTIONS.withMinGrowingShare(1)));
         assertFalse(new Growth(suspect, 9, 10).fails(OPTIONS.withMinGrowingShare(1)));
