@@ -93,8 +93,12 @@ fn real_dump() -> Vec<u8> {
 fn analyse(bytes: &[u8]) -> Result<(Snapshot, Histogram), Error> {
     let mut options = Options::default();
     options.holders = true;
-    let histogram = Histogram::from_source(Source::from_bytes(bytes.to_vec()), &options, &Silent);
-    let snapshot = Snapshot::of(Source::from_bytes(bytes.to_vec()), &options, &Silent);
+    let source = || Source::from_bytes(bytes.to_vec());
+    // The work runs on a thread of rayon. So the many small steps on a small dump are not handed from thread to thread.
+    let (histogram, snapshot) = rayon::scope(|_| {
+        let histogram = Histogram::from_source(source(), &options, &Silent);
+        (histogram, Snapshot::of(source(), &options, &Silent))
+    });
     match (snapshot, histogram) {
         (Ok(snapshot), Ok(histogram)) => {
             assert_eq!(snapshot.classes().len(), histogram.classes().len());

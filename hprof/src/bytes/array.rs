@@ -58,7 +58,9 @@ impl Store {
     /// all later work on it.
     pub(crate) fn preparing<R>(&self, bytes: u64, work: impl FnOnce() -> R) -> R {
         let used = self.0.used.load(Ordering::Relaxed);
-        if used.saturating_add(bytes) > self.0.limit || rayon::current_num_threads() < 2 {
+        let is_small = bytes < Pages::LARGE as u64;
+        let is_over_limit = used.saturating_add(bytes) > self.0.limit;
+        if is_small || is_over_limit || rayon::current_num_threads() < 2 {
             return work();
         }
         let done = AtomicBool::new(false);
@@ -116,7 +118,9 @@ impl Store {
     fn take(&self, bytes: usize) -> Result<Memory> {
         let before = self.0.used.fetch_add(bytes as u64, Ordering::Relaxed);
         let spill = before.saturating_add(bytes as u64) > self.0.limit;
-        let taken = if spill {
+        let taken = if bytes <= SMALL {
+            Ok(Memory::Small(vec![0; bytes.div_ceil(size_of::<u64>())]))
+        } else if spill {
             mem::scratch(&self.0.dir, bytes).map(Memory::File)
         } else {
             Pages::new(bytes).and_then(|mut pages| {
@@ -176,10 +180,15 @@ fn byte_len<T>(len: usize) -> Result<usize> {
         })
 }
 
+/// The maximum size in bytes of an array in the Rust heap. Mapping memory for it would take longer than most work on it.
+const SMALL: usize = 1 << 12;
+
 /// The memory of the elements.
 #[derive(Debug)]
 enum Memory {
     Pages(Pages),
+    /// At most [`SMALL`] bytes.
+    Small(Vec<u64>),
     File(MmapMut),
     /// A part of a read-only file, for a [`Column`] (an array that is only read).
     Part(Arc<MappedFile>, Range<usize>),
@@ -190,6 +199,7 @@ impl Memory {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Pages(pages) => pages.bytes(),
+            Self::Small(words) => bytemuck::cast_slice(words),
             Self::File(map) => map,
             Self::Part(map, range) => &map[range.start..range.end],
         }
@@ -199,6 +209,7 @@ impl Memory {
     fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Pages(pages) => pages.bytes_mut(),
+            Self::Small(words) => bytemuck::cast_slice_mut(words),
             Self::File(map) => map,
             // A column is read-only.
             Self::Part(..) => &mut [],
@@ -206,7 +217,7 @@ impl Memory {
     }
 }
 
-/// A flat array in mapped memory. It grows without a copy if the system can move pages.
+/// A flat array. A large array is in mapped memory, and grows without a copy if the system can move pages.
 #[derive(Debug)]
 pub(crate) struct Array<T: Pod> {
     memory: Memory,
@@ -257,7 +268,7 @@ impl<T: Pod> Array<T> {
                 self.store.keep(rest);
                 Ok(())
             }
-            Memory::File(_) | Memory::Part(..) => self.copy_to(bytes),
+            Memory::Small(_) | Memory::File(_) | Memory::Part(..) => self.copy_to(bytes),
         }
     }
 
@@ -274,8 +285,11 @@ impl<T: Pod> Array<T> {
                 pages.bytes_mut()[bytes..shared].fill(0);
                 self.adjust_charge(bytes as u64);
             }
-            Memory::File(map) => map[bytes..old].fill(0),
-            Memory::Part(..) => {}
+            memory => {
+                if let Some(rest) = memory.bytes_mut().get_mut(bytes..old) {
+                    rest.fill(0);
+                }
+            }
         }
     }
 
