@@ -59,13 +59,13 @@ pub(crate) struct Tracing<'a> {
     pub(crate) done: &'a AtomicBool,
     /// Set by a request to write new data (a tick) to the trace at once. Cleared after the attempt to write this data.
     pub(crate) tick_now: &'a AtomicBool,
-    /// Set if the requested data (a tick) was written to the trace.
+    /// Set if the requested data was written to the trace.
     pub(crate) has_written: &'a AtomicBool,
     /// The guard, which gets the heap size in use after each major GC.
     pub(crate) guard: Option<&'a Guard>,
 }
 
-/// Values at the end of the last tick (the trace's data of one time interval).
+/// Values at the end of the time interval that was last written to the trace.
 #[derive(Clone, Copy, Default)]
 struct Before {
     uptime_ms: i64,
@@ -76,7 +76,7 @@ struct Before {
     sites_full: u64,
 }
 
-/// Data for the next tick (the trace's data of one time interval).
+/// Data that the next write to the trace will contain.
 #[derive(Default)]
 struct Waiting {
     /// Allocation counts of each class at the last write to the trace.
@@ -88,7 +88,7 @@ struct Waiting {
     unsaid: Unsaid,
 }
 
-/// Notes (messages for users of the trace) that will be written to the trace with the next data.
+/// Notes (messages for users) that the next write to the trace will contain.
 #[derive(Clone, Default)]
 struct Unsaid {
     notes: Vec<String>,
@@ -339,12 +339,13 @@ impl Tracing<'_> {
             (wall_ms() - ago, uptime)
         };
         for collection in stats.collections(env, self.pauses, &clock) {
+            // The guard needs each full GC, also while the trace cannot be written.
+            if let Some(guard) = self.guard.filter(|_| collection.major) {
+                guard.after_major_gc(collection.after_bytes);
+            }
             if waiting.collections.len() == MOST_COLLECTIONS {
                 waiting.unsaid.left_out += 1;
                 continue;
-            }
-            if let Some(guard) = self.guard.filter(|_| collection.major) {
-                guard.after_major_gc(collection.after_bytes);
             }
             if collection.cause == DUMP {
                 let when = (collection.time_ms, collection.uptime_ms, None);
