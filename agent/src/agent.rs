@@ -77,7 +77,7 @@ struct Trace {
     /// True while a request to write new data (a tick) to the trace is pending: the trace's thread has not yet tried to
     /// write this data.
     tick: AtomicBool,
-    /// True if the last requested write of new data (a tick) to the trace succeeded.
+    /// True if the last requested write to the trace succeeded.
     has_written: AtomicBool,
 }
 

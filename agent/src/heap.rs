@@ -189,11 +189,11 @@ impl LongChunks {
     }
 }
 
-/// Size in bytes of a Java array that contains a piece of the site table (definitions of sampled stacks). A batch of
+/// Size in bytes of a Java array that contains a piece of a site table (definitions of allocation sites). A batch of
 /// definitions that is longer than this size gets a separate array of its length.
 const PIECE: usize = 64 << 10;
-/// Maximum number of Java arrays that contain the site table (definitions of sampled stacks). The interner limits the
-/// definitions, so that they fill at most half of this number of arrays.
+/// Maximum number of Java arrays that contain one site table. The interner limits the definitions of sampled sites, so
+/// that they fill at most half of this number of arrays.
 const PIECES: usize = 2048;
 
 struct Piece {
@@ -206,7 +206,7 @@ struct Piece {
 struct Log {
     piece: Option<Piece>,
     pieces: usize,
-    /// Indexes of the arrays of the site table that could not be created because the Java heap was full.
+    /// Indexes of the arrays of this site table that could not be created because the Java heap was full.
     free: Vec<usize>,
 }
 

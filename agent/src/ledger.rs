@@ -45,7 +45,7 @@ impl Booking {
     }
 
     /// Splits this position into three numbers: the index of a shard (a part of the ledger), the index of the account
-    /// (the totals of a class and stack) in this shard, and the generation of the sample.
+    /// in this shard, and the generation of the sample.
     fn place(self) -> Option<(usize, usize, u32)> {
         let account = (self.0 / Self::GENERATIONS).checked_sub(1)? as usize;
         Some((
@@ -249,7 +249,7 @@ impl Ledger {
         (1..u64::from(u32::MAX)).contains(&ms).then_some(ms)
     }
 
-    /// Returns the class and the stack of a sample, from the account that has their totals.
+    /// Returns the class and the stack of a sample. They are stored in the sample's account.
     pub(crate) fn site(&self, booking: Booking) -> Option<(u32, u32)> {
         let (shard, index, _) = booking.place()?;
         let shard = lock(&self.shards[shard]);
@@ -299,8 +299,8 @@ impl Ledger {
         }
     }
 
-    /// Adds the results of a call of [`Self::close`] to the accounts (totals of classes and stacks) again, because
-    /// these results could not be written to the trace. The next call of `close` returns them again.
+    /// Adds the results of a call of [`Self::close`] to the accounts again, because these results could not be written
+    /// to the trace. The next call of `close` returns them again.
     pub(crate) fn reopen(
         &self,
         sites: &[Activity],
@@ -337,8 +337,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the sums of the accounts (totals of a class and stack) that have changed since the last call, and the
-    /// loaded and unloaded classes. In these accounts, resets the allocated and collected objects and bytes to 0.
+    /// Returns the sums of the accounts that have changed since the last call, and the loaded and unloaded classes. In
+    /// these accounts, resets the allocated and collected objects and bytes to 0.
     pub(crate) fn close(&self) -> (Vec<Activity>, Vec<ClassChange>) {
         let mut sites = Vec::new();
         for shard in &self.shards {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const PLACES: usize = 8;
 
 thread_local! {
-    /// Index of the [`Place`] (a lock with a counter) that this thread uses.
+    /// Index of the [`Place`] that this thread uses.
     static PLACE: usize = {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         NEXT.fetch_add(1, Relaxed) % PLACES
@@ -30,8 +30,8 @@ pub(crate) struct Lent<T> {
 #[repr(align(64))]
 struct Place<T>(Mutex<Option<Arc<Share<T>>>>);
 
-/// A reference to the lent value. The threads that use the same [`Place`] (a lock with a counter) share this reference.
-/// Its reference count is the number of [`Loan`]s of these threads, plus one for the `Place`.
+/// A reference to the lent value. The threads that use the same [`Place`] share this reference. Its reference count is
+/// the number of [`Loan`]s of these threads, plus one for the `Place`.
 struct Share<T>(Arc<T>);
 
 /// A value that is borrowed from [`Lent`]. The value lives at least as long as each of its loans.

@@ -96,9 +96,9 @@ pub struct Options {
 /// Options of the guard, which takes dumps before the JVM dies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuardOptions {
-    /// The guard takes a dump if this percentage of the maximum heap is in use after a major GC.
+    /// The guard tries to take a dump if at least this percentage of the maximum heap is in use after a major GC.
     pub heap: Option<u64>,
-    /// The guard takes a dump if this percentage of the container's memory limit is in use.
+    /// The guard tries to take a dump if at least this percentage of the container's memory limit is in use.
     pub container: Option<u64>,
     /// The folder for dumps.
     pub folder: PathBuf,
@@ -112,7 +112,8 @@ pub struct GuardOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
     file: String,
-    /// Interval between two writes (ticks) of the agent to the trace. Each write contains all changes.
+    /// Interval between two writes (ticks) of the agent to the trace. Each write contains all changes since the last
+    /// one.
     pub tick: Duration,
     /// Limits for the age and size of the data.
     pub limits: Limits,

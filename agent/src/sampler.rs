@@ -53,7 +53,7 @@ pub(crate) struct Sampler {
     /// Limit for the number of tracked samples. `None` if this number is not limited; it is limited only under
     /// generational ZGC. All samples are counted, with or without this limit.
     pub(crate) unproven: Option<Unproven>,
-    /// The sums of each class and stack for the trace; `None` without a trace.
+    /// The sums of each pair of class and stack for the trace; `None` without a trace.
     pub(crate) ledger: Option<Ledger>,
     /// Collected samples for the trace; empty without a trace.
     pub(crate) collected: CollectedSamples,

@@ -226,7 +226,7 @@ mod weak_memory {
     }
 
     /// While a slot is emptied and used again, a thread that reads the slot gets values of only one sample. Only the
-    /// sample's booking (the position of its class's and stack's sums) may change during the read.
+    /// sample's booking (the position of its account in the ledger) may change during the read.
     #[test]
     fn a_read_never_mixes_two_samples() {
         loom::model(|| {

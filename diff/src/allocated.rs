@@ -154,8 +154,8 @@ impl Content {
     }
 }
 
-/// The trie nodes and the samples of one dump, in groups: one group for the content of each suspect (its objects and
-/// what they dominate), and a last group for all other objects.
+/// The trie nodes and the samples of one dump, in groups: one group for the content of each suspect, and a last group
+/// for the rest of the heap.
 struct Places<'a> {
     steps: Vec<Vec<StepId>>,
     samples: Vec<Vec<&'a Sample>>,
@@ -209,9 +209,9 @@ impl Allocated {
     /// Returns the estimates from the samples of the first and the last of the dumps. `None` if the last dump has no
     /// samples.
     ///
-    /// Samples in the content of a suspect (its objects and what they dominate) are scaled to the number of objects in
-    /// this content, so the figures equal those of the suspect's stacks. All other samples are scaled to the rest of
-    /// the heap. If only the last dump has samples, all objects that they represent count as new since the first dump.
+    /// Samples in the content of a suspect are scaled to the number of objects in this content, so the figures equal
+    /// those of the suspect's stacks. All other samples are scaled to the rest of the heap. If only the last dump has
+    /// samples, all objects that they represent count as new since the first dump.
     pub(crate) fn between(dumps: &[Summary], contents: &[Content]) -> Option<Self> {
         let last = dumps.last()?;
         let own = last.allocated.as_ref()?;

@@ -154,8 +154,8 @@ pub fn decode_mutated_summaries(bytes: &[u8]) {
         (random >> 33) as usize % below.max(1)
     };
     for round in 0..CHANGES {
-        // In a quarter of the copies, only the evidence about trie nodes is changed. A summary file has this evidence
-        // at the end, after the content of a cached summary. So the changes begin after this content.
+        // In a quarter of the copies, only the encoded `Facts` are changed. A summary file has the `Facts` at the end,
+        // after the content of a cached summary. So the changes begin after this content.
         let (mut changed, unchanged) = match round % 4 {
             0 | 1 => (content.clone(), 0),
             2 => (with_facts.clone(), 0),

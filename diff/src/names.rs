@@ -175,14 +175,14 @@ pub(crate) fn is_passive_container(snapshot: &Snapshot, class: ClassIndex) -> bo
     is_runtime(snapshot, class) || is_collection_library(&snapshot.classes()[class].name)
 }
 
-/// True if a field is internal to a container. Exception: fields of the JDK's list of cleaners are not internal, so that
-/// a report names them as the holder of the cleaners.
+/// True if a field is internal to a container. Exception: fields of the JDK's list of cleaners are not internal, so
+/// that a report names them as the holder of the cleaners.
 pub(crate) fn is_inside(field: &str) -> bool {
     is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")
 }
 
-/// True if objects of a class only store what is put into them. Other objects can accumulate in such objects, but such
-/// objects are not what accumulates.
+/// True if objects of a class only store what is put into them. Such an object can contain what accumulates, but does
+/// not count as what accumulates.
 pub(crate) fn is_container(name: &str) -> bool {
     let object_array = name.ends_with("[]") && !is_primitive_array(name);
     object_array

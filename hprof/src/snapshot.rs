@@ -179,7 +179,7 @@ impl ShapesView<'_> {
         mem::prefetch(self.inner, object.wrapping_sub(self.split.classes) as usize);
     }
 
-    /// Prefetches the shape (encoded class and array length) of an object without references.
+    /// Prefetches the shape of an object without references.
     #[inline(always)]
     pub(crate) fn fetch_leaf(self, leaf: u32) {
         mem::prefetch(self.leaves, leaf.wrapping_sub(self.split.inner) as usize);
@@ -196,7 +196,7 @@ impl ShapesView<'_> {
         }
     }
 
-    /// Returns the shape (encoded class and array length) of an object without references.
+    /// Returns the shape of an object without references.
     #[inline(always)]
     pub(crate) fn of_leaf(self, leaf: u32) -> u32 {
         self.leaves[(leaf - self.split.inner) as usize]

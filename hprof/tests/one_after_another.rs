@@ -59,8 +59,8 @@ fn a_dump_is_freed_before_the_next_is_read() {
     assert!(count > 1_300_000);
     let second = Snapshot::open_after(first, &path, &options, &two).unwrap();
     assert_eq!(second.tree().retained_objects(Node::ROOT), count);
-    // The encoded classes, dominators and adjacency lists of the first dump take about 20 MB, because it has many
-    // objects without references. This memory must be free when the second dump is read.
+    // The shapes (class and array length), dominators and adjacency lists of the first dump take about 20 MB, because
+    // it has many objects without references. This memory must be free when the second dump is read.
     let (one, two) = (one.0.into_inner(), two.0.into_inner());
     assert!(
         two < one + (12 << 20),

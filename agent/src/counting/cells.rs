@@ -1,6 +1,6 @@
-//! The counters that hooks (methods that inserted bytecode calls) increment. The counters are outside of the Java heap.
-//! A stripe is a set of counters for some threads. Each allocation site has two counters in each stripe, one for
-//! allocations and one for the bytes of arrays:
+//! The counters that hooks increment. Hooks are methods that the inserted bytecode calls. The counters are outside of
+//! the Java heap. A stripe is a set of counters for some threads. Each allocation site has two counters in each stripe,
+//! one for allocations and one for the bytes of arrays:
 //!
 //! ```text
 //! stripe 0:   site 0 [allocations, array bytes], site 1 [..], ..
@@ -22,7 +22,7 @@ pub(crate) const MOST_SITES: usize = 1 << 16;
 /// Number of counter sets (stripes) that several threads share; a power of two. A set contains two counters for each
 /// allocation site. Threads without a private set use the shared sets.
 pub(crate) const STRIPES: i64 = 16;
-/// Number of counter sets (stripes) that each belong to a single thread.
+/// Number of counter sets that each belong to a single thread.
 const OWN_STRIPES: usize = 128;
 /// Maximum number of bits of a thread's number for which the thread can get private counters. Threads with longer
 /// numbers use shared counters. Thread numbers only grow, because the JVM never uses a number twice.
@@ -31,14 +31,14 @@ const THREADS: usize = 1 << THREAD_BITS;
 /// Size in bytes of an allocation site's two counters in one counter set. It is 16, because hooks compute the offset of
 /// the counters by clearing the lowest four bits of the site's number.
 const SITE: usize = 16;
-/// Distance in bytes between the starts of two counter sets (stripes). It is not a power of two: otherwise the counters
-/// of an allocation site in all sets would compete for the same lines of the CPU's set-associative caches.
+/// Distance in bytes between the starts of two counter sets. It is not a power of two: otherwise the counters of an
+/// allocation site in all sets would compete for the same lines of the CPU's set-associative caches.
 pub(crate) const STRIPE_BYTES: i64 = ((MOST_SITES * SITE) + 4096 + 64) as i64;
 const STRIPE: usize = STRIPE_BYTES as usize / 8;
 
 /// The counters of all sites.
 pub(crate) struct Cells {
-    /// The counter sets (stripes) that threads share, followed by the sets of single threads.
+    /// The counter sets that threads share, followed by the sets of single threads.
     all: Shared,
     /// Address of each thread's private counters, by the thread's number; 0 if the thread has no private counters.
     places: Shared,

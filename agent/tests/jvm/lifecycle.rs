@@ -183,7 +183,7 @@ fn attached_late() {
 }
 
 /// Counts the arrays of length `PIECES` in the heap. Each agent creates one such array, which refers to the arrays of
-/// its site table (definitions of sampled stacks).
+/// its site table.
 fn site_tables(target: &Target) -> usize {
     const PIECES: u32 = 2048;
     let folder = tempfile::tempdir().unwrap();

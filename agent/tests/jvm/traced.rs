@@ -89,7 +89,7 @@ fn of_class(column: &str, class: &str) -> String {
 }
 
 /// Returns a query for the sum of a column over the allocation sites of a class. For each site, the query uses the
-/// value in the last tick (the data of one time interval) that contains the site.
+/// value in the last tick that contains the site.
 fn live(column: &str, class: &str) -> String {
     format!(
         "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), {column} AS n FROM site_tick

@@ -81,8 +81,8 @@ fn a_killed_jvm_loses_a_tick_at_most() {
             });
         }
     });
-    // A killed JVM should lose at most one tick (the data of one time interval). On a busy machine, it may lose more.
-    // So at least three quarters of the runs, but not all of them, must lose at most one tick.
+    // A killed JVM should lose at most one tick. On a busy machine, it may lose more. So at least three quarters of the
+    // runs, but not all of them, must lose at most one tick.
     let soon = soon.load(Relaxed);
     println!("{soon} of {KILLS} within a tick");
     assert!(soon * 4 >= KILLS * 3, "only {soon} within a tick");
@@ -305,8 +305,8 @@ impl<'a> Recorded<'a> {
         assert_eq!(self.number(holes), 0);
     }
 
-    /// Returns the number of ticks (data of one time interval) that cover at least 9.5 seconds, and the number of the
-    /// trace's notes about a disk that was full for 10 to 19 seconds.
+    /// Returns the number of ticks that last at least 9.5 seconds, and the number of the trace's notes about a disk
+    /// that was full for 10 to 19 seconds.
     fn gaps(&self) -> (i64, i64) {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),

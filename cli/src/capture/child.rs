@@ -176,10 +176,10 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Returns the message about a child after one window of 5 seconds. The child's state is checked
-    /// five times a second. `letters` are the states that the checks find; they repeat until the end of the window.
-    /// `ticks` is the processor time that the child uses in the window, in units of 10 ms. The dump has 7 bytes at
-    /// first, and `bytes` bytes at the end of the window.
+    /// Returns the message about a child after one window of 5 seconds. The child's state is checked five times a
+    /// second. `letters` are the states that the checks find; they repeat until the end of the window. `ticks` is the
+    /// processor time that the child uses in the window, in units of 10 ms. The dump has 7 bytes at first, and `bytes`
+    /// bytes at the end of the window.
     fn told(letters: &str, ticks: u64, bytes: u64) -> Option<String> {
         let state = |letter, ticks| State {
             letter,

@@ -144,7 +144,7 @@ impl Progress {
     }
 }
 
-/// True if a thread or process that used `ticks` units of 10 ms of processor time within `time` counts as working.
+/// True if a thread or process that used `ticks` (in units of 10 ms) of processor time within `time` counts as working.
 fn is_working(ticks: u64, time: Duration) -> bool {
     let used = u128::from(ticks * 1000 / State::TICKS);
     ticks >= TICKS && used * 100 >= time.as_millis() * u128::from(SHARE)

@@ -592,8 +592,8 @@ pub(super) fn jvms() -> Vec<Listed> {
     jvms
 }
 
-/// Length in milliseconds of a kernel tick, the unit of times in `/proc`: the kernel counts 100 ticks a second on
-/// x86-64 and aarch64.
+/// Length in milliseconds of a kernel tick, the unit of times in `/proc/PID/stat`. The kernel counts 100 ticks a second
+/// on x86-64 and aarch64.
 const MS_PER_TICK: u64 = 10;
 
 /// Returns the time since a process began.

@@ -27,7 +27,7 @@ const INDEX: &str = "-shm";
 /// Maximum number of SQLite databases of a JVM that heapdiff tries, in order to find the trace and add notes to it.
 const MOST: usize = 16;
 
-/// Notes (texts and paths of dumps) for the trace of a JVM.
+/// Notes for the trace of a JVM.
 #[derive(Debug)]
 pub(super) struct TraceNotes<'a> {
     jvm: &'a Jvm<'a>,
@@ -59,7 +59,7 @@ impl<'a> TraceNotes<'a> {
         }
     }
 
-    /// Adds a note (a short text) on the progress of `heapdiff hunt` to the trace. The live view shows this note.
+    /// Adds a note on the progress of `heapdiff hunt` to the trace. The live view shows this note.
     pub(super) fn hunt(&mut self, text: &str) {
         self.put(TraceNote::Note {
             time_ms: now_ms(),
@@ -95,8 +95,7 @@ impl<'a> TraceNotes<'a> {
         }
     }
 
-    /// Adds a note (a text or the path of a dump) to one of the trace databases that the JVM has open: the first one
-    /// that accepts it.
+    /// Adds a note to one of the trace databases that the JVM has open: the first one that accepts it.
     fn add(&self, note: &TraceNote) -> bool {
         let process = self.jvm.process;
         let added = |path: &Path| {

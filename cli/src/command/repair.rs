@@ -91,8 +91,8 @@ fn message(dump: &Path, to: &DumpFile<'_>, repair: &Repair<'_>, bytes: u64) -> S
     let dump = dump.display().to_string();
     let dump = printable(&dump);
     if !repair.is_needed() {
-        // A dump that was repaired earlier contains a name that records the repair. heapdiff reports this name as a
-        // warning with `partial` set.
+        // A dump that was repaired earlier contains a record of the repair. heapdiff reports this record as a warning
+        // with `partial` set.
         return if repair.warnings().iter().any(|warning| warning.partial) {
             format!("{dump} was repaired before: nothing more to repair\n")
         } else {

@@ -409,8 +409,8 @@ fn a_container_cannot_replace_the_copied_library() {
         return;
     }
     let jdk = jdks().remove(0);
-    // A user with write access to the JVM's `/tmp` cannot replace heapdiff's copy of the agent library. The reason is
-    // that each copy has a different name.
+    // A user with write access to the JVM's `/tmp` cannot prepare another library under the name of heapdiff's copy,
+    // because each copy has a different name.
     let home = folder();
     let library = agent(&jdk, home.path());
     let library = library.to_str().expect("a name");

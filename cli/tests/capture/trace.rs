@@ -143,7 +143,7 @@ fn growth_that_begins_late_is_dated() {
     }
 }
 
-/// Returns the number of phases that `heapdiff hunt` recorded as notes in the trace, and checks the text of each note.
+/// Returns the number of phases that `heapdiff hunt` recorded as notes in the trace, and checks how each note begins.
 fn phases(trace: &heapdiff_trace::Trace) -> usize {
     let run = &trace.runs().expect("runs")[0];
     let notes = trace.notes(run.id).expect("notes");

@@ -123,7 +123,7 @@ fn slices_are_exported_as_profiles() {
         );
         String::from_utf8(done.stdout).expect("text")
     };
-    // The leak: 160 buffers of 2064 bytes in each of 100 ticks (periods of the trace).
+    // The leak: 160 buffers of 2064 bytes in each of 100 ticks.
     let last = pprof(&["-top", "-sample_index=inuse_space"], &names[3..]);
     let leak = last
         .lines()
@@ -167,8 +167,8 @@ fn an_imported_recording_has_all_of_it() {
         );
         let near = |a: &Value, b: &Value| {
             let (a, b) = (a.as_u64().expect("a figure"), b.as_u64().expect("a figure"));
-            // One figure is a sum of values that were rounded for each tick (period of the trace). The other figure was
-            // rounded only once. So the two figures may differ a little.
+            // One figure is a sum of values that were rounded for each tick of the trace. The other figure was rounded
+            // only once. So the two figures may differ a little.
             assert!(a.abs_diff(b) <= 600, "{a} and {b}");
         };
         near(

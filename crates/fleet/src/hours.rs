@@ -171,17 +171,17 @@ fn finish_table(table: Table, added: &mut Added) -> Result<(), FleetError> {
     Ok(())
 }
 
-/// Returns the time at which a tick (a period of the run) ends: the start of the run plus the uptime. So changes of the
-/// wall clock during the run do not matter.
+/// Returns the time at which a tick ends: the start of the run plus the uptime. So changes of the wall clock during the
+/// run do not matter.
 const fn tick_end_time(run: &Run, tick: &Tick) -> u64 {
     run.started_ms.saturating_add(tick.uptime_ms)
 }
 
-/// Divides a range of ticks (periods of the run) into hours or days. Hours or days without ticks are left out.
+/// Divides a range of ticks into hours or days. Hours or days without ticks are left out.
 fn spans(run: &Run, ticks: &[Tick], range: std::ops::Range<usize>, length: u64) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for at in range {
-        // A tick (period of the run) that ends exactly at the end of an hour belongs to that hour.
+        // A tick that ends exactly at the end of an hour belongs to that hour.
         let start_ms = tick_end_time(run, &ticks[at]).saturating_sub(1) / length * length;
         match spans.last_mut() {
             Some(span) if span.start_ms == start_ms => span.ticks.end = at + 1,

@@ -81,7 +81,7 @@ const LARGEST_REPORT: u64 = 256 << 20;
 /// Adds a trace, or a diff report in JSON, to the fleet in a folder.
 ///
 /// Files are written under a temporary name and then renamed, so readers never see a partial file. Cost: one pass over
-/// the trace's rows, and memory for its sites, stacks and ticks (periods of time).
+/// the trace's rows, and memory for its sites, stacks and ticks.
 ///
 /// # Errors
 /// Returns an error if the input is neither a trace nor a report, if it cannot be read, or if the folder cannot be

@@ -11,8 +11,7 @@ use heapdiff_trace::synthetic::{self, Scene};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 
-/// Returns the settings of a synthetic trace with three ticks (periods of time) an hour, for slightly more than two
-/// days.
+/// Returns the settings of a synthetic trace with three ticks an hour, for slightly more than two days.
 fn scene() -> Scene<'static> {
     Scene {
         ticks: 150,

@@ -38,8 +38,8 @@ impl<'a> JvmStats<'a> {
         }
     }
 
-    /// Returns the heap, class and GC figures of the next tick (time interval of the trace). The list of allocation
-    /// sites in the result is empty. The caller must call this function for each tick in order.
+    /// Returns the heap, class and GC figures of the next tick. The list of allocation sites in the result is empty.
+    /// The caller must call this function for each tick in order.
     pub(super) fn tick(&mut self, number: i64) -> NewTick {
         let Self {
             recording, ticks, ..

@@ -30,7 +30,7 @@ pub enum ImportError {
     TooManyTicks {
         /// The number of ticks.
         count: u64,
-        /// The maximum number of ticks (time intervals) in a trace.
+        /// The maximum number of ticks in a trace.
         most: u64,
     },
     /// Another process has locked the output file.
@@ -70,13 +70,13 @@ impl<'a> Import<'a> {
         Ok(Self { recording, ticks })
     }
 
-    /// Returns the number of ticks (time intervals) of the trace.
+    /// Returns the number of ticks.
     #[must_use]
     pub fn ticks(&self) -> u64 {
         self.ticks.count.unsigned_abs()
     }
 
-    /// Returns the length of a tick (time interval) of the trace.
+    /// Returns the length of a tick.
     #[must_use]
     pub fn tick_length(&self) -> Duration {
         Duration::from_millis(self.ticks.length_ms.unsigned_abs())
@@ -84,8 +84,7 @@ impl<'a> Import<'a> {
 
     /// Writes the trace to a new file.
     ///
-    /// Cost: one transaction for each tick (time interval), and memory for the allocation sites that are active in each
-    /// tick.
+    /// Cost: one transaction for each tick, and memory for the allocation sites that are active in each tick.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written, or if another process has locked it.

@@ -9,8 +9,8 @@ use heapdiff_trace::{Activity, EstimatedAmount};
 
 use super::{ImportError, NS_PER_MS};
 
-/// Maximum number of ticks (time intervals) in a trace: `TICKS` if the tick length is the default, `MOST_TICKS` if the
-/// user gives the tick length.
+/// Maximum number of ticks in a trace: `TICKS` if the tick length is the default, `MOST_TICKS` if the user gives the
+/// tick length.
 const TICKS: i64 = 3600;
 const MOST_TICKS: i64 = 1 << 20;
 
@@ -47,8 +47,8 @@ impl Ticks {
         })
     }
 
-    /// Returns the index of the tick (interval) that contains a time. Returns the first tick for an earlier time, and
-    /// the last tick for a later time.
+    /// Returns the index of the tick that contains a time. Returns the first tick for an earlier time, and the last
+    /// tick for a later time.
     pub(super) fn at(&self, time_ns: i64) -> i64 {
         let ms = time_ns.saturating_sub(self.from_ns) / NS_PER_MS;
         (ms / self.length_ms).clamp(0, self.count - 1)
@@ -57,8 +57,8 @@ impl Ticks {
 
 type RecordedSite = (NameId, StackId);
 
-/// The allocations and live objects of each allocation site in each tick (time interval of the trace). A site has no
-/// entry for a tick without allocations and without changes of its live objects.
+/// The allocations and live objects of each allocation site in each tick. A site has no entry for a tick without
+/// allocations and without changes of its live objects.
 pub(super) struct Slices {
     pub(super) activity: Vec<(i64, Activity)>,
 }
@@ -123,7 +123,7 @@ struct Alive {
     variance: f64,
 }
 
-/// Returns the live objects at the ends of ticks (time intervals of the trace), only for ticks in which they change.
+/// Returns the live objects at the ends of ticks, only for ticks in which they change.
 ///
 /// Live objects are known only at the moments when the recorder searched for them. So an object counts as live at the
 /// end of a tick if it was allocated before that, and if the next search after the tick finds it. After the last
@@ -163,8 +163,7 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
         } else {
             ticks.at(time)
         };
-        // If the recorder searched for live objects twice in one tick (interval), only the result of the later search
-        // is used.
+        // If the recorder searched for live objects twice in one tick, only the result of the later search is used.
         if to < from {
             continue;
         }
@@ -195,8 +194,8 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
                     changes.insert((tick, site), live);
                 }
             }
-            // Continue with the next tick (time interval) in which one of the live objects was allocated. In the ticks
-            // before that, nothing changes.
+            // Continue with the next tick in which one of the live objects was allocated. In the ticks before that,
+            // nothing changes.
             tick = match found.peek() {
                 Some(sample) => ticks.at(sample.allocated_ns).clamp(tick + 1, to),
                 None => to + 1,
@@ -311,8 +310,8 @@ mod tests {
         let recording = recording(samples, 3);
         let ticks = Ticks::from_recording(&recording, Some(Duration::from_secs(2))).unwrap();
         let live = alive(&recording, &ticks);
-        // The recorder searched for live objects only in the first two ticks (time intervals). The result of its last
-        // search stays valid until the end.
+        // The recorder searched for live objects only in the first two ticks. The result of its last search stays valid
+        // until the end.
         let end = live.iter().rev().find(|((_, site), _)| site.0 == NameId(1));
         assert_eq!(end.map(|(_, live)| live.amount.samples), Some(1));
         let second = live.iter().rev().find(|((_, site), _)| site.0 == NameId(2));

@@ -586,8 +586,8 @@ pub struct History {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub surviving_generations: Option<u64>,
-    /// Live figures over time. The time is divided into at most 60 parts with equally many ticks (periods of the
-    /// trace); each figure is the minimum in one part.
+    /// Live figures over time. The time is divided into at most 60 parts with equally many ticks; each figure is the
+    /// minimum in one part.
     pub series: HistorySeries,
 }
 

@@ -29,7 +29,7 @@ pub struct OwnerFigures {
     pub owners: Vec<OwnerRow>,
     /// Bytes that several owners share.
     pub shared_bytes: Vec<u64>,
-    /// The groups of owners that share memory, in the same order as `owners`.
+    /// The groups of owners that share the most bytes, sorted in the same way as `owners`.
     pub shared: Vec<SharedRow>,
 }
 

@@ -140,10 +140,10 @@ pub struct SizeofLine {
     pub objects: u64,
     /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
-    /// Number of objects on this line and on all lines below it.
+    /// Number of objects on this line and below it at any depth, listed or not.
     pub deep_objects: u64,
-    /// Bytes of the objects on this line and on all lines below it. On the first line, this is the deep size of the
-    /// set.
+    /// Bytes of the objects on this line and below it at any depth, listed or not. On the first line, this is the deep
+    /// size of the set.
     pub deep_bytes: u64,
     /// Number of lines directly below this line that are not listed.
     pub hidden_lines: u64,

@@ -78,7 +78,7 @@ pub struct RunRow {
     pub options: String,
     /// Number of ticks. The agent writes to the trace at each tick.
     pub ticks: u64,
-    /// End of the last tick (period of the trace), in milliseconds since the run began.
+    /// End of the last tick, in milliseconds since the run began.
     pub uptime_ms: u64,
     /// GCs of the run.
     pub collections: Collections,
@@ -251,7 +251,7 @@ pub struct WindowRow {
     pub from_uptime_ms: u64,
     /// End of the window, in milliseconds since the run began.
     pub to_uptime_ms: u64,
-    /// Number of ticks (periods of the trace) in the window.
+    /// Number of ticks in the window.
     pub ticks: u64,
 }
 
@@ -351,8 +351,8 @@ pub struct CandidateRow {
     pub began_uptime_ms: Option<u64>,
     /// False if the growth began at the first data point or may have begun before it.
     pub began_within: Option<bool>,
-    /// Live figures over time. The window is divided into at most 60 parts with equally many ticks (periods of the
-    /// trace); each figure is the minimum in one part.
+    /// Live figures over time. The window is divided into at most 60 parts with equally many ticks; each figure is the
+    /// minimum in one part.
     pub series: HistorySeries,
 }
 
@@ -479,9 +479,9 @@ pub struct TraceSamplesReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub label: Option<String>,
-    /// End of the last tick (period of the trace) of the run, in milliseconds since 1970.
+    /// End of the last tick of the run, in milliseconds since 1970.
     pub at_ms: u64,
-    /// End of the last tick (period of the trace) of the run, in milliseconds since the run began.
+    /// End of the last tick of the run, in milliseconds since the run began.
     pub at_uptime_ms: u64,
     /// Totals of all matching samples, listed or not.
     pub totals: SampleTotals,

@@ -114,7 +114,7 @@ impl Watchdog {
                 }
                 if stop.is_set() {
                     // SQLite ignores an interrupt before the first step of a statement, so the thread interrupts again
-                    // each time it checks the limits.
+                    // after every [`TICK`].
                     interrupt.interrupt();
                 }
             }

@@ -229,9 +229,9 @@ class FlameView {
   }
 
   /**
-   * Highlights frames whose name contains the lower-case text `wanted`, in upper or lower case, and adds up their
-   * values. If a path has several matches, only the one nearest to the root is counted, because its value includes the
-   * values of the others.
+   * Highlights frames whose name contains the text `wanted` (in lower case), and adds up their values. The case of
+   * letters in the name is ignored. If a path has several matches, only the one nearest to the root is counted, because
+   * its value includes the values of the others.
    */
   find(wanted) {
     const { tree, values } = this;

@@ -141,8 +141,8 @@ fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
     }
 }
 
-/// Returns the texts of two columns of the suspect table. In a comparison, these are the verdict and the growth. In the
-/// report of one dump, they are the retained size and its percentage of the reachable bytes.
+/// Returns the texts of two cells in a suspect's row of the table. In a comparison, these are the verdict and the
+/// growth. In the report of one dump, they are the retained size and its percentage of the reachable bytes.
 fn figures(suspect: &Suspect, reachable: u64) -> [String; 2] {
     if !suspect.is_from_single_dump() {
         let grown = signed_size(suspect.growth.retained_bytes);

@@ -64,9 +64,9 @@ pub(crate) fn heap(report: &HeapReport, labels: &Labels, out: &mut dyn Write) ->
 pub struct TraceMetrics {
     /// Labels of the run.
     pub labels: Vec<(&'static str, String)>,
-    /// End of the trace's last time interval (tick), in milliseconds since 1970.
+    /// End of the run's last tick, in milliseconds since 1970.
     pub last_tick_ms: u64,
-    /// Used heap at the end of the trace's last time interval (tick), in bytes.
+    /// Used heap at the end of the run's last tick, in bytes.
     pub heap_used: Option<u64>,
     /// Maximum size of the heap, in bytes.
     pub heap_limit: Option<u64>,

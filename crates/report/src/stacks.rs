@@ -248,8 +248,8 @@ impl Table {
 /// such a frame are dropped, and equal stacks are merged.
 ///
 /// To merge estimates, this function assumes that they are independent: the half-width of the merged interval is the
-/// root of the sum of the squared half-widths. The part of the allocated bytes that is alive (`survival_permille`) is,
-/// for a merged stack, the mean weighted by samples.
+/// root of the sum of the squared half-widths. For a merged stack, the part of the allocated bytes that is alive
+/// (`survival_permille`) is the mean, weighted by samples.
 #[must_use]
 pub(crate) fn stacks_in_focus(stacks: &[Stack], focus: &Regex) -> Vec<Stack> {
     let mut merged: Vec<Stack> = Vec::new();

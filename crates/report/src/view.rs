@@ -193,7 +193,7 @@ pub struct OwnersView {
     pub owners: Vec<OwnerRow>,
     /// Maximum number of groups of owners that the text report lists.
     pub rows: usize,
-    /// Number of groups of owners (such as packages or jars) that share memory.
+    /// Number of groups of owners that share memory.
     pub groups: u64,
     /// The requested gates (conditions under which the run fails). A gate that makes the run fail has the reason.
     pub outcomes: Vec<Gate>,

@@ -87,8 +87,8 @@ pub const TRACES: i32 = 4;
 /// - `token` is the token of a [`Counting`].
 pub const COUNT_KEYS: [&str; 6] = ["seconds", "jdk", "include", "exclude", "sampled", "token"];
 
-/// Returns the name of the file in memory with the progress of a count ([`Counting`]). The agent and the requester of
-/// the count use the file.
+/// Returns the name of the file in memory with the progress of a count ([`Counting`]). The agent writes the progress,
+/// and the requester of the count reads it.
 #[must_use]
 pub fn counting_file_name(token: &str) -> String {
     format!("heapdiff-counting-{token}")

@@ -34,7 +34,7 @@ pub struct Births {
 pub struct OfStack {
     /// The line of code at which the stack allocates; `None` if allocations are not counted there.
     pub place: Option<u32>,
-    /// Number of the stack's samples whose allocations were counted at this line of code (`place`).
+    /// Number of the stack's samples whose allocations were counted at `place`.
     pub counted: u64,
     /// Number of the stack's samples whose allocations were not counted.
     pub other: u64,
@@ -217,9 +217,9 @@ const ERRORS: f64 = 1.96;
 /// Returns true if a bound should replace the upper or the lower end of a stack's interval. The interval was estimated
 /// from samples. The bound may depend on samples, too, so it consists of a value and an interval around it.
 ///
-/// `out` is the distance from the estimate to the bound's value. `width` and `share` are distances to the interval end
-/// that may be replaced. `width` is the distance from the bound's value to this end of the bound's interval. `share` is
-/// the distance from the estimate to this end of the stack's interval.
+/// `out` is the distance from the estimate to the bound's value. `share` is the distance from the estimate to the end
+/// that may be replaced. `width` is the distance from the bound's value to the same end (upper or lower) of the bound's
+/// interval.
 ///
 /// The bound replaces the end only if the interval of the bound is narrower (`width < share`) and the bound is not
 /// implausibly far from the estimate ([`FAR`]). Choosing the end that is nearer to the estimate would be wrong more

@@ -149,10 +149,9 @@ struct BatchPlace {
     strings: Vec<(u32, std::ops::Range<usize>)>,
 }
 
-/// Returns a copy of a site table (stacks and names of samples) for a redacted dump. `pieces` are the byte arrays that
-/// contain the table. Names of classes, methods and files stay readable. All other strings, such as names of threads,
-/// are passed to `overwrite`, which replaces them by UTF-8 text with the same number of bytes. Returns `None` if the
-/// table cannot be read.
+/// Returns a copy of a site table for a redacted dump. `pieces` are the byte arrays that contain the table. Names of
+/// classes, methods and files stay readable. All other strings, such as names of threads, are passed to `overwrite`,
+/// which replaces them by UTF-8 text with the same number of bytes. Returns `None` if the table cannot be read.
 #[must_use]
 pub fn names_only(pieces: &[&[u8]], overwrite: &dyn Fn(&mut [u8])) -> Option<Vec<Vec<u8>>> {
     let table = SiteTable::decode(pieces.iter().copied()).ok()?;

@@ -39,8 +39,8 @@ pub fn parse_descriptor(text: &str) -> Option<u32> {
     text.strip_suffix('\n')?.parse().ok()
 }
 
-/// Returns the last bytes sent through the pipe. One piece of the dump is sent after the rest of the dump. The last
-/// bytes are its offset in the dump and its length, both big-endian.
+/// Returns the last bytes sent through the pipe: the offset and the length of the piece that is sent after the dump.
+/// Both are big-endian.
 #[must_use]
 pub fn trailer(at: u64, length: u64) -> [u8; 16] {
     let mut bytes = [0; 16];

@@ -32,8 +32,8 @@ const FEW: u64 = 5;
 /// If at least this number of samples is expected but there is no sample, the objects must have been allocated before
 /// sampling began.
 const EXPECTED: f64 = 4.0;
-/// Maximum distance, in size classes, between two neighbouring strata (groups of objects by size) that are merged. A
-/// distance of 4 is a doubling of the size.
+/// Maximum distance, in size classes, between two neighbouring strata that are merged. A distance of 4 is a doubling of
+/// the size.
 const NEAR: u32 = 4;
 /// A sampling probability of at least this value is treated as 1.
 const ALL: f64 = 0.999;
@@ -166,7 +166,7 @@ impl Part {
 pub struct Division<K> {
     /// Each key's part of the objects and bytes. A part is negative if more objects were freed than allocated.
     pub parts: BTreeMap<K, Part>,
-    /// Bytes of growth in strata (groups of objects of about one size) without samples.
+    /// Bytes of growth in strata without samples.
     pub unsampled: u64,
 }
 
@@ -209,8 +209,7 @@ impl<K: Ord + Copy> Division<K> {
         }
     }
 
-    /// Adds samples that belong to no stratum (group of objects of one class and size). Objects and bytes are estimated
-    /// from the weights of the samples alone.
+    /// Adds samples that belong to no stratum. Objects and bytes are estimated from the weights of the samples alone.
     pub fn add_direct(&mut self, samples: BTreeMap<K, Estimate>) {
         for (key, estimate) in samples {
             let part = Part {
@@ -225,8 +224,8 @@ impl<K: Ord + Copy> Division<K> {
 
 impl<K: Ord + Copy> Stratum<K> {
     /// Divides the objects of several classes among keys, such as allocating stacks. `strata` maps each class and size
-    /// class to its stratum (the objects and their samples). If `keys` is [`Keys::Stacks`], the parts of stacks with
-    /// few samples are reduced, because stacks without samples have a part, too.
+    /// class to its stratum. If `keys` is [`Keys::Stacks`], the parts of stacks with few samples are reduced, because
+    /// stacks without samples have a part, too.
     #[must_use]
     pub fn divide<C>(
         strata: BTreeMap<C, BTreeMap<u32, Self>>,
@@ -389,8 +388,8 @@ impl<K: Ord + Copy> Stratum<K> {
                 _ => (own_went, share(&own_went, &went, objects.gone.value)),
             };
             // The number of objects is the bytes divided by the mean size of the key's samples, limited to the number
-            // of all objects. The mean size of the stratum (group of objects) would be wrong, because the stratum may
-            // be merged from several sizes.
+            // of all objects. The mean size of the stratum would be wrong, because the stratum may be merged from
+            // several sizes.
             let net = bytes.born * born.value * own_came.objects_per_byte()
                 - bytes.gone.value * gone.value * lost.objects_per_byte();
             let net = net.clamp(-objects.before, objects.after);
@@ -495,8 +494,8 @@ fn share(own: &Estimate, all: &Estimate, population: f64) -> Interval {
     Interval::share(share, samples, drawn)
 }
 
-/// Merges strata (groups of objects of about one size) with fewer than [`FEW`] samples with strata of neighbouring
-/// sizes. A stratum without samples is merged only if random variation explains why it has none ([`EXPECTED`]).
+/// Merges strata with fewer than [`FEW`] samples with strata of neighbouring sizes. A stratum without samples is merged
+/// only if random variation explains why it has none ([`EXPECTED`]).
 ///
 /// A merged stratum may span a wide range of sizes. If it were limited to a doubling of the size, many strata would
 /// have no sample. Then the estimates of stacks that allocate arrays of all sizes would be too low.

@@ -23,19 +23,16 @@ pub mod fields {
 /// Number of `long`s in a stripe (the counters of one group of threads) of `counts`.
 pub const STRIPE: usize = 8;
 
-/// Index, in the counters of a group of threads, of the time of the last put. The time is in milliseconds since 1970; 0
-/// if there was no put. The clock is read only if the number of elements put before is a multiple of 64. So the time
-/// may be that of an earlier put.
+/// Index in a stripe of the time of the last put, in milliseconds since 1970; 0 if there was no put. The clock is read
+/// only if the number of elements put before is a multiple of 64. So the time may be that of an earlier put.
 pub const LAST: usize = 3;
 
-/// Index of the mark in the counters of a group of threads. The mark consists of a time and the number of elements that
-/// were put until then. The mark is moved to the current time when the time since the start is at least twice as long
-/// as it was at the mark.
+/// Index of the mark in a stripe. The mark consists of a time and the number of elements that were put until then. The
+/// mark is moved to the current time when the time since the start is at least twice as long as it was at the mark.
 pub const MARK: usize = 4;
 
-/// Index of the previous mark in the counters of a group of threads: the two values that the mark ([`MARK`], a time and
-/// a number of elements) had before it was last moved. The time of the previous mark is in the first half of the time
-/// since the start.
+/// Index of the previous mark in a stripe: the two values that the mark ([`MARK`]) had before it was last moved. The
+/// time of the previous mark is in the first half of the time since the start.
 pub const BEFORE: usize = 6;
 
 /// The value of `size` in one special object, which counts the collections that are not watched because there was no
@@ -59,7 +56,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the index, in the counters of a group of threads, at which operations of this kind are counted.
+    /// Returns the index in a stripe at which operations of this kind are counted.
     #[must_use]
     pub const fn code(self) -> i32 {
         match self {

@@ -144,7 +144,7 @@ pub enum Error {
     Width {
         /// The row, counted from 1.
         row: u64,
-        /// Number of cells in the row that does not fit the table.
+        /// Number of cells in the row.
         cells: usize,
         /// Number of columns in the table.
         columns: usize,

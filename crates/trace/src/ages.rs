@@ -28,8 +28,7 @@ impl SurvivedGcs {
 pub struct ObjectAge {
     /// The GCs that the object survived.
     pub gcs: SurvivedGcs,
-    /// Milliseconds from the allocation to the end of the trace's last time interval (tick), or until the agent found
-    /// the object dead.
+    /// Milliseconds from the allocation to the end of the run's last tick, or until the agent found the object dead.
     pub ms: u64,
     /// Bytes that the sample represents. Only the proportions of these numbers are exact.
     pub weight: f64,
@@ -38,7 +37,7 @@ pub struct ObjectAge {
 /// The ages of the sampled objects of the requested sites.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteAges {
-    /// Objects that were live at the end of the run's last time interval (tick).
+    /// Objects that were live at the end of the run's last tick.
     pub live: Vec<ObjectAge>,
     /// Freed objects: a uniform random choice of all freed samples of the run.
     pub freed: Vec<ObjectAge>,

@@ -60,7 +60,7 @@ impl ClassRows {
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
         // The caller identifies classes by numbers. Two classes with different numbers may have the same name. Such
-        // classes have one row together, which gets the sum of both counts.
+        // classes share one row, which gets the sum of both counts.
         let mut add = connection.prepare_cached(
             "INSERT INTO class_total (run, class, objects, bytes) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (run, class) DO UPDATE SET

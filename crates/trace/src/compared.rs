@@ -35,7 +35,7 @@ impl Trace {
     /// in the result. But the count of a line may include allocations in these methods. So a line counts as having too
     /// few samples only if its own samples and the samples in these methods together are too few.
     ///
-    /// Cost: reads the rows of all sites in the part's ticks (time intervals) once, and all stacks.
+    /// Cost: reads the rows of all sites in the part's ticks once, and all stacks.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

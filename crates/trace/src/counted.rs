@@ -1,7 +1,7 @@
 //! Writes exact allocation counts by line of code, which the agent collects with `count=on`. `read_counted` reads them.
 //!
-//! Each time the agent writes to the trace (a tick), the counts since its previous write are stored as one span (a
-//! period of time). A run has at most 720 spans. If there are more, two neighbouring spans are merged: the pair with
+//! Each time the agent writes to the trace (once per tick), the counts since its previous write are stored as one span
+//! (a period of time). A run has at most 720 spans. If there are more, two neighbouring spans are merged: the pair with
 //! the smallest ratio of total length to age. So recent spans stay short and old spans become long, for example:
 //!
 //! ```text
@@ -116,7 +116,7 @@ impl CountedRows {
     }
 
     /// Adds the counts since the agent's previous write to the trace. Returns true if every line of code has its own
-    /// row. Returns false if some lines are summed in one row because there is no space for more rows.
+    /// row. Returns false if the counts of some lines are summed in one row, because there is no space for more rows.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -614,8 +614,8 @@ mod tests {
         }
         let sums = objects(&path, 1, Window::ALL);
         assert!(sums.len() == 200 && sums.values().all(|n| *n == 100));
-        // A single write to the trace has more counts of lines than the limit allows for all spans (periods of time)
-        // together. Then all spans are merged into one span, and the sums of this span are complete.
+        // A single write to the trace has more counts of lines than the limit allows for all spans together. Then all
+        // spans are merged into one span, and the sums of this span are complete.
         let many = (0..200).map(|i| line(i, 1)).collect();
         let mut rows = CountedRows::default();
         let connection = writer.database.connection();

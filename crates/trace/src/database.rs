@@ -181,8 +181,8 @@ impl Database {
             version: VERSION,
         };
         database.version = database.check()?;
-        // Set SQLite's WAL mode, so that readers see only complete ticks (the data of time intervals) while a tick is
-        // being written. Set the mode only after the check that the file is a trace, because it changes the file.
+        // Set SQLite's WAL mode, so that readers see only complete ticks while a tick is being written. Set the mode
+        // only after the check that the file is a trace, because it changes the file.
         let mode = database
             .connection
             .pragma_update(None, "journal_mode", "wal");
@@ -298,7 +298,7 @@ pub(crate) fn create_private(path: &Path) {
     drop(options.open(path));
 }
 
-/// Adds a note (a message for readers of the trace) to a run unless the run already has a note with the same text.
+/// Adds a note to a run unless the run already has a note with the same text.
 pub(crate) fn note_once(
     connection: &Connection,
     run: i64,

@@ -1,5 +1,5 @@
 //! Live objects of allocation sites over time. A trace divides a run of a JVM into time intervals (ticks). A site has a
-//! row for each interval in which something changed. So the live amount of a site (samples, objects, bytes) stays
+//! row for each interval in which it had activity. So the live amount of a site (samples, objects, bytes) stays
 //! constant until the next interval with a row for the site.
 
 use std::collections::{BTreeMap, HashMap};
@@ -29,11 +29,11 @@ pub struct Timeline {
     /// True if the run was imported from a recording. The live amounts of such a run are known only at the few times
     /// when the recorder searched for live objects.
     survivors: bool,
-    /// For each time interval of the window (a [`Tick`]): bytes that all sites together allocated from the start of the
-    /// window to the end of the interval. Empty if there are fewer than [`ENOUGH_FOR_WORK`] samples.
+    /// For each time interval of the window: bytes that all sites together allocated from the start of the window to
+    /// the end of the interval. Empty if there are fewer than [`ENOUGH_FOR_WORK`] samples.
     work: Vec<u64>,
-    /// The full GCs, by the index of the time interval ([`Tick`]) in which each GC ended. Set only if young GCs find no
-    /// dead samples, as in generational ZGC.
+    /// The full GCs, by the index of the time interval in which each GC ended. Set only if young GCs find no dead
+    /// samples, as in generational ZGC.
     majors: Option<BTreeMap<usize, Major>>,
 }
 
@@ -152,8 +152,8 @@ impl Timeline {
         }
     }
 
-    /// Returns, for each time interval of the window (a [`Tick`]), the bytes that all sites together allocated from the
-    /// start of the window to the end of the interval. Empty if there are fewer than [`ENOUGH_FOR_WORK`] samples.
+    /// Returns, for each time interval of the window, the bytes that all sites together allocated from the start of the
+    /// window to the end of the interval. Empty if there are fewer than [`ENOUGH_FOR_WORK`] samples.
     fn work_of(&self, trace: &Trace) -> Result<Vec<u64>, TraceError> {
         let Some((first, last)) = self.rows() else {
             return Ok(Vec::new());
@@ -176,9 +176,9 @@ impl Timeline {
         Ok(sums.collect())
     }
 
-    /// Returns the major collections of generational ZGC, by the index of the time interval ([`Tick`]) in which each GC
-    /// ended. `newest` is the latest allocation time of the samples that were found dead before the first time interval
-    /// of the window.
+    /// Returns the major collections of generational ZGC, by the index of the time interval in which each GC ended.
+    /// `newest` is the latest allocation time of the samples that were found dead before the first time interval of the
+    /// window.
     fn major_collections(&self, mut newest: Option<u64>) -> BTreeMap<usize, Major> {
         let is_told =
             newest.is_some() || self.ticks.iter().any(|t| t.newest_collected_ms.is_some());
@@ -249,7 +249,7 @@ impl Timeline {
         majors.is_none_or(|majors| majors.contains_key(&tick))
     }
 
-    /// Returns the smallest and the largest row id of the window's ticks (time intervals).
+    /// Returns the smallest and the largest row id of the window's ticks.
     fn rows(&self) -> Option<(i64, i64)> {
         let ids = || self.ticks.iter().map(|t| t.id);
         Some((ids().min()?, ids().max()?))
@@ -264,12 +264,12 @@ pub enum Basis {
     /// The live amounts after GCs of any kind. If there are many GCs, each point is the minimum over several GCs. The
     /// amounts may include garbage in the old generation.
     Collections,
-    /// The live amounts at the ends of the time intervals of the trace (ticks). If there are many intervals, each point
-    /// is the minimum over several neighbouring intervals. Used if there was no GC that could find dead samples.
+    /// The live amounts at the ends of the trace's time intervals (ticks). If there are many intervals, each point is
+    /// the minimum over several neighbouring intervals. Used if there was no GC that could find dead samples.
     Ticks,
-    /// The same points as for [`Self::Ticks`] (ends of time intervals). Used for imported JFR recordings. If the
-    /// recorder's last search found an object alive, the object counts as live since its allocation. Objects that died
-    /// before that search are unknown, so a cache whose content changes seems to grow.
+    /// The same points as for [`Self::Ticks`]. Used for imported JFR recordings. If the recorder's last search found an
+    /// object alive, the object counts as live since its allocation. Objects that died before that search are unknown,
+    /// so a cache whose content changes seems to grow.
     Survivors,
 }
 
@@ -286,15 +286,15 @@ impl Basis {
     }
 }
 
-/// The points in time at which live amounts are compared. Each point is a range of time intervals of the trace (ticks).
-/// The live amount of a point is the minimum of the live amounts in its range.
+/// The points in time at which live amounts are compared. Each point is a range of time intervals. The live amount of a
+/// point is the minimum of the live amounts in its range.
 #[derive(Clone, Debug)]
 pub struct Points {
     /// The kind of points in time that are compared.
     pub basis: Basis,
     pub(crate) ranges: Vec<(usize, usize)>,
-    /// For the first and the last full GC in the window: the range of time intervals (ticks) in which live amounts can
-    /// fall because of the GC; see `Timeline::after`.
+    /// For the first and the last full GC in the window: the range of time intervals in which live amounts can fall
+    /// because of the GC; see `Timeline::after`.
     pub(crate) across: Option<[(usize, usize); 2]>,
     /// Number of full GCs in the window.
     pub majors: usize,
@@ -353,16 +353,15 @@ impl Points {
         self.ranges.is_empty()
     }
 
-    /// Returns the index of the last time interval (tick) of the last point in time that is compared. No GC has
-    /// examined the objects allocated after this interval, so it is unknown whether they are live.
+    /// Returns the index of the last time interval of the last point in time that is compared. No GC has examined the
+    /// objects allocated after this interval, so it is unknown whether they are live.
     fn end(&self) -> Option<usize> {
         self.ranges.last().map(|r| r.1)
     }
 }
 
-/// Returns the given ranges: for each GC, the time intervals (ticks) in which live amounts can fall because of it.
-/// Leaves out each GC whose effect cannot be distinguished from that of the previous GC, such as G1's Cleanup after
-/// Remark.
+/// Returns the given ranges: for each GC, the time intervals in which live amounts can fall because of it. Leaves out
+/// each GC whose effect cannot be distinguished from that of the previous GC, such as G1's Cleanup after Remark.
 fn merge_indistinct(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
     let mut all: Vec<(usize, usize)> = Vec::new();
     for range in ranges {
@@ -401,9 +400,9 @@ fn select_evenly(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     (0..count).map(pick).collect()
 }
 
-/// Merges neighbouring ranges of time intervals (ticks) into at most [`MOST_POINTS`] ranges. If there are enough GCs,
-/// each merged range covers the ranges of at least three GCs. A single young GC leaves garbage in the old generation.
-/// So the minimum over several GCs is closer to the amount that survives.
+/// Merges neighbouring ranges of time intervals into at most [`MOST_POINTS`] ranges. If there are enough GCs, each
+/// merged range covers the ranges of at least three GCs. A single young GC leaves garbage in the old generation. So the
+/// minimum over several GCs is closer to the amount that survives.
 fn merge_ranges(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = (ranges.len() / 3)
         .clamp(LEAST_MAJOR * 2, MOST_POINTS)
@@ -419,13 +418,12 @@ fn merge_ranges(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
 /// The summed amounts of several sites in a window.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
-    /// Live amount before the first time interval (tick) of the window.
+    /// Live amount before the first time interval of the window.
     before: Live,
-    /// Changes of the live amount. Each entry is the index of a time interval (tick), and the live amount from this
-    /// interval until the interval of the next entry.
+    /// Changes of the live amount. Each entry is the index of a time interval, and the live amount from this interval
+    /// until the interval of the next entry.
     at: Vec<(usize, Live)>,
-    /// Allocated amount by index of the time interval (tick). Contains only intervals in which something changed at the
-    /// sites.
+    /// Allocated amount by index of the time interval. Contains only intervals in which one of the sites had activity.
     came: BTreeMap<usize, Amount>,
     /// Amount allocated in the window.
     pub allocated: Amount,
@@ -479,8 +477,8 @@ impl Steps {
         let mut changes: Vec<(usize, Live, i128)> = Vec::new();
         for &site in sites {
             trace.check_deadline()?;
-            // Within a run, the row ids of ticks (time intervals) grow with time. Between two ids of a run there may be
-            // ids of other runs' ticks.
+            // Within a run, the row ids of ticks grow with time. Between two ids of a run there may be ids of other
+            // runs' ticks.
             let mut now = trace.live_at(timeline.run, site, first.saturating_sub(1))?;
             before.add(&now, 1);
             let mut rows: Vec<_> = trace
@@ -524,7 +522,7 @@ impl Steps {
         }
     }
 
-    /// Returns the minimum of the live amounts at the ends of the time intervals (ticks) in a range.
+    /// Returns the minimum of the live amounts at the ends of the time intervals in a range.
     pub(crate) fn min_live(&self, (first, last): (usize, usize)) -> Live {
         let behind = self.at.partition_point(|(i, _)| *i <= first);
         let within = self.at[behind..].iter().take_while(|(i, _)| *i <= last);
@@ -563,8 +561,7 @@ impl Steps {
             .as_ref()
             .is_some_and(|m| !m.contains_key(&next));
         if next < timeline.ticks.len() && is_next_plain {
-            // The agent may have checked the samples only after the end of the time interval `at`, in which the GC
-            // ended.
+            // The agent may have checked the samples only after the end of the interval in which the GC ended.
             let later = of(next);
             if later.1.bytes < left.1.bytes {
                 left = later;
@@ -634,8 +631,8 @@ impl Steps {
         Some(permille.and_then(|p| u64::try_from(p).ok()).unwrap_or(0))
     }
 
-    /// Returns an iterator over the time intervals (ticks) in which the live amount changed, oldest first. Each has the
-    /// new live amount.
+    /// Returns an iterator over the time intervals in which the live amount changed, oldest first, with the new live
+    /// amount.
     pub fn changes<'a>(
         &'a self,
         timeline: &'a Timeline,
@@ -650,7 +647,7 @@ impl Steps {
         self.at.last().map_or(self.before, |(_, live)| *live)
     }
 
-    /// Returns the live amount before the first time interval (tick) of the window.
+    /// Returns the live amount before the first time interval of the window.
     #[must_use]
     pub fn live_before_window(&self) -> Live {
         self.before
@@ -659,7 +656,7 @@ impl Steps {
     /// Returns the time at which lasting growth began. `None` if nothing grows. The lasting amount at any time is the
     /// minimum of the live amounts from then to the last GC. So garbage that is collected later does not count.
     ///
-    /// Cost: linear in the number of time intervals (ticks) in the window.
+    /// Cost: linear in the number of time intervals in the window.
     #[must_use]
     pub fn growth_start(&self, timeline: &Timeline, points: &Points) -> Option<Began> {
         let end = points.end()?;
@@ -741,6 +738,6 @@ pub struct Began {
     pub uptime_ms: u64,
     /// Milliseconds since 1970.
     pub time_ms: u64,
-    /// False if the growth began at or before the end of the first time interval (tick) of the window.
+    /// False if the growth began at or before the end of the first time interval of the window.
     pub within: bool,
 }

@@ -12,9 +12,9 @@
 //! time. If the machine crashes, the last ticks may be missing, but the database is intact.
 //!
 //! The mapped index is the only file access that can crash a process: if somebody truncates the index file, the process
-//! gets SIGBUS. A full disk cannot cause this, because SQLite writes each page before it maps it. On btrfs, which
-//! copies blocks on write, copy on write is disabled for the index file. If that fails, the trace is refused. Without
-//! the index nobody could read while a writer is active. The database itself is never mapped.
+//! gets SIGBUS. A full disk cannot cause this, because SQLite writes each page before it maps it. On btrfs, copy on
+//! write is disabled for the index file. If that fails, the trace is refused. Without the index nobody could read while
+//! a writer is active. The database itself is never mapped.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -51,8 +51,7 @@ mod write_samples;
 /// The value of `strategy` for runs that were imported from a recording.
 pub const RECORDING: &str = "recording";
 
-/// The prefix of the agent's notes (messages in the trace) about a full sample table. After such a note, samples are
-/// taken more rarely.
+/// The prefix of the agent's notes about a full sample table. After such a note, samples are taken more rarely.
 pub const THINNED: &str = "max_samples reached";
 
 pub use ages::{AGE_GROUPS, AgeSummary, Ages, ObjectAge, SiteAges, SurvivedGcs, survived_shares};

@@ -97,7 +97,7 @@ impl HeapState {
     }
 }
 
-/// A time in milliseconds after the end of the trace's last time interval (tick), with its 95 % interval.
+/// A time in milliseconds after the end of the last tick of a window, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLeft {
     /// The estimated time.
@@ -188,7 +188,7 @@ impl HeapOutlook {
         }
     }
 
-    /// Returns the part of the heap's growth that is growth of the given sites, in thousandths. The growth of the sites
+    /// Returns the fraction of the heap's growth that is due to given sites, in thousandths. The growth of the sites
     /// and the growth of the heap are measured since the same time. Returns `None` if the heap or the sites do not
     /// certainly grow, or if the live bytes after full GCs are unknown.
     #[must_use]

@@ -117,8 +117,8 @@ pub struct Trending {
     /// True if the live bytes grew from the first full GC to the last by more than the noise. The noise includes the
     /// error of the samples. `None` with fewer than two full GCs.
     pub across_major: Option<bool>,
-    /// Part of the bytes allocated in the window that were not collected in it, in thousandths. `None` if no GC could
-    /// find dead samples.
+    /// Fraction of the bytes allocated in the window that were not collected in it, in thousandths. `None` if no GC
+    /// could find dead samples.
     pub survival_permille: Option<u64>,
 }
 
@@ -442,7 +442,7 @@ impl Evidence {
     }
 }
 
-/// Values that decide the verdict on a site or class, in addition to its live amounts over time.
+/// Values on which the verdict on a site or class depends, in addition to its live amounts.
 struct Known {
     basis: Basis,
     noise: u64,

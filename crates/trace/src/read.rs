@@ -163,17 +163,16 @@ pub struct Frame {
     pub line: Option<i64>,
 }
 
-/// The amounts that a site allocated in a tick (a time interval of the run), and its live amount at the end of the
-/// tick.
+/// The amounts that a site allocated in a tick, and its live amount at the end of the tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiteTick {
-    /// The row id of the time interval (tick).
+    /// The row id of the tick.
     pub tick: i64,
-    /// Amount allocated in the time interval.
+    /// Amount allocated in the tick.
     pub allocated: Amount,
-    /// Amount of the objects that were found dead in the time interval.
+    /// Amount of the objects that were found dead in the tick.
     pub collected: Amount,
-    /// Live amount at the end of the time interval.
+    /// Live amount at the end of the tick.
     pub live: Amount,
     /// Variance of the live bytes, which are an estimate.
     pub variance: f64,
@@ -333,7 +332,7 @@ impl Trace {
         })
     }
 
-    /// Returns the ticks (time intervals) of a run, oldest first.
+    /// Returns the ticks of a run, oldest first.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -341,14 +340,14 @@ impl Trace {
         self.ticks_of(run, Window::ALL)
     }
 
-    /// Returns those ticks (time intervals) of a run that end in a window, oldest first.
+    /// Returns those ticks of a run that end in a window, oldest first.
     pub(crate) fn ticks_of(&self, run: i64, window: Window) -> Result<Vec<Tick>, TraceError> {
         let mut ticks = self.ticks_where(window.condition(), window.values(run))?;
         ticks.sort_by_key(|t| (t.uptime_ms, t.id));
         Ok(ticks)
     }
 
-    /// Returns the first and the last tick (time interval) of a run, or `None` if the run has no ticks.
+    /// Returns the first and the last tick of a run, or `None` if the run has no ticks.
     ///
     /// Cost: two index lookups.
     ///
@@ -360,7 +359,7 @@ impl Trace {
         Ok(first.first().copied().zip(last.first().copied()))
     }
 
-    /// Returns those ticks (time intervals) of a run that meet an additional SQL condition.
+    /// Returns those ticks of a run that meet an additional SQL condition.
     fn ticks_where(
         &self,
         condition: &str,
@@ -398,9 +397,9 @@ impl Trace {
         })
     }
 
-    /// Returns, for each tick (time interval) from `first` to `last`, its row id, and the samples and bytes that all
-    /// sites together allocated in it. Ticks without activity are left out. `first` and `last` are row ids of ticks,
-    /// which may belong to any run.
+    /// Returns, for each tick from `first` to `last`, its row id, and the samples and bytes that all sites together
+    /// allocated in it. Ticks without activity are left out. `first` and `last` are row ids of ticks, which may belong
+    /// to any run.
     pub(crate) fn allocated(
         &self,
         first: i64,
@@ -431,8 +430,8 @@ impl Trace {
         Ok(found.first().copied())
     }
 
-    /// Returns the row id of the last tick (time interval) of a run, among the ticks that ended by `uptime_ms`. Returns
-    /// `None` if no tick of the run had ended by then.
+    /// Returns the row id of the last tick of a run, among the ticks that ended by `uptime_ms`. Returns `None` if no
+    /// tick of the run had ended by then.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -443,8 +442,7 @@ impl Trace {
         Ok(found.into_iter().flatten().next())
     }
 
-    /// Returns the live amount of a site in a run at the end of a tick (a time interval, given by its row id). Runs in
-    /// one file use the same sites.
+    /// Returns the live amount of a site in a run at the end of a tick (a row id). Runs in one file use the same sites.
     ///
     /// Cost: one index lookup. Rows of the site from other runs are read, too, if they are newer than the row that is
     /// found.
@@ -513,7 +511,7 @@ impl Trace {
         })
     }
 
-    /// Returns the notes on a run (messages for readers of the trace).
+    /// Returns the notes on a run.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -525,7 +523,7 @@ impl Trace {
         })
     }
 
-    /// Returns a run's latest note (a message for readers of the trace) whose text begins with `start`.
+    /// Returns a run's latest note whose text begins with `start`.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -587,8 +585,8 @@ impl Trace {
         version.map_err(|e| self.error(e))
     }
 
-    /// Returns the amounts of a site in the ticks (time intervals) from `first` to `last`. Both are row ids of ticks,
-    /// which may belong to any run.
+    /// Returns the amounts of a site in the ticks from `first` to `last`. Both are row ids of ticks, which may belong
+    /// to any run.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -604,7 +602,7 @@ impl Trace {
         self.list(sql, [site, first, last], |row| self.site_tick(row))
     }
 
-    /// Returns the amounts in a tick (a time interval): one item for each site with activity in the tick. Unlike in
+    /// Returns the amounts in a tick: one item for each site with activity in the tick. Unlike in
     /// [`site_ticks`](Self::site_ticks), the field `tick` of an item contains the row id of the site.
     ///
     /// # Errors

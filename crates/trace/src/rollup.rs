@@ -24,8 +24,8 @@ use crate::write_names::{ALIVE, SILENT, drop_names};
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// The rules by which old data of short periods is merged. Each rule has the minimum age of the data, and the length of
-/// the merged periods, in milliseconds.
+/// The rules by which old ticks are merged. Each rule has the minimum age of the ticks to merge, and the length of the
+/// resulting ticks, in milliseconds.
 const STEPS: [(i64, i64); 2] = [(HOUR, MINUTE), (DAY, HOUR)];
 /// Minimum time between two passes that merge and delete old data, in milliseconds. If the file is too large, a pass
 /// may begin earlier.
@@ -37,11 +37,11 @@ const VACUUM_PAGES: i64 = 2000;
 /// SQL columns that select the live amounts from the newest row of a group. In a query with `max`, SQLite takes the
 /// other columns from the row that has the maximum.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
-/// If a file is too large with the data of at most this many periods, it is full of the names of sites or of samples.
-/// So deleting the data of periods would not help.
+/// If a file is too large with at most this many ticks, it is full of the names of sites or of samples. So deleting
+/// ticks would not help.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
-/// If the file is too large, 1/`PART` of the recorded periods is deleted, the oldest ones.
+/// If the file is too large, the oldest 1/`PART` of all ticks is deleted.
 const PART: i64 = 8;
 
 impl Writer {
@@ -53,8 +53,8 @@ impl Writer {
         }
         self.tended_ms = uptime_ms;
         match self.merge_old_ticks(uptime_ms, time_ms) {
-            // Ignore a locked file or a full disk here, because the data of the last period is in the file already. If
-            // later data does not fit, writing it reports the error.
+            // Ignore a locked file or a full disk here, because the last tick is in the file already. If a later tick
+            // does not fit, writing it reports the error.
             Err(error) if is_busy(&error) || is_disk_full_at(self.database.path(), &error) => {
                 Ok(())
             }
@@ -98,8 +98,8 @@ impl Writer {
             }
         }
         if large {
-            // Delete the oldest recorded periods of all runs. If few periods are left and the file is still too large,
-            // unused names and samples are deleted. If the file is then still too large, new names are not stored.
+            // Delete the oldest ticks of all runs. If few ticks are left and the file is still too large, unused names
+            // and samples are deleted. If the file is then still too large, new names are not stored.
             let sql = "SELECT count(*) / ?1 FROM tick";
             let some: i64 = transaction.query_row(sql, [PART], |row| row.get(0))?;
             let sql = "SELECT time_ms FROM tick ORDER BY time_ms LIMIT 1 OFFSET ?1";
@@ -219,8 +219,8 @@ enum Runs {
     Others(i64),
 }
 
-/// Merges the ticks (records of short periods) within each period of length `span` into one tick. Merges only periods
-/// that end at `until` or earlier, and at most [`AT_A_TIME`] periods.
+/// Merges the ticks of each period of length `span` into one tick. Merges only periods that end at `until` or earlier,
+/// and at most [`AT_A_TIME`] periods.
 fn merge_old_ticks(
     connection: &Connection,
     runs: Runs,
@@ -231,9 +231,8 @@ fn merge_old_ticks(
         Runs::This(run) => (run, "uptime_ms", "="),
         Runs::Others(run) => (run, "time_ms", "<>"),
     };
-    // Find periods that are completely in the past and have more than one tick (record of a shorter period). Ticks at
-    // least as long as `span` are already merged. A tick that overlaps two periods belongs to the period in which the
-    // tick ends.
+    // Find periods that are completely in the past and have more than one tick. Ticks at least as long as `span` are
+    // already merged. A tick that overlaps two periods belongs to the period in which the tick ends.
     let sql = format!(
         "SELECT run, uptime_ms / ?3, max(id) FROM tick
          WHERE run {is} ?1 AND {clock} <= ?2 AND span_ms < ?3
@@ -251,8 +250,7 @@ fn merge_old_ticks(
     Ok(())
 }
 
-/// Merges those ticks (records of short periods) of a run that ended in a longer period. The row of the last tick
-/// remains and contains the result.
+/// Merges those ticks of a run that ended in a period. The row of the last tick remains and contains the result.
 fn merge(
     connection: &Connection,
     run: i64,
@@ -358,8 +356,7 @@ fn prune_run(
     if drop_run(connection, run, before_ms, now_ms)? {
         return Ok(());
     }
-    // Compare ticks (records of one period each) by id, not by time, because the machine's clock may have been set back
-    // between two ticks.
+    // Compare ticks by id, not by time, because the machine's clock may have been set back between two ticks.
     let base = "SELECT max(id) FROM tick WHERE run = ?1 AND time_ms < ?2";
     let base: Option<i64> = connection
         .prepare_cached(base)?
@@ -449,8 +446,8 @@ mod tests {
         }
     }
 
-    /// Returns the activity of a site in one period. At its end, the site has `live` live objects. One object was
-    /// allocated in the period, and none was collected.
+    /// Returns the activity of a site in one tick, with `live` live objects at the end of the tick. One object was
+    /// allocated in the tick, and none was collected.
     fn activity(site: u32, live: u32) -> Activity {
         Activity {
             class: site,
@@ -502,7 +499,7 @@ mod tests {
         let ticks = 26 * 60 * 4;
         for n in 1..=ticks {
             let uptime = i64::from(n) * 15_000;
-            // Site 1 gains one object in each period of 15 s, and site 2 in every hundredth period.
+            // Site 1 gains one object in each tick, and site 2 in every hundredth tick.
             let mut sites = vec![activity(1, n)];
             if n % 100 == 0 {
                 sites.push(activity(2, n / 100));
@@ -522,8 +519,8 @@ mod tests {
             number(&path, "SELECT sum(samples) FROM tick"),
             i64::from(ticks + ticks / 100)
         );
-        // The last hour has 240 ticks (records of 15 s each). The 23 hours before it have 1380 ticks of one minute, and
-        // the first two hours have 2 ticks of one hour.
+        // The last hour has 240 ticks of 15 s. The 23 hours before it have 1380 ticks of one minute, and the first two
+        // hours have 2 ticks of one hour.
         let left = number(&path, "SELECT count(*) FROM tick");
         assert!((1600..1700).contains(&left), "{left}");
         assert!((1..=3).contains(&number(
@@ -532,8 +529,7 @@ mod tests {
         )));
         let newest = "SELECT count(*) FROM tick WHERE newest_collected_ms <> uptime_ms - 20";
         assert_eq!(number(&path, newest), 0);
-        // If the records of several periods were merged, the result must have the live amounts of the last of these
-        // periods.
+        // A merged tick must have the live amounts of the last tick that was merged into it.
         let wrong = "SELECT count(*) FROM site_tick st JOIN tick t ON t.id = st.tick
              JOIN site s ON s.id = st.site JOIN class c ON c.id = s.class
              WHERE c.name = 'com.acme.C1' AND live_objects <> uptime_ms / 15000";
@@ -605,8 +601,8 @@ mod tests {
         }
     }
 
-    /// After a week of recorded periods with much activity, the file is still within the size limit, also by its size
-    /// on disk. The file contains the last period.
+    /// After a week of ticks with much activity, the file is still within the size limit, also by its size on disk. The
+    /// file contains the last tick.
     #[test]
     fn a_week_stays_under_the_cap() {
         let folder = tempfile::tempdir().unwrap();
@@ -722,8 +718,7 @@ mod tests {
         let sql = "SELECT sum(live_objects) FROM site_tick st JOIN tick t ON t.id = st.tick
                    WHERE t.run = 2 AND t.uptime_ms = 50000";
         assert_eq!(number(&path, sql), 101);
-        // A third run begins two days later. Its writer also merges the old recorded periods of the first two runs into
-        // longer ones.
+        // A third run begins two days later. Its writer also merges the old ticks of the first two runs.
         let mut c = Writer::create(&path, &run("3-1"), Limits::default()).unwrap();
         for n in 1..=3 {
             tick(
@@ -741,7 +736,7 @@ mod tests {
         );
     }
 
-    /// Ticks (records of one period each) are ordered by id and uptime, never by the machine's clock.
+    /// Ticks are ordered by id and uptime, never by the machine's clock.
     #[test]
     fn a_clock_that_goes_back_does_not_reorder_ticks() {
         let folder = tempfile::tempdir().unwrap();

@@ -74,7 +74,7 @@ impl SideWriter {
         }))
     }
 
-    /// Adds a note (a text with a time) on the run.
+    /// Adds a note on the run.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.

@@ -47,7 +47,7 @@ pub struct SceneSite<'a> {
     pub frames: &'a [SceneFrame<'a>],
     /// Bytes of an object.
     pub size: i64,
-    /// Returns the number of live objects at the end of a tick (recorded period). Ticks are numbered from 1.
+    /// Returns the number of live objects at the end of the tick with this number. Ticks are numbered from 1.
     pub live: fn(i64) -> i64,
     /// Number of additional objects that are allocated and collected within each recorded period.
     pub churn: i64,
@@ -99,9 +99,9 @@ impl Default for Scene<'_> {
 
 const MAIN: SceneFrame<'static> = ("com.acme.Main", "main", "Main.java", 12);
 
-/// A service with five sites. One site is a leak that keeps one buffer per request from the 20th recorded period on.
-/// The other sites are a cache that fills and stays full, tables that are loaded at the start, sessions that come and
-/// go, and short-lived strings.
+/// A service with five sites. One site is a leak that keeps one buffer per request after the 20th tick. The other sites
+/// are a cache that fills and stays full, tables that are loaded at the start, sessions that come and go, and
+/// short-lived strings.
 pub const SITES: [SceneSite<'static>; 5] = [
     SceneSite {
         class: "byte[]",

@@ -84,9 +84,8 @@ impl Writer {
         })
     }
 
-    /// Writes a tick (the data of one period) and the changes of `samples` in one transaction, so readers see all of
-    /// this data or nothing. After the file is locked for writing, `make` creates the tick. After the transaction, old
-    /// data is merged or deleted.
+    /// Writes a tick and the changes of `samples` in one transaction, so readers see all of this data or nothing. After
+    /// the file is locked for writing, `make` creates the tick. After the transaction, old data is merged or deleted.
     ///
     /// If nothing was written for a long time, another process may have considered the run ended and deleted it. Then
     /// the run is inserted again, and `make` is called with true. In this case, it must return the complete state: the
@@ -124,8 +123,8 @@ impl Writer {
         }
     }
 
-    /// Writes the data of one period. Returns the uptime and the time of day at the end of the period, or `None` if
-    /// another process is writing.
+    /// Writes a tick. Returns the uptime and the time of day at the end of the tick, or `None` if another process is
+    /// writing.
     fn write<T: Borrow<NewTick>>(
         &mut self,
         names: &impl Names,
@@ -359,7 +358,7 @@ impl<N: Names> Inserting<'_, N> {
             tick.newest_collected_ms,
         ])?;
         let id = self.transaction.last_insert_rowid();
-        // Two sites of the agent may have the same names. These sites share one row of the table `site_tick`.
+        // Two sites of the agent may have the same names. These sites share one row of `site_tick` per tick.
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO site_tick VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
              ON CONFLICT (site, tick) DO UPDATE SET

@@ -14,8 +14,8 @@ const CUT: &str = "...";
 /// A JVM is considered ended if it has written nothing for the length of its last recorded period plus this many
 /// milliseconds.
 pub(crate) const SILENT: i64 = 10 * 60_000;
-/// Selects runs other than `?2` whose JVM may still be writing: runs that began at `?1` or later, or whose next write
-/// is due at `?1` or later.
+/// Selects runs other than `?2` whose JVM may still be writing. These runs have no recorded end. They began at `?1` or
+/// later, or their next write is due at `?1` or later.
 pub(crate) const ALIVE: &str =
     "SELECT id FROM run WHERE id <> ?2 AND ended_ms IS NULL AND (started_ms >= ?1
     OR EXISTS (SELECT 1 FROM tick WHERE run = run.id AND time_ms + span_ms >= ?1))";

@@ -92,8 +92,8 @@ pub(crate) struct Rows {
     /// For each slot of the agent: the uid of the sample in the row that was written for the slot. 0 if the table has
     /// no row for the slot.
     live: Vec<u64>,
-    /// The first slot (position of a live sample) that got no row in the last write, because the limit [`AT_A_TIME`]
-    /// was reached.
+    /// The first slot whose sample got no row in the last write, because the limit [`AT_A_TIME`] was reached. 0 if the
+    /// limit was not reached.
     next: usize,
     /// Uids of collected samples with a row, each with its flags `recent` and `chosen`.
     collected: FxHashMap<u64, (bool, bool)>,

@@ -410,7 +410,7 @@ mod tests {
         from_points(figures, 10)
     }
 
-    /// Returns the trend of figures that each have a time, with the evidence for the trend from [`Course`].
+    /// Returns the fields `trend`, `telling` and `short_end` of the [`Course`] of figures that each have a time.
     fn timed(points: &[(u64, u64)]) -> (Trend, usize, Option<u64>) {
         let course = Course::from_points(points, 10);
         (course.trend, course.telling, course.short_end)

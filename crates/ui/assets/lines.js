@@ -168,7 +168,7 @@ const toldFrom = () => {
   return "Compared: apparently live bytes over time. There was no GC yet, so unreachable objects may be included.";
 };
 
-/** Describes when the heap will be full. Empty for several JVMs, or if the window ends before the trace does. */
+/** Describes when the heap will be full. Empty for several JVMs, or if the window ends before the data does. */
 const heapEnd = () => {
   if (view.told.length !== 1 || view.to_ms !== view.last_ms) return "";
   const [{ heap }] = view.told;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::http::{self, Status};
 use crate::traces::Traces;
 
-/// The interval between two checks whether a trace has changed. By default, the agent writes to a trace once per
+/// The interval between two checks whether a trace has changed. By default, the agent writes to a trace about once per
 /// second.
 const LOOK: Duration = Duration::from_millis(300);
 /// The interval between two checks whether a listener's connection is still open, while there are no events.

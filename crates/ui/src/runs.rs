@@ -10,7 +10,7 @@ use crate::traces::Traces;
 
 /// Maximum number of runs on one page, over all traces. The latest runs of each trace are shown.
 const MOST_RUNS: usize = 200;
-/// The prefix of notes (texts in a trace) about the progress of `heapdiff hunt`.
+/// The prefix of notes about the progress of `heapdiff hunt`.
 const HUNT: &str = "hunt: ";
 
 /// The traces and runs that the page can show.

@@ -182,7 +182,8 @@ pub(crate) fn stacks(traces: &Traces, question: &Question, of: &Of) -> Result<Tr
     Ok(builder.tree())
 }
 
-/// The row ids of two recorded periods of a run: the last one before a time window, and the last one until its end.
+/// The row ids of two ticks of a run: the last tick that ended before a window, and the last tick that ended by the end
+/// of the window.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     key: Key,

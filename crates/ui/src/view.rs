@@ -1,4 +1,4 @@
-//! The content of the page for a time window: lines that grow, the heap, GCs, dumps and notes (texts in a trace).
+//! The content of the page for a time window: lines that grow, the heap, GCs, dumps and notes.
 //!
 //! Times are milliseconds since 1970: the start of the run plus the uptime. So they do not jump if the wall clock is
 //! changed during the run.
@@ -22,7 +22,7 @@ pub(crate) const MOST_POINTS: usize = 1000;
 pub(crate) const MOST_LINES: usize = 50;
 /// Maximum number of marks for GCs in the chart. GCs at nearly the same time share a mark.
 const MOST_COLLECTIONS: usize = 1000;
-/// Maximum number of marks for dumps in the chart, and maximum number of marks for notes (texts in a trace).
+/// Maximum number of marks for dumps in the chart, and maximum number of marks for notes.
 const MOST_NOTES: usize = 100;
 /// Maximum number of chart lines that are taken from each run before the lines of all runs are merged. Names are read
 /// for these lines only.
@@ -106,7 +106,7 @@ struct HeapEnd {
     bytes_per_hour: Option<i64>,
     limit_bytes: Option<i64>,
     limit: Option<&'static str>,
-    /// Time from the last recorded period of the window until the heap is full, and its 95 % interval.
+    /// Time from the end of the last recorded period of the window until the heap is full, and its 95 % interval.
     at_ms: Option<i64>,
     from_ms: Option<i64>,
     to_ms: Option<i64>,
@@ -410,7 +410,7 @@ impl View {
                 (&mut heap.metaspace_used, tick.metaspace_used),
                 (&mut heap.metaspace_committed, tick.metaspace_committed),
             ] {
-                // If no recorded period ended between two points, the second point repeats the figure of the first.
+                // If no recorded period ended since the previous point, a point repeats the previous figure.
                 let before = filled
                     .checked_sub(1)
                     .and_then(|p| column.get(p).copied())

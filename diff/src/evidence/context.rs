@@ -337,8 +337,8 @@ impl<'a> SuspectContext<'a> {
         self.of(class, nodes.flat_map(|n| self.children(n)))
     }
 
-    /// Returns the first objects of a class in `objects`, sorted, at most [`MEMBERS_PER_LEVEL`]. Checks at most eight
-    /// times as many objects.
+    /// Returns at most [`MEMBERS_PER_LEVEL`] objects of a class, sorted: the first ones in `objects`. Checks at most
+    /// `8 * MEMBERS_PER_LEVEL` objects.
     fn of(
         &self,
         class: Option<ClassIndex>,

@@ -210,8 +210,8 @@ fn bits(snapshot: &Snapshot, array: ObjectIndex) -> u64 {
 }
 
 impl Counted {
-    /// Adds the counts of a collection. The agent divides `numbers` into groups of [`STRIPE`] numbers. The counts of
-    /// all groups add up.
+    /// Adds the counts of a collection. `numbers` has [`STRIPE`] numbers for each group of threads. The counts of all
+    /// groups are added up.
     fn add(&mut self, numbers: &[u64]) {
         for stripe in numbers.chunks_exact(STRIPE) {
             let of = |kind: Kind| usize::try_from(kind.code()).map_or(0, |at| stripe[at]);

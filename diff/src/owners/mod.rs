@@ -67,8 +67,8 @@ struct Part {
 }
 
 impl OwnerSummary {
-    /// Computes the memory of each owner, without the agent's objects. With `is_compared`, the names of owners contain no
-    /// addresses, so the summaries of several dumps can be compared.
+    /// Computes the memory of each owner, without the agent's objects. With `is_compared`, the names of owners contain
+    /// no addresses, so the summaries of several dumps can be compared.
     ///
     /// Cost: that of [`Snapshot::owned`], and one look-up of the class and size of every object.
     ///

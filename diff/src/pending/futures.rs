@@ -127,7 +127,8 @@ enum After {
 /// are indented by their depth. If several completions wait for the same future, all but the first are marked with
 /// `also`.
 ///
-/// The JDK represents one call of `allOf` as a tree of completions. Directly nested completions of `allOf` have one line.
+/// The JDK represents one call of `allOf` as a tree of completions. Directly nested completions of `allOf` have one
+/// line.
 fn shape(
     snapshot: &Snapshot,
     waiting: &HashMap<ObjectIndex, ObjectIndex>,

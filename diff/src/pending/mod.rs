@@ -21,7 +21,7 @@ use crate::names::name_of;
 /// Maximum number of lines that describe a group ([`PendingWork::shape`]), without the last line `... N more`.
 const LINES: usize = 40;
 
-/// A kind of pending work. The kind determines what the lines are that describe the work ([`PendingWork::shape`]).
+/// A kind of pending work. The kind determines which lines describe the work ([`PendingWork::shape`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum PendingKind {
     /// Threads with equal stacks. The lines are the frames, innermost first.
@@ -111,8 +111,8 @@ pub struct PendingWork {
     pub retained_bytes: u64,
 }
 
-/// Groups pending work by its shape (lines of text, such as stack frames). Groups that retain the most come first. A
-/// thread whose stack no other thread has is not listed.
+/// Groups pending work by the lines that describe it ([`PendingWork::shape`]). Groups that retain the most come first.
+/// A thread whose stack no other thread has is not listed.
 ///
 /// `suspended` returns the stack frame at which a Kotlin function is suspended, from the class of its continuation and
 /// the label; `None` if the frame is unknown.

@@ -67,7 +67,8 @@ fn may_be_work(snapshot: &Snapshot, suspect: &Suspect) -> bool {
     CLASSES.iter().any(is_sub) || QUEUES.iter().any(is_queue)
 }
 
-/// Returns the sentence about a group of pending work: the number of its members, and the lines that describe them.
+/// Returns the sentence about a group of pending work: the number of its members, and at most [`LINES`] of the lines
+/// that describe them. If the lines are stack frames, the sentence quotes only one frame.
 fn sentence(group: &PendingWork) -> String {
     let number = group.kind.counted(group.members.len() as u64);
     let shape: Vec<&str> = if group.kind.is_stack() {

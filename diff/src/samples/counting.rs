@@ -47,7 +47,7 @@ pub(crate) struct Counting {
     /// start.
     pub(crate) since_ms: u64,
     pub(crate) at_ms: u64,
-    /// Each place (a line of code and a class that it allocates) with its counts, sorted by [`Place`].
+    /// Each [`Place`] with its counts, sorted by [`Place`].
     pub(crate) places: Vec<(Place, OfPlace)>,
     /// For each stack and class, the index in `places` of the line of code that allocated. A class is an index into
     /// [`super::Samples::names`].
@@ -103,9 +103,8 @@ impl Counting {
     /// Adds a sample to `counts`, the counts of the sample's class. A sample with a uid of at most `after` is added as
     /// a sample that these counts do not include. `size` is the size class if the sampled object is an array.
     ///
-    /// If a [`Place`] (a line of code and a class) allocates arrays of different size classes, its number of samples is
-    /// set to `None` (unknown). The reason: the samples of one size class do not show how many of all arrays that this
-    /// line allocated are alive.
+    /// If a line of code allocates arrays of one class but of different size classes, its number of samples is set to
+    /// `None` (unknown). The reason: the samples of one size class do not show how many of all these arrays are alive.
     pub(crate) fn add_sample<K: Ord>(
         &self,
         counts: &mut Counts<K>,

@@ -25,7 +25,7 @@ pub(super) struct Net {
     pub(super) shared: f64,
 }
 
-/// The objects of one class that one stack allocated, and that are in the trie nodes to which a [`Place`] refers.
+/// The objects of one class that one stack allocated, and that are in the trie nodes of a [`Place`].
 pub(crate) struct Level<'a> {
     /// Frames, innermost first.
     pub(crate) frames: Vec<&'a str>,
@@ -68,8 +68,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Creates a [`Place`] (the figures of some trie nodes) without objects and samples. `last` contains all samples of
-    /// the last dump.
+    /// Creates a [`Place`] without objects and samples. `last` contains all samples of the last dump.
     pub(crate) fn new(last: &'a Attribution) -> Self {
         Self {
             last,
@@ -217,8 +216,8 @@ impl<'a> Place<'a> {
         self.last.samples.sampling().interval > 0 && self.totals == Totals::Shared
     }
 
-    /// Returns the growth of the objects in some trie nodes, by the stack that allocated them. `most` is the growth of
-    /// all these trie nodes. If it is given, the sum over all stacks is limited to `most`.
+    /// Returns the growth of each stack in the trie nodes of this [`Place`]. `most` is the growth of all these trie
+    /// nodes. If it is given, the sum over all stacks is limited to `most`.
     fn growth(&self, most: Option<u64>) -> (BTreeMap<usize, Part>, Net) {
         let strata = self.strata.clone();
         let sampling = self.last.samples.sampling();
@@ -247,7 +246,7 @@ impl<'a> Place<'a> {
         (parts, net)
     }
 
-    /// Returns the stacks that allocated the growth of some trie nodes. `growth_bytes` is the growth of all these trie
+    /// Returns the stacks that allocated the growth of this [`Place`]. `growth_bytes` is the growth of all its trie
     /// nodes.
     pub(super) fn lines(self, growth_bytes: u64) -> (BTreeMap<SiteAndClass, Line>, Net) {
         let (parts, net) = self.growth(Some(growth_bytes));
@@ -291,9 +290,9 @@ impl<'a> Place<'a> {
         all
     }
 
-    /// Returns the objects in some trie nodes, by the stack that allocated them, in the first and last dump. The
-    /// figures of the last dump are the same as in a report on that dump alone. A figure of the first dump is the
-    /// figure of the last dump minus the growth that [`Self::lines`] returns for the stack. `growth_bytes` is the
+    /// Returns the objects in the trie nodes of this [`Place`], by the stack that allocated them, in the first and last
+    /// dump. The figures of the last dump are the same as in a report on that dump alone. A figure of the first dump is
+    /// the figure of the last dump minus the growth that [`Self::lines`] returns for the stack. `growth_bytes` is the
     /// growth of all these trie nodes.
     pub(crate) fn levels(&self, growth_bytes: Option<u64>) -> Vec<Level<'a>> {
         let (grown, _) = self.growth(growth_bytes);

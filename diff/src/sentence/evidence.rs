@@ -38,7 +38,7 @@ pub(crate) enum Evidence {
     /// The collection in `field` holds the same objects as the suspect. `size` is the collection's own size.
     CollectionHolds { field: String, size: Size },
     /// No single holder has these objects in this dump. So the dump's figures are computed: the totals of the objects'
-    /// class minus the objects that other holders hold.
+    /// class, without the objects that other holders hold.
     FiguresOfClass { dump: usize },
     /// The figures of the dump are interpolated from the dumps before and after it.
     FiguresInterpolated { dump: usize },

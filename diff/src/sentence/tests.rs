@@ -111,8 +111,8 @@ fn files(folder: &Path, extensions: &[&str], found: &mut Vec<String>) {
     }
 }
 
-/// Returns the part of a source file that contains its unit tests. The code before its unit tests contains no golden
-/// cases. The examples of this test are not golden cases.
+/// Returns the part of a source file that contains its unit tests. The rest of the file contains no golden cases. The
+/// examples of this test are not golden cases.
 fn unit_tests(code: &str) -> &str {
     let tests = code.find("mod tests {").map(|at| &code[at..]);
     let is_test_file = !code.contains("#[cfg(test)]") && code.contains("#[test]\n");

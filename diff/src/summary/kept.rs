@@ -23,10 +23,10 @@ use crate::trie::{StepId, Trie};
 /// encoding changes. A test checks both.
 pub(crate) const VERSION: u32 = 6;
 /// Version of the format of summary files. It must be increased if the content or encoding of [`Facts`] (the stored
-/// evidence about trie nodes) changes, or if [`VERSION`] is increased.
+/// evidence about a dump) changes, or if [`VERSION`] is increased.
 pub(crate) const FILE_VERSION: u32 = 7;
-/// Version of the format of summary files without [`Facts`] (evidence about trie nodes). Such a file can replace any
-/// dump of a comparison except the last dump.
+/// Version of the format of summary files without [`Facts`]. Such a file can replace any dump of a comparison except
+/// the last dump.
 const FILE_VERSION_WITHOUT_FACTS: u32 = 6;
 /// Maximum size of a cached summary, in bytes.
 const MOST: u64 = 64 << 20;
@@ -193,7 +193,8 @@ impl Summary {
         e.0
     }
 
-    /// Returns the content of a summary file: the encoded summary, and [`Facts`] about the trie nodes of the open dump.
+    /// Returns the content of a summary file: the encoded summary, the [`Facts`] about the open dump, and the saved
+    /// recordings.
     pub(crate) fn encoded_with_facts(&self, snapshot: &Snapshot) -> Vec<u8> {
         let mut e = Encoder(self.encoded(snapshot.object_count()));
         let facts = Facts::gather(self, snapshot);

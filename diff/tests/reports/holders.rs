@@ -400,7 +400,11 @@ fn the_ends_of_a_linked_structure_count() {
             let s = &report.suspects[0];
             // Nodes of an application class count as content.
             let is_own = kind.node.starts_with("com.acme");
-            let class = if is_own { kind.node } else { "com.acme.Session" };
+            let class = if is_own {
+                kind.node
+            } else {
+                "com.acme.Session"
+            };
             assert_eq!(&*s.class, class, "{s:#?}");
             let what = format!("{} from {before}", kind.list.0);
             assert_eq!(s.objects[1], 2500, "{what}");

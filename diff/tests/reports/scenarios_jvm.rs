@@ -37,7 +37,7 @@ fn describe(report: &Report) -> String {
     lines.collect()
 }
 
-/// Runs the leak scenarios in `scenarios::CORE`. If a report is wrong, `wrong` returns a description of the error.
+/// Runs the scenarios in `scenarios::CORE`. If a report is wrong, `wrong` returns a description of the error.
 fn check(mode: Mode, wrong: impl Fn(&Jdk, &Scenario, &Report) -> Option<String>) {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "no JDK found");

@@ -151,10 +151,9 @@ const LOOKS: usize = 1 << 15;
 const LEAVES: usize = LOOKS * 64;
 
 impl Snapshot {
-    /// Returns the number and bytes of the objects that `members` (a set of objects) retain together, computed with the
-    /// dominator tree. All members must be reachable. The objects that a member dominates are retained. If a retained
-    /// object refers to another object, and every path to this other object goes through a member, the other object is
-    /// retained, too.
+    /// Returns the number and bytes of the objects that `members` retain together, computed with the dominator tree.
+    /// All members must be reachable. The objects that a member dominates are retained. If a retained object refers to
+    /// another object, and every path to this other object goes through a member, the other object is retained, too.
     ///
     /// Returns `None` in these cases:
     ///
@@ -171,8 +170,8 @@ impl Snapshot {
         let tree = self.tree();
         let mut nodes: Vec<Node> = members.iter().filter_map(|&o| tree.node(o)).collect();
         nodes.sort_unstable();
-        // The tree nodes of the objects in `members` that no other object in `members` dominates. Objects without
-        // references have no tree node. `alone` below lists such objects.
+        // The tree nodes of the members that no other member dominates. Members without references have no tree node.
+        // `alone` below lists those that no other member dominates.
         let mut tops: Vec<Node> = Vec::new();
         for node in nodes {
             if tops.last().is_none_or(|&top| tree.end(top) <= node) {

@@ -195,8 +195,8 @@ impl<'a> Rows<'a> {
 }
 
 /// Returns the class of an object without references if the implicit reference to its class object might keep the class
-/// alive. Returns `None` if the class is certainly a GC root, if it is a class of primitive arrays, or if `object` has
-/// references.
+/// alive. Returns `None` if the class is certainly a GC root, if it is a class of primitive arrays, or if `object` is
+/// not an object without references.
 pub(crate) fn class_of_leaf(snapshot: &Snapshot, pinned: &[bool], object: u32) -> Option<u32> {
     let there = u64::from(object) < snapshot.object_count();
     let leaf = Some(ObjectIndex(object)).filter(|_| object >= snapshot.split.inner && there)?;

@@ -379,8 +379,7 @@ impl Snapshot {
         &self.roots
     }
 
-    /// Calls `f` with each record of a piece of the file (about a megabyte) and the object number of the record, until
-    /// `f` returns false.
+    /// Calls `f` with each record of a piece of the file and the object number of the record, until `f` returns false.
     fn walk_piece(&self, piece: &Piece, f: impl FnMut(Object, u32, Body<'_>) -> bool) {
         struct EachRecord<'a, F> {
             numbering: Numbering<'a>,

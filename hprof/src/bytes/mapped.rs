@@ -184,8 +184,8 @@ impl Place {
             let start = place.start.load(Ordering::Acquire);
             let end = place.end.load(Ordering::Acquire);
             let within = start != 0 && (start..end).contains(&address);
-            // If this [`Place`] (a file's address range) was released and reused after `start` was read, `end` may
-            // belong to another file. So check that `start` is still the same.
+            // If this [`Place`] was released and reused after `start` was read, `end` may belong to another file. So
+            // check that `start` is still the same.
             if within && place.start.load(Ordering::Acquire) == start {
                 place.lost.store(true, Ordering::Release);
                 return true;
@@ -257,7 +257,7 @@ mod tests {
         assert!(map.place.lost.load(Ordering::Relaxed));
         let place = map.place;
         drop(map);
-        // Another test may already use the same [`Place`] (the address range of a mapped file) for its own file.
+        // Another test may already use the same [`Place`] for its own file.
         assert!(place.start.load(Ordering::Relaxed) != at || !place.lost.load(Ordering::Relaxed));
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Both numbers are big-endian. If the guard of heapdiff's agent sends the dump (agent option `guard-pipe`), [`MARK`]
-//! (fixed first bytes) comes before the dump.
+//! comes before the dump.
 
 /// The first bytes that the guard of heapdiff's agent sends through a pipe. The dump follows.
 pub const MARK: &[u8] = b"HPROF PIPE 1";
@@ -17,8 +17,8 @@ pub const MARK: &[u8] = b"HPROF PIPE 1";
 pub const TRAILER: usize = 16;
 
 /// Decodes `trailer`, the last bytes of a transfer of `received` bytes through a pipe. Before these bytes come the
-/// dump, and bytes that replace wrong bytes of the dump. Returns the offset in the dump at which the replacement
-/// belongs, its length, and the length of the dump. Returns `None` if these numbers contradict each other.
+/// dump, and bytes that replace wrong bytes of the dump. Returns the offset of the replaced bytes in the dump, their
+/// number, and the length of the dump. Returns `None` if these numbers contradict each other.
 #[must_use]
 pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)> {
     let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
@@ -28,8 +28,7 @@ pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)
 }
 
 /// Returns the corrected dump of a transfer through a pipe, as slices to concatenate, and true if the transfer is
-/// complete. Otherwise returns `sent` unchanged, and false. `sent` does not include [`MARK`], the first bytes from an
-/// agent's guard.
+/// complete. Otherwise returns `sent` unchanged, and false. `sent` does not include [`MARK`].
 pub(crate) fn pieces(sent: &[u8]) -> ([&[u8]; 3], bool) {
     let found = || {
         let (at, length, whole) = parts_of(sent.len() as u64, *sent.last_chunk()?)?;

@@ -445,8 +445,8 @@ pub(crate) fn merge_point(base: &[u8], segments: &[&[u8]]) -> Result<MergePoint,
     search.end(at == base.len(), has_heap)
 }
 
-/// Returns the merge point of a gzip file (copies of segments follow it, see [`MergePoint`]) as an offset in the
-/// compressed bytes. A gzip member may begin at this offset, or it is the end if the file is not truncated.
+/// Returns the merge point of a gzip file (see [`MergePoint`]) as an offset in the compressed bytes. The merge point is
+/// an offset where a gzip member may begin, or the end of the file if the file is not truncated.
 pub(crate) fn packed_merge_point(
     base: &[u8],
     segments: &[&[u8]],

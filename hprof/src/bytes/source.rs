@@ -374,15 +374,14 @@ impl Source {
         self.file_bytes
     }
 
-    /// Returns the stamp (size, modification time and hash) of the file if its bytes are mapped as they are. A stamp
-    /// shows whether a file has changed. Returns `None` for compressed dumps, dumps with segments, pipes, and bytes in
-    /// memory.
+    /// Returns the stamp of the file if its bytes are mapped as they are. A stamp shows whether a file has changed.
+    /// Returns `None` for compressed dumps, dumps with segments, pipes, and bytes in memory.
     pub(crate) fn stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref().filter(|_| !self.unpacked)
     }
 
-    /// Returns the stamp (size, modification time and hash) of the file, compressed or not. A stamp shows whether a
-    /// file has changed. Returns `None` for pipes, bytes in memory, and dumps after the first in a file.
+    /// Returns the stamp of the file, compressed or not. A stamp shows whether a file has changed. Returns `None` for
+    /// pipes, bytes in memory, and dumps after the first in a file.
     pub(crate) const fn file_stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref()
     }

@@ -13,20 +13,19 @@ use crate::bytes::segments::Beside;
 /// Number of bytes at the start and at the end of a dump that are hashed.
 const END: usize = 64 << 10;
 
-/// The size, modification time and hash of a dump's file, which distinguish it from other files and from its earlier
-/// content.
+/// A stamp: the size, modification time and hash of a dump's file. They distinguish the file from other files and from
+/// its earlier content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) bytes: u64,
     /// The modification time, in seconds and nanoseconds since 1970.
     pub(crate) modified: (u64, u32),
-    /// A hash of the first bytes, the last bytes, and the size, modification time and hash of each segment.
+    /// A hash of the first bytes, the last bytes, and the stamps of segments.
     pub(crate) ends: u64,
 }
 
 impl Stamp {
-    /// Returns the stamp (size, modification time and hash) of a file; `None` if the system does not report the
-    /// modification time.
+    /// Returns the stamp of a file; `None` if the system does not report the modification time.
     pub(crate) fn new(meta: &Metadata, content: &[u8]) -> Option<Self> {
         let first = &content[..content.len().min(END)];
         let last = &content[content.len().saturating_sub(END)..];
@@ -42,14 +41,13 @@ impl Stamp {
         })
     }
 
-    /// Returns the stamp (size, modification time and hash) of a file, and of the segments beside it if it has no end
-    /// record. Reads only the first and the last bytes of each file. Returns `None` for a pipe, a device or a folder.
+    /// Returns the stamp of a file, and of the segments beside it if it has no end record. Reads only the first and the
+    /// last bytes of each file. Returns `None` for a pipe, a device or a folder.
     pub(crate) fn of_file(path: &Path) -> io::Result<Option<Self>> {
         Self::from_path(path, |last| Beside::find_if_unfinished(path, last))
     }
 
-    /// Returns the stamp of a file (size, modification time and hash), without the segments beside it. See
-    /// [`Stamp::of_file`].
+    /// Returns the stamp of a file, without the segments beside it. See [`Stamp::of_file`].
     pub(crate) fn from_file_without_segments(path: &Path) -> io::Result<Option<Self>> {
         Self::from_path(path, |_| Beside::default())
     }
@@ -67,8 +65,7 @@ impl Stamp {
         Ok(stamp.map(|stamp| beside(&last).stamp(stamp)))
     }
 
-    /// Combines the stamp (size, modification time and hash) of a dump's file with the stamps of its segments. Each
-    /// segment is given with its number.
+    /// Combines the stamp of a dump's file with the stamps of its segments. Each segment is given with its number.
     pub(crate) fn with(mut self, others: impl Iterator<Item = (u32, [u64; 4])>) -> Self {
         for (number, words) in others {
             let [a, b, c, d] = words;
@@ -78,8 +75,7 @@ impl Stamp {
         self
     }
 
-    /// Returns the values of the stamp (size, modification time and hash), in the format that the headers of indexes
-    /// and summaries use.
+    /// Returns the values of the stamp, in the format that the headers of indexes and summaries use.
     pub(crate) fn words(&self) -> [u64; 4] {
         let (seconds, nanos) = self.modified;
         [self.bytes, seconds, u64::from(nanos), self.ends]

@@ -28,8 +28,8 @@ pub(super) struct Checked<'a> {
 }
 
 impl Checked<'_> {
-    /// Returns true if the reference from a bare leaf (an object that refers only to its class) to the class could
-    /// change the tree. `class_of` returns the class object of an object, or [`NONE`].
+    /// Returns true if the reference from a bare leaf to its class could change the tree. `class_of` returns the class
+    /// object of an object, or [`NONE`].
     ///
     /// Cost: one visit of each object without references, in parallel. No cost if the super-root immediately dominates
     /// all classes of bare leaves.

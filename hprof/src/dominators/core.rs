@@ -70,8 +70,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Returns a core (the objects for which dominators are computed) that contains all objects. So nothing is left out
-    /// of the computation.
+    /// Returns a core that contains all objects, so that nothing is left out of the computation.
     pub(crate) fn all(graph: &mut AnnotatedGraph, store: &Store) -> Result<Self> {
         let inner = graph.split.inner;
         let all = || -> Result<MappedBits> {
@@ -97,9 +96,9 @@ impl Core {
         Ok(core)
     }
 
-    /// Finds the core of the graph (the objects for which dominators have to be computed). `also` has additional
-    /// witnesses: objects whose references to class objects are followed. An earlier attempt found wrong dominators
-    /// because it did not follow these references.
+    /// Finds the core of the graph (see the top of this file). `also` has additional witnesses: objects whose
+    /// references to class objects are followed. An earlier attempt found wrong dominators because it did not follow
+    /// these references.
     ///
     /// Cost: two passes over all references.
     pub(crate) fn find(
@@ -219,11 +218,10 @@ impl Core {
     }
 }
 
-/// Returns the terminal merge nodes: merge nodes (objects with several referrers) that lead to no merge node.
-/// `reaching` has three sets: objects that are always in the [`Core`], objects that refer to merge nodes, and objects
-/// that refer to class objects. The function goes from each of these objects to its only referrer, to that object's
-/// only referrer, and so on, up to a merge node. A merge node is terminal if it is not reached in this way, and is in
-/// none of the sets.
+/// Returns the terminal merge nodes: merge nodes that lead to no merge node. `reaching` has three sets: objects that
+/// are always in the [`Core`], objects that refer to merge nodes, and objects that refer to class objects. The function
+/// goes from each of these objects to its only referrer, to that object's only referrer, and so on, up to a merge node.
+/// A merge node is terminal if it is not reached in this way, and is in none of the sets.
 fn find_sinks(
     cells: Cells<'_>,
     joins: &MappedBits,
@@ -358,11 +356,10 @@ struct Choice<'a, F> {
     thresholds: Thresholds,
 }
 
-/// Sets of objects that one pass over the adjacency lists finds. They determine the core (the objects for which
-/// dominators have to be computed).
+/// Sets of objects that one pass over the adjacency lists finds. They determine which objects are in the core.
 struct Marks {
-    /// Objects whose dominators are computed even if they refer to no merge node. They are witnesses (objects whose
-    /// references to class objects are followed), or have a long adjacency list.
+    /// Objects that are in the core even if they refer to no merge node: witnesses (objects whose references to class
+    /// objects are followed), and objects with a long adjacency list.
     members: MappedBits,
     witnesses: MappedBits,
     /// Objects that refer to merge nodes (objects with several referrers).
@@ -462,8 +459,8 @@ fn mark(
     long
 }
 
-/// For each object in the set `members`, adds its only referrer, that object's only referrer, and so on. The last
-/// object that is added is the next merge node (an object with several referrers).
+/// For each object in the set `members`, adds its only referrer, that object's only referrer, and so on, up to and
+/// including the next merge node.
 fn add_ancestors(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits) {
     let joins = joins.view();
     let shared = mem::as_atomic_u64(members.words_mut());
@@ -476,8 +473,8 @@ fn add_ancestors(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits)
                     break;
                 }
                 let bit = 1 << (object % 64);
-                // If the bit was already set, the further objects of this chain of referrers are already in the set, or
-                // another task adds them.
+                // If the bit was already set, the rest of the chain of referrers is already in the set, or another task
+                // adds it.
                 if shared[object as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                     break;
                 }

@@ -46,8 +46,8 @@ fn merge_nodes_and_their_ancestors_are_the_core() {
         (15, 11),
         (11, 10),
         (10, 3),
-        // Object 3 refers back to object 0. A GC root holds object 0, so it counts as a merge node. So object 3 is in
-        // the core (the objects for which dominators are computed).
+        // Object 3 refers back to object 0. Object 0 counts as a merge node, because a GC root holds it. So object 3 is
+        // in the core.
         (3, 0),
         (3, 4),
         (4, 5),
@@ -113,19 +113,18 @@ fn sinks_with(more: &[(u32, u32)], also: &[u32], held_softly: Option<u32>) -> (V
 
 #[test]
 fn terminal_merge_nodes_are_not_members() {
-    // Objects 4 and 5 are not in the core (the objects for which dominators are computed). They refer to the merge
-    // nodes 3 and 8, but nodes 3 and 8 lead to no other merge node.
+    // Objects 4 and 5 are not in the core. They refer to the merge nodes 3 and 8, but nodes 3 and 8 lead to no other
+    // merge node.
     assert_eq!(sinks_with(&[], &[], None), (vec![3, 8], vec![0, 1, 2]));
-    // The core contains the objects for which dominators are computed. Object 3 is in the core if its subtree leads to
-    // another merge node, back to object 3, or to a class object.
+    // Object 3 is in the core if its subtree leads to another merge node, back to object 3, or to a class object.
     let above = vec![0, 1, 2, 3, 4, 5];
     assert_eq!(sinks_with(&[(6, 8)], &[], None), (vec![8], above));
     let circle = vec![0, 1, 2, 3, 4, 5, 6];
     assert_eq!(sinks_with(&[(6, 3)], &[], None), (vec![8], circle));
     let to_class = sinks_with(&[(7, 1), (9, 1)], &[], None);
     assert_eq!(to_class, (vec![8], vec![0, 1, 2, 3, 4, 5, 6, 7]));
-    // Object 3 is also in the core (the objects for which dominators are computed) if its subtree contains one of two
-    // objects: a softly referenced object, or an object whose references to class objects are followed.
+    // Object 3 is also in the core if its subtree contains a softly referenced object, or an object whose references to
+    // class objects are followed.
     assert_eq!(sinks_with(&[], &[7], None).0, [8]);
     assert_eq!(sinks_with(&[], &[], Some(6)).0, [8]);
 }

@@ -27,11 +27,11 @@ use crate::ids::NONE;
 /// Stored in place of a dominator if a leaf (object without references) has several referrers. The value is larger than
 /// every node number.
 const SEVERAL: u32 = NONE - 1;
-/// Number of objects that one task handles: objects with references, or leaves (objects without references).
+/// Number of objects that one task handles: objects with references, or leaves.
 const CHUNK: usize = 1 << 14;
-/// Limits the number of recorded referrers of leaves (objects without references): at most this number plus
-/// [`Thresholds::noted`], or less if there are few leaves. Each recorded referrer takes 8 bytes. If leaves have more
-/// referrers, a second pass reads the adjacency lists again.
+/// Limits the number of recorded referrers of leaves: at most this number plus [`Thresholds::noted`], or less if there
+/// are few leaves. Each recorded referrer takes 8 bytes. If leaves have more referrers, a second pass reads the
+/// adjacency lists again.
 const MOST_NOTED: usize = 1 << 20;
 /// The span of an object for which no referrer was found yet. A span consists of the first and the last referrer of the
 /// object in the dominator tree's preorder.
@@ -157,9 +157,8 @@ pub(super) fn strong(
 /// the dominator tree.
 type Noted = Vec<(u32, u32)>;
 
-/// Calls `visit` for each reference from a strongly reached node to a leaf (object without references). The arguments
-/// are the number of the leaf, the node, and a list in which `visit` can record references. Returns all recorded
-/// references.
+/// Calls `visit` for each reference from a strongly reached node to a leaf. The arguments are the number of the leaf,
+/// the node, and a list in which `visit` can record references. Returns all recorded references.
 ///
 /// `read` is an array with an element for each leaf, which `visit` accesses. The element is prefetched before `visit`
 /// is called, because an atomic operation that misses the cache would delay all operations after it.
@@ -210,9 +209,9 @@ fn each_reference<T: Sync>(
         .collect()
 }
 
-/// Gives a different number to each leaf (object without references) that has several referrers. Such a leaf has the
-/// value [`SEVERAL`]. The first of these values is replaced by `SEVERAL`, the second by `SEVERAL - 1`, and so on.
-/// Returns the number of leaves with several referrers.
+/// Gives a different number to each leaf that has several referrers. Such a leaf has the value [`SEVERAL`]. The first
+/// of these values is replaced by `SEVERAL`, the second by `SEVERAL - 1`, and so on. Returns the number of leaves with
+/// several referrers.
 fn number(hung: &mut [u32]) -> usize {
     let is_one = |node: &&mut u32| **node == SEVERAL;
     let counts: Vec<usize> = hung
@@ -234,9 +233,8 @@ fn number(hung: &mut [u32]) -> usize {
     counts.iter().sum()
 }
 
-/// Computes the dominators of leaves (objects without references) that only soft or final references reach. Returns
-/// these leaves for each of the two reachability levels. If no leaf refers to its class, the levels are not needed, and
-/// the result is empty.
+/// Computes the dominators of leaves that only soft or final references reach. Returns these leaves for each of the two
+/// reachability levels. If no leaf refers to its class, the levels are not needed, and the result is empty.
 fn weakly(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,

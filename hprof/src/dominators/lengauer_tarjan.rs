@@ -24,20 +24,17 @@ use crate::progress::Progress;
 /// members are numbered, and the per-object word of each member in the graph is its number.
 #[derive(Debug)]
 pub(crate) struct Dominators {
-    /// For each object of the core (the objects whose dominators are computed), indexed by its number: the number of
-    /// its immediate dominator. Dominators have smaller numbers than the objects that they dominate. 0 is the
-    /// super-root (the artificial root).
+    /// For each reached member of the core, indexed by its number: the number of its immediate dominator. Dominators
+    /// have smaller numbers than the objects that they dominate. 0 is the super-root (the artificial root).
     pub(crate) idom: Array<u32>,
-    /// For each reachability level (strong, soft, final): the largest number of an object that is reachable by
-    /// references of this level or of stronger levels. The numbers are those of the core, the objects whose dominators
-    /// are computed.
+    /// For each reachability level (strong, soft, final): the largest number of a core member that is reachable by
+    /// references of this level or of stronger levels.
     pub(crate) levels: [u32; 3],
     pub(crate) core: Core,
 }
 
-/// Computes dominators over strong references for the core, the objects that need this computation (see [`Core`]). Then
-/// extends the dominators to objects that only soft references reach, and to objects that only final references (those
-/// of finalizers) reach.
+/// Computes the dominators of the core (see [`Core`]) over strong references. Then extends the dominators to objects
+/// that only soft references reach, and to objects that only final references (those of finalizers) reach.
 ///
 /// Time: O(m log n) in the core. Memory: 16 bytes for each core object; or, if this is more, 8 bytes for each core
 /// object plus 4 bytes for each reference from a core object to a merge node (an object with several referrers).

@@ -332,8 +332,8 @@ fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
     }
 }
 
-/// Sets the per-object words of objects without a position in preorder to [`NONE`]. Unreached objects of the core (the
-/// objects selected for the dominator computation) still have the word 0, the position of the tree's root.
+/// Sets the per-object words of objects without a position in preorder to [`NONE`]. Unreached objects of the core (see
+/// [`Core`]) still have the word 0, which would be the position of the tree's root.
 fn clear_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
     let inner = graph.split.inner;
     let (cells, _) = graph.shared();
@@ -431,12 +431,12 @@ fn misplaced_classes(
         .collect()
 }
 
-/// For each object of the core (the objects whose dominators were computed), the range of its subtree in the preorder
-/// of the core's dominator tree. Both arrays are indexed by the number of the object.
+/// For each member of the core (the objects whose dominators were computed), the range of its subtree in the preorder
+/// of the core's dominator tree. Both arrays are indexed by the number of the member.
 struct Places {
-    /// The position in preorder of each object whose dominator was computed.
+    /// The position of each core member in preorder.
     place: Array<u32>,
-    /// For each object whose dominator was computed, the first position after its subtree.
+    /// For each core member, the first position after its subtree.
     end: Array<u32>,
 }
 
@@ -475,12 +475,12 @@ impl Places {
     }
 }
 
-/// The dominator tree of the core (the objects whose dominators were computed), in preorder.
+/// The dominator tree of the core, in preorder.
 struct Members {
-    /// The position in preorder of each object whose dominator was computed, indexed by the number of the object.
+    /// The position of each core member in preorder, indexed by the number of the member.
     place: Array<u32>,
-    /// For each object whose dominator was computed, the position of its parent. The array starts with the last object,
-    /// so that the memory of the first objects can be freed first.
+    /// The position of each core member's parent. The array starts with the last member, so that the memory of the
+    /// first members can be freed first.
     above: Array<u32>,
     nodes: u32,
 }
@@ -511,15 +511,14 @@ impl Members {
         }
     }
 
-    /// Frees the stored parents of the objects whose positions in preorder are before `first`.
+    /// Frees the stored parents of the core members whose positions are before `first`.
     fn release_before(&mut self, first: u32) {
         self.above
             .truncate_and_release((self.nodes - first.min(self.nodes)) as usize);
     }
 }
 
-/// The positions of the parents in the dominator tree of the core (the objects whose dominators were computed), as a
-/// slice.
+/// The positions of the parents of core members, as a slice.
 #[derive(Clone, Copy)]
 struct MembersView<'a> {
     above: &'a [u32],
@@ -527,16 +526,15 @@ struct MembersView<'a> {
 }
 
 impl MembersView<'_> {
-    /// Returns the position of the parent of the object at position `q`. A position is an index in the preorder of the
-    /// dominator tree of the core (the objects whose dominators were computed).
+    /// Returns the position of the parent of the core member at position `q`. A position is an index in the preorder of
+    /// the core's dominator tree.
     #[inline(always)]
     fn above(self, q: u32) -> u32 {
         self.above[(self.nodes - 1 - q) as usize]
     }
 }
 
-/// Returns the object at each position in the preorder of the core's dominator tree. The core is the objects whose
-/// dominators were computed.
+/// Returns the core member at each position in the preorder of the core's dominator tree.
 fn objects(
     graph: &mut AnnotatedGraph,
     core: &Core,
@@ -579,12 +577,12 @@ fn objects(
 /// For each class object, the range of positions in which an object that refers to it must lie. If an object lies
 /// elsewhere, the computed dominator of the class object is wrong.
 pub(super) struct Checks {
-    /// For each class object: its reachability level, and the range of objects that its dominator dominates. The range
-    /// consists of positions in the preorder of the core, the objects whose dominators were computed (see [`Core`]).
+    /// For each class object: its reachability level, and the range of core members that the class object's dominator
+    /// dominates. The range consists of positions in the preorder of the core (see [`Core`]).
     of_class: Vec<(usize, Range<u32>)>,
     /// For each reachability level of a referring object, and for each class object: the start and the length of a
-    /// range of positions. The referring object must be in this range. If its dominator was not computed, its nearest
-    /// ancestor with a computed dominator must be in the range.
+    /// range of positions. The referring object must be a core member in this range, or belong to such a member (see
+    /// the top of this file).
     pub(super) of_level: [Vec<(u32, u32)>; 3],
 }
 

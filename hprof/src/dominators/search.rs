@@ -13,19 +13,19 @@ use crate::ids::NONE;
 /// Number of references between the prefetch of a target and its use.
 pub(crate) const AHEAD: usize = 16;
 
-/// A depth-first spanning tree of the core (the objects for which dominators are computed, see `core.rs`). The core's
-/// members are numbered in preorder from 1, and the per-object word of each member is set to its number. The number of
-/// the super-root, which refers to every root, is 0. Unreached members also have the word 0.
+/// A depth-first spanning tree of the core (see `core.rs`). The core's members are numbered in preorder from 1, and the
+/// per-object word of each member is set to its number. The number of the super-root, which refers to every root, is 0.
+/// Unreached members also have the word 0.
 #[derive(Debug)]
 pub(crate) struct SpanningTree {
     /// For each object that the search reached, the number of its parent in the tree. The index is the number of the
     /// object.
     pub(crate) parent: Array<u32>,
-    /// Number of objects that the search reached, without the super-root (the artificial root).
+    /// Number of objects that the search reached, without the super-root.
     pub(crate) reached: u32,
 }
 
-/// Searches the core (the objects for which dominators are computed) from the GC roots, and returns the spanning tree.
+/// Searches the core (see `core.rs`) from the GC roots, and returns the spanning tree.
 ///
 /// Cost: one visit of each reference from an object of the core.
 pub(crate) fn search(
@@ -102,7 +102,7 @@ pub(crate) fn search(
     Ok(SpanningTree { parent, reached })
 }
 
-/// Tests whether an object is a member of the core (the objects for which dominators are computed).
+/// Tests whether an object is a member of the core (see `core.rs`).
 #[derive(Clone, Copy)]
 struct Membership<'a>(u32, BitsView<'a>);
 

@@ -62,7 +62,7 @@ impl Referrers {
 
     /// Adds all references from strongly reached objects to terminal merge nodes (see [`Sink`]). Call this when all
     /// other nodes have positions. `placed` contains the objects that have a position, and also the unreached objects
-    /// of the core (the objects for which dominators are computed).
+    /// of the core (see `core.rs`).
     ///
     /// Cost: one pass over all references.
     pub(super) fn add_references(
@@ -164,8 +164,7 @@ fn references<'a>(
 ) -> impl Iterator<Item = (u32, u32)> + 'a {
     let place = graph.note(object);
     let others = graph.split.classes..graph.split.inner;
-    // The per-object word of an unreached object is 0 if the object is in the core (the objects for which dominators
-    // are computed). Ignore the references of such an object.
+    // If an object of the core (see `core.rs`) is not reached, its per-object word is 0. Ignore its references.
     let row = if place == 0 { &[] } else { graph.row(object) };
     row.iter()
         .filter(move |target| others.contains(target) && !placed.contains(**target))

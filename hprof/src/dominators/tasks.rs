@@ -1,6 +1,5 @@
 //! The tasks that put the nodes of the dominator tree in preorder. Each task handles some members of the core (the
-//! objects whose dominators were computed). It also handles the objects outside of the core that belong to these
-//! members: their chain of only referrers leads there (see `preorder.rs`).
+//! objects whose dominators were computed), and the objects that belong to these members (see `preorder.rs`).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,9 +25,8 @@ const LEAST_BATCH: usize = 16;
 /// small heap.
 const LARGEST_SHARE: usize = 1 << 10;
 const LEAST_SHARE: usize = 1 << 6;
-/// Minimum number of batches (groups of tasks whose results are combined together). If the core (the objects whose
-/// dominators were computed) is small, there are fewer batches, because a task handles at least [`LEAST_SHARE`] of
-/// these objects.
+/// Minimum number of batches (groups of tasks whose results are combined together). If the core (see `core.rs`) is
+/// small, there are fewer batches, because a task handles at least [`LEAST_SHARE`] objects of the core.
 const BATCHES: usize = 1 << 5;
 
 /// Returns the number of tasks whose results are combined together.
@@ -44,12 +42,11 @@ pub(super) fn members_per_task(members: usize, tasks: usize) -> usize {
 
 /// The part of the preorder of the dominator tree that one task creates.
 pub(super) enum Task {
-    /// A range of objects whose dominators were computed, with the objects that belong to them (see `preorder.rs`). If
-    /// an object of the range has a long adjacency list, other tasks handle the objects that belong to it.
+    /// A range of core members, with the objects that belong to them (see `preorder.rs`). If a member has a long
+    /// adjacency list, other tasks handle the objects that belong to it.
     Members(Range<u32>),
-    /// A part of the long adjacency list of one object whose dominator was computed. The task starts at the targets in
-    /// this part. It handles the objects reached from there that belong to the object with the list (see
-    /// `preorder.rs`).
+    /// A part of the long adjacency list of one core member. The task starts at the targets in this part. It handles
+    /// the objects reached from there that belong to the member (see `preorder.rs`).
     Row {
         member: u32,
         object: u32,
@@ -73,9 +70,8 @@ fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
     long.iter().copied().chain(rest)
 }
 
-/// Returns the tasks that put the members of the core (the objects whose dominators were computed) in preorder. The
-/// tasks do the same for the objects that belong to these members (see `preorder.rs`). `long` has the positions of
-/// members with a long adjacency list.
+/// Returns the tasks that put all core members, and the objects that belong to them, in preorder (see `preorder.rs`).
+/// `long` has the positions of members with a long adjacency list.
 pub(super) fn tasks(
     graph: &AnnotatedGraph,
     nodes: u32,
@@ -121,8 +117,7 @@ pub(super) struct TaskOutput {
     /// For each element of `object`, the position of its parent. [`NONE`] for the objects whose positions are in
     /// `members`, and if the parent is not in `object`.
     pub(super) parent: List<u32>,
-    /// The positions of the core members (objects whose dominators were computed) that the task handles, or of the
-    /// terminal merge nodes (see [`Sink`]).
+    /// The positions of the core members that the task handles, or of the terminal merge nodes (see [`Sink`]).
     pub(super) members: Vec<u32>,
     pub(super) missing: Vec<u32>,
     /// References from strongly reached objects to terminal merge nodes (see [`Sink`]). Each pair is the number of the
@@ -171,7 +166,7 @@ impl TaskOutput {
 
     /// Calls `visit` with groups of objects that only weaker references reach. The first argument of `visit` is 0 if
     /// soft references reach the group, and 1 if finalizers do. The second argument is the objects. `level` has the
-    /// reachability level of each object whose dominator was computed.
+    /// reachability level of each core member.
     pub(super) fn for_each_weak_group(
         &self,
         task: &Task,
@@ -213,13 +208,13 @@ pub(super) struct Walk<'a> {
     pub(super) classes: u32,
     /// Number of terminal merge nodes (see [`Sink`]) whose referrers are recorded. Their numbers are smaller than this.
     pub(super) sinks: u32,
-    /// One bit for each object. The bits of objects in the core (the objects whose dominators were computed) are set
-    /// from the start. The bit of another object is set when a task has given the object a position.
+    /// One bit for each object. The bits of objects in the core are set from the start. The bit of another object is
+    /// set when a task has given the object a position.
     pub(super) placed: &'a [AtomicU64],
     pub(super) object_at: &'a [u32],
     pub(super) checks: &'a Checks,
-    /// The reachability level (0 strong, 1 soft, 2 final) of each object whose dominator was computed. Empty if strong
-    /// references reach all these objects.
+    /// The reachability level of each core member (0 strong, 1 soft, 2 final). Empty if strong references reach all
+    /// members.
     pub(super) level: &'a [u8],
     pub(super) thresholds: Thresholds,
 }

@@ -364,8 +364,7 @@ pub(crate) struct TreeView<'a> {
 }
 
 impl<'a> TreeView<'a> {
-    /// Prefetches the memory needed to find the nodes and leaves (objects without references) that a node dominates
-    /// immediately.
+    /// Prefetches the memory needed to find the nodes and leaves that a node dominates immediately.
     #[inline(always)]
     pub(crate) fn fetch_children(self, node: u32) {
         let at = node as usize;
@@ -395,8 +394,7 @@ impl<'a> TreeView<'a> {
         (begin, &self.leaves[begin..self.leaves_before(nodes.end)])
     }
 
-    /// Returns the bytes of all nodes before this one, and of the leaves (objects without references) that these nodes
-    /// dominate immediately.
+    /// Returns the bytes of all nodes before this one, and of the leaves that these nodes dominate immediately.
     #[inline(always)]
     pub(crate) fn bytes_before(self, node: u32) -> u64 {
         self.bytes.before(node)
@@ -487,8 +485,8 @@ fn count(nodes: &[u32], counts: &mut [u32]) {
     let counts = mem::as_atomic_u32(counts);
     nodes.par_chunks(CHUNK).for_each(|nodes| {
         let mut at = 0;
-        // Leaves (objects without references) with neighbouring numbers often have the same parent, so count all leaves
-        // in a row with the same parent at once.
+        // Leaves with neighbouring numbers often have the same parent, so count all leaves in a row with the same
+        // parent at once.
         for same in nodes.chunk_by(|a, b| a == b) {
             at += same.len();
             if let Some(&later) = nodes.get(at + AHEAD) {
@@ -511,8 +509,7 @@ fn sort_leaves(
     inner: u32,
     store: &Store,
 ) -> Result<(Sums, Array<u32>)> {
-    /// Maximum number of tasks. Each task reads all leaves (objects without references). With more tasks, reading the
-    /// leaves would take longer than storing them.
+    /// Maximum number of tasks. With more tasks, reading all leaves in each task would take longer than storing them.
     const MOST_TASKS: usize = 16;
     const AHEAD: usize = 32;
     let mut start: Array<u32> = store.zeroed(nodes)?;

@@ -364,9 +364,8 @@ fn dominators_changed_by_leaves_are_detected() {
                 _ => NONE,
             })
             .collect();
-        // Both arrays contain dominators. In the graph of `expected`, the references from leaves (objects without other
-        // references) to classes count like all other references. In the graph of `without`, the references from leaves
-        // are missing.
+        // Both arrays contain dominators. In the graph of `expected`, the references from leaves to classes count like
+        // all other references. In the graph of `without`, the references from leaves are missing.
         let without = case.expected();
         let found = case.found_with(FEW, &of_leaves);
         let of_leaves = leaves.zip(of_leaves).filter(|&(_, class)| class != NONE);
@@ -406,20 +405,18 @@ fn a_leaf_dominates_the_class_that_only_it_keeps() {
     };
     let usual = Thresholds::USUAL;
     assert_eq!(case(&[]).found_with(usual, &[0]), None);
-    // Both root objects refer to the leaf (the object that refers only to its class). So neither root object dominates
-    // the class, but the leaf still dominates it.
+    // Both root objects refer to the leaf, so neither root object dominates the class, but the leaf still dominates it.
     assert_eq!(case(&[(3, 4)]).found_with(usual, &[0]), None);
-    // The second root object refers to the class loader. So a path without the leaf (the object that refers only to its
-    // class) leads to the class. The reference from the leaf to the class then changes the class's dominator.
+    // The second root object refers to the class loader. So a path without the leaf leads to the class, and the
+    // reference from the leaf to the class changes the class's dominator.
     assert_eq!(case(&[(3, 1)]).found_with(usual, &[0]), None);
-    // In this case, the first root object refers to the leaf (the object that refers only to its class) and to the
-    // loader. The reference from the leaf to the class then changes the class's dominator from the loader to the root
-    // object. If the root object also refers to the class, the reference from the leaf changes nothing: the root object
-    // dominates the class anyway.
+    // If the first root object refers to the leaf and to the loader, the reference from the leaf to the class changes
+    // the class's dominator from the loader to the root object. If the root object also refers to the class, the
+    // reference from the leaf changes nothing: the root object dominates the class anyway.
     assert_eq!(case(&[(2, 1)]).found_with(usual, &[0]), None);
     let found = case(&[(2, 0), (2, 1)]).found_with(usual, &[0]);
     assert_eq!(found.unwrap()[..2], [Some(2), Some(2)]);
-    // An unreachable leaf (object that refers only to its class) keeps nothing alive.
+    // An unreachable leaf keeps nothing alive.
     let mut unreachable = case(&[(3, 1)]);
     unreachable.roots = vec![3];
     let found = unreachable.found_with(usual, &[0]);
@@ -583,7 +580,7 @@ fn leaves_are_sorted_by_node_and_number() {
     const INNER: u32 = 7;
     let scattered = |leaf: u32| match leaf.wrapping_mul(0x9e37_79b1) >> 16 {
         node if node % 10 == 0 => NONE,
-        // Two nodes are the parents of half of the reachable leaves (objects without references).
+        // Two nodes are the parents of half of the reachable leaves.
         node if node % 4 < 2 => 1500 + node % 2,
         node => node % NODES as u32,
     };

@@ -106,8 +106,8 @@ const fn words(slots: u64) -> usize {
     (slots.div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE) * PAIR
 }
 
-/// Two bitmaps of the addresses at which objects start, one for objects with references and one for objects without,
-/// while threads set bits in them. [`Marks::into_ranks`] converts the bitmaps to [`Ranks`].
+/// Two bitmaps of object starts, one for objects with references and one for objects without. Threads set bits in them.
+/// [`Marks::into_ranks`] converts the bitmaps to [`Ranks`].
 pub(crate) struct Marks {
     space: Space,
     bits: Array<u64>,
@@ -180,8 +180,7 @@ impl Marks {
         Ok(())
     }
 
-    /// Computes the counts from which ranks are derived. (The rank of an object is the number of objects of the same
-    /// kind at lower addresses.) Cost: one pass over the bitmaps.
+    /// Computes the counts from which ranks are derived. Cost: one pass over the bitmaps.
     pub(crate) fn into_ranks(self, store: &Store) -> Result<Ranks> {
         let lines = self.bits.len() / (PAIR * PAIRS_IN_LINE);
         let mut counts = store.zeroed::<u32>(lines * 2)?;
@@ -349,9 +348,9 @@ impl Ranks {
         before
     }
 
-    /// Returns the address of the object with this rank (its position in address order). If `leaf` is true, the rank is
-    /// among the objects without references, otherwise among the objects with references. The search starts at the slot
-    /// `from`, which must not come after the object.
+    /// Returns the address of the object with this rank. If `leaf` is true, the rank is among the objects without
+    /// references, otherwise among the objects with references. The search starts at the slot `from`, which must not
+    /// come after the object.
     pub(crate) fn address(&self, rank: u32, leaf: bool, from: u64) -> Option<u64> {
         let kind = usize::from(leaf);
         let first = (from >> 6) as usize / PAIRS_IN_LINE;
@@ -444,7 +443,7 @@ impl Ranks {
     }
 
     /// Calls `visit` for each address at which an object starts, in these lines of the bitmaps. The arguments are the
-    /// address, the object's rank (number of objects of its kind at lower addresses), and true if it has no references.
+    /// address, the object's rank, and true if the object has no references.
     fn for_each_in_order(
         &self,
         lines: std::ops::Range<usize>,

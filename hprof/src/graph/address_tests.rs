@@ -12,16 +12,15 @@ const STRETCH: u64 = (Ranks::STRETCH * PAIRS_IN_LINE * 64) as u64;
 const SHARE: u64 = STRETCH * 64;
 const PART: u64 = (PAIRS_IN_LINE as u64 * 64) << 14;
 
-/// The address range of the map. Its number of slots (units of 8 bytes) is not a multiple of [`STRETCH`]. So the last
-/// stretch (a range of slots that an index file stores) is shorter.
+/// The address range of the map. Its number of slots is not a multiple of [`STRETCH`], so the last stretch (a range of
+/// slots that an index file stores) is shorter.
 const RANGE: Range = Range {
     base: BASE,
     end: BASE + 8 * (PART * 2 + STRETCH * 3 + 3 * 256 + 128),
 };
 
-/// Returns the slots (8-byte units of addresses) at which objects start. Some of them are close to a multiple of
-/// [`STRETCH`], [`SHARE`] or [`PART`], where the next task or range begins. Most ranges of [`STRETCH`] slots have no
-/// objects.
+/// Returns the slots at which objects start. Some of them are close to a multiple of [`STRETCH`], [`SHARE`] or
+/// [`PART`], where the next task or range begins. Most ranges of [`STRETCH`] slots have no objects.
 fn slots() -> Vec<u64> {
     let mut slots = vec![0, 1, 2, 63, 64, 65, 255, 256, 1000];
     for edge in [STRETCH, 5 * STRETCH, SHARE, 2 * SHARE, PART, 2 * PART] {
@@ -31,8 +30,7 @@ fn slots() -> Vec<u64> {
     slots
 }
 
-/// Selects the objects without references irregularly, so that objects of both kinds lie at the edges of stretches. (An
-/// index file stores the map in stretches.)
+/// Selects the objects without references irregularly, so that objects of both kinds lie at the edges of stretches.
 fn is_leaf(slot: u64) -> bool {
     slot.count_ones().is_multiple_of(2)
 }
@@ -118,8 +116,8 @@ fn stored_stretches_give_the_same_map() {
     let same = again(&numbers, &bits, &counts).unwrap();
     assert_eq!(same.bits[..], ranks.bits[..]);
     check(&same);
-    // The address map can also be created without its last stretch (a range of slots, shorter than the others), or
-    // without any stretch. Then no object starts in the missing stretches.
+    // The map can also be created without its last stretch, which is shorter than the others, or without any stretch.
+    // Then no object starts in the missing stretches.
     let (words, lines) = (STRETCH as usize / 64 * PAIR, Ranks::STRETCH * 2);
     let few = numbers.len() - 1;
     let fewer = again(

@@ -28,15 +28,14 @@ use crate::records::walk::RootKind;
 use crate::sizes::shape::{ShapeClasses, Shapes};
 
 /// The rule that selects which bare objects (objects that refer only to their class) are treated as objects with
-/// references. All other bare objects are treated as objects without references.
+/// references. The other bare objects are treated as leaves, except threads, class loaders and `java.lang.ref` objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// In each piece of the file (usually about a megabyte), some objects that refer only to their class are treated as
-    /// objects with references: the first `first` of these objects in each class.
+    /// In each piece of the file (usually about a megabyte), the first `first` bare objects of each class are treated
+    /// as objects with references.
     first: u32,
-    /// Some later objects that refer only to their class are also treated as objects with references: those at
-    /// positions `every`, 2 * `every`, and so on. The positions count all such objects of one class in a piece of the
-    /// file, from 1.
+    /// After them, the bare objects of the class at positions `every`, 2 * `every`, and so on are treated as objects
+    /// with references, too. The positions count all bare objects of the class in the piece, from 1.
     every: u32,
 }
 
@@ -54,8 +53,9 @@ impl Kept {
 pub(crate) struct Sifter {
     kept: Kept,
     piece: u32,
-    /// Data about the bare objects (objects that refer only to their class) of each class: the last piece of the file
-    /// that has one, their number in that piece, and true if any is treated as an object without references.
+    /// For each class: the last piece of the file in which a bare object of the class was found, the number of bare
+    /// objects of the class found in that piece, and true if any bare object of the class is treated as an object
+    /// without references.
     seen: Vec<(u32, u32, bool)>,
 }
 
@@ -73,9 +73,8 @@ impl Sifter {
         self.piece = self.piece.wrapping_add(1);
     }
 
-    /// Counts one more bare object (an object that refers only to its class) of this class. Returns true if the object
-    /// is treated as an object without references. The caller reads the objects of a piece of the file in the order of
-    /// the file.
+    /// Counts one more bare object of this class. Returns true if the object is treated as an object without
+    /// references. The caller reads the objects of a piece in the order of the file.
     #[inline(always)]
     pub(crate) fn is_leaf(&mut self, class: u32) -> bool {
         let Some((piece, seen, leaves)) = self.seen.get_mut(class as usize) else {
@@ -118,10 +117,10 @@ pub(crate) fn shape_classes(
 /// The references from leaves (objects without other references) to their classes.
 #[derive(Debug)]
 pub(crate) struct LeafClasses {
-    /// A bitmap in which the bit of a leaf (object without other references) is set if the leaf refers to its class.
-    /// Each word is stored with the number of set bits in the words before it.
+    /// A bitmap in which the bit of a leaf is set if the leaf refers to its class. Each word is stored with the number
+    /// of set bits in the words before it.
     words: Vec<(u64, u32)>,
-    /// For each set bit of the bitmap `words`, the class object to which the object of this bit refers.
+    /// For each set bit of the bitmap `words`, the class object to which the leaf refers.
     classes: Array<u32>,
 }
 
@@ -133,8 +132,8 @@ impl LeafClasses {
         })
     }
 
-    /// Creates the table of references from leaves (objects without other references) to their classes. `leaves` yields
-    /// the class object of each leaf, or [`NONE`] if the leaf does not refer to its class.
+    /// Creates the table. `leaves` yields the class object of each leaf, or [`NONE`] if the leaf does not refer to its
+    /// class.
     pub(crate) fn new(leaves: impl Iterator<Item = u32>, store: &Store) -> Result<Self> {
         const BATCH: usize = 1 << 12;
         let mut all = Self::none(store)?;
@@ -160,13 +159,13 @@ impl LeafClasses {
         Ok(all)
     }
 
-    /// Returns the number of leaves (objects without other references) that have a reference to their class.
+    /// Returns the number of leaves that have a reference to their class.
     pub(crate) fn len(&self) -> usize {
         self.classes.len()
     }
 
-    /// Returns the number of the last leaf (object without other references) that refers to its class (counted from the
-    /// first leaf), plus one. Returns 0 if no leaf refers to its class.
+    /// Returns the number of the last leaf that refers to its class (counted from the first leaf), plus one. Returns 0
+    /// if no leaf refers to its class.
     pub(crate) fn rows(&self) -> u32 {
         let mut words = self.words.iter().enumerate().rev();
         let last = words.find(|(_, (word, _))| *word != 0);
@@ -175,7 +174,7 @@ impl LeafClasses {
         })
     }
 
-    /// Returns the adjacency list of a leaf (object without other references): its class, or nothing.
+    /// Returns the adjacency list of a leaf: its class, or nothing.
     #[inline]
     pub(crate) fn row(&self, leaf: u32) -> &[u32] {
         let bit = 1 << (leaf % 64);
@@ -202,14 +201,13 @@ pub(crate) struct Linked<'a> {
     pub(crate) held: &'a BTreeMap<u32, RootKind>,
 }
 
-/// Maximum number of objects close to GC roots whose references are examined. References to classes of leaves (objects
-/// that refer only to their class) are inserted only for the examined objects (see
-/// [`Linked::shortcuts_around_leaves`]).
+/// Maximum number of objects close to GC roots whose references are examined. References to classes of leaves are
+/// inserted only for the examined objects (see [`Linked::shortcuts_around_leaves`]).
 const NEAR: usize = 1 << 14;
 const LONG: usize = 1 << 10;
-/// Maximum number of references that are inserted in place of paths "object -> leaf -> class of the leaf". A leaf is an
-/// object that refers only to its class. Further references are left out. If this changes a dominator, the check in
-/// `dominators/bare.rs` detects it, and the dump is read again.
+/// Maximum number of references that are inserted in place of paths "object -> leaf -> class of the leaf". Further
+/// references are left out. If this changes a dominator, the check in `dominators/bare.rs` detects it, and the dump is
+/// read again.
 const PAIRS: usize = 1 << 16;
 
 impl Linked<'_> {
@@ -253,8 +251,8 @@ impl Linked<'_> {
             let row = self.row(from);
             let extra = self.extra_references(from).take(LONG);
             let all: Vec<u32> = row.iter().copied().take(LONG).chain(extra).collect();
-            // A path "object -> leaf -> class of the leaf" needs no reference in its place if the object refers to the
-            // class directly. (The leaf is an object that refers only to its class.)
+            // If an object refers to a class directly, the path through a leaf to this class needs no reference in its
+            // place.
             let known: FxHashSet<u32> = all.iter().copied().filter(|&t| t < classes).collect();
             for &target in &all {
                 visit(target, &mut found);
@@ -278,9 +276,9 @@ impl Linked<'_> {
     }
 
     /// Returns for each class true if it is reachable from GC roots without passing through its instances. The search
-    /// follows all references of class objects. For other objects, it follows only references that are in no record and
-    /// lead to classes. Examples are those from a class loader to its classes. These other objects are the objects in
-    /// `near` and the objects to which class objects refer.
+    /// follows all references of class objects. It also reads the objects in `near` and the objects to which class
+    /// objects refer. Of their references, it follows only those that lead to classes and are in no record, such as
+    /// those from a class loader to its classes.
     fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
         let count = self.split.classes;
         let mut reached = vec![false; count as usize];
@@ -364,9 +362,9 @@ mod tests {
             self.rows.len() as u32
         }
 
-        /// Returns the references to insert in place of paths "object -> leaf -> class of the leaf". A leaf is an
-        /// object that refers only to its class. `held` has the objects that GC roots hold. The first leaf is an
-        /// instance of class 1, the next one of class 2, and so on. After the last class, class 1 follows again.
+        /// Returns the references to insert in place of paths "object -> leaf -> class of the leaf". `held` has the
+        /// objects that GC roots hold. The first leaf is an instance of class 1, the next one of class 2, and so on.
+        /// After the last class, class 1 follows again.
         fn shortcuts_around_leaves(&self, held: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
             let lens = self.rows.iter().map(|row| row.len() as u32);
             let ends = lens.scan(0, |sum, len| {
@@ -389,17 +387,17 @@ mod tests {
 
     #[test]
     fn references_to_classes_through_leaves_are_found() {
-        // Object 5 is the only leaf (object that refers only to its class). It is an instance of class 1.
+        // Object 5 is the only leaf. It is an instance of class 1.
         let rows = || vec![vec![5], vec![5, 5], vec![]];
         let drawn = Drawn::new(2, &[], rows());
         assert_eq!(drawn.shortcuts_around_leaves([1, 2]), [(2, 1)]);
         assert_eq!(drawn.shortcuts_around_leaves([1, 2, 3]), [(2, 1), (3, 1)]);
-        // In two cases, no reference to the class is inserted: only the leaf (it refers only to its class) leads to the
-        // class, or no object close to a GC root refers to the leaf.
+        // In two cases, no reference to the class is inserted: only the leaf leads to the class, or no object close to
+        // a GC root refers to the leaf.
         assert_eq!(drawn.shortcuts_around_leaves([2]), []);
         assert_eq!(drawn.shortcuts_around_leaves([1, 4]), []);
-        // The class is also reached through another class or through its loader. So a reference from object 2 to class
-        // 1 is inserted. Object 2 refers to the leaf (object that refers only to its class).
+        // The class is also reached through another class or through its loader. So a reference from object 2, which
+        // refers to the leaf, to class 1 is inserted.
         assert_eq!(
             Drawn::new(2, &[(0, 1)], rows()).shortcuts_around_leaves([0, 2]),
             [(2, 1)]

@@ -89,9 +89,9 @@ impl Context<'_> {
     }
 
     /// Returns the rule that selects which bare objects (objects that refer only to their class) are treated as objects
-    /// with references. The other bare objects are treated as objects without references (see `bare.rs`). Returns
-    /// `None` if no bare object may be treated so: if [`Plan::bare_leaves`] is false, or if there are no bitmaps of
-    /// object starts.
+    /// with references. Nearly all other bare objects are treated as objects without references (see `bare.rs`).
+    /// Returns `None` if no bare object may be treated so: if [`Plan::bare_leaves`] is false, or if there are no
+    /// bitmaps of object starts.
     fn bare_object_rule(&self, plan: &Plan) -> Option<Kept> {
         let told = plan.bare_leaves && plan.reach.is_some();
         told.then(|| Kept::new(self.options.thresholds))
@@ -270,8 +270,8 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     })
 }
 
-/// The results of the last pass of [`read_objects`]. This pass found nothing that was missing in its [`Plan`] (the
-/// known classes and the address range).
+/// The results of the last pass of [`read_objects`]. This pass found nothing that was missing in its [`Plan`], such as
+/// a class.
 struct Pass {
     /// For each class, true if the class is certainly a GC root.
     pinned: Vec<bool>,

@@ -47,8 +47,8 @@ pub struct HeapGraph {
     /// References from leaves (objects without other references) to their classes, if the graph contains references to
     /// classes.
     pub(crate) leaf_classes: LeafClasses,
-    /// References that were inserted in place of paths "object -> leaf -> class of the leaf". A leaf is an object that
-    /// refers only to its class. Each pair is the object and the class.
+    /// References that were inserted in place of paths "object -> leaf -> class of the leaf". Each pair is the object
+    /// and the class.
     pub(crate) by_leaves: Vec<(u32, u32)>,
     /// Class objects to which bare leaves (objects that refer only to their class) refer, for the case that
     /// `leaf_classes` does not contain these references.

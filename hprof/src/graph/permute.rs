@@ -25,7 +25,7 @@ pub(crate) fn permute(
     struct RankVisitor<'a> {
         ranks: &'a Ranks,
         /// Object numbers, indexed by rank. The first array is for objects with references, the second for objects
-        /// without references. (The rank is the number of objects of the same kind at lower addresses.)
+        /// without references.
         numbers: [&'a [AtomicU32]; 2],
         next: [u32; 2],
     }

@@ -207,8 +207,7 @@ impl Plan {
         self.reach = wider.filter(|_| aligned);
     }
 
-    /// Adds the new classes that the pass over the objects found to the plan (the input of the next pass). Returns true
-    /// if there are such classes.
+    /// Adds to the plan the new classes that the pass over the objects found. Returns true if there are such classes.
     pub(crate) fn learn_classes(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
         let id_size = context.header.id_size;
         let late = scanned.late_classes.len();
@@ -246,9 +245,8 @@ impl Plan {
         found
     }
 
-    /// Changes the plan (the input of the next pass) after the first pass that found ids below
-    /// [`Plan::flattened_below`]. If HotSpot made up these ids, the dump has flattened values. Otherwise the ids are
-    /// addresses. Returns true if the plan changed.
+    /// Changes the plan after the first pass that found ids below [`Plan::flattened_below`]. If HotSpot made up these
+    /// ids, the dump has flattened values. Otherwise the ids are addresses. Returns true if the plan changed.
     pub(crate) fn learn_flattened(&mut self, scanned: &Scanned) -> bool {
         let low_ids = scanned.stats.low_ids;
         if self.has_flattened || self.flattened_below == 0 || !low_ids.are_any() {
@@ -264,9 +262,9 @@ impl Plan {
         true
     }
 
-    /// Returns true if the results of a pass do not change the plan (the known classes and the address range).
-    /// Otherwise, corrects the plan for another pass and returns false. The plan changes if the pass found new classes,
-    /// ids without a slot in the address map, or (for the first time) ids below [`Plan::flattened_below`].
+    /// Returns true if the results of a pass do not change the plan. Otherwise, corrects the plan for another pass and
+    /// returns false. The plan changes if the pass found new classes, ids without a slot in the address map, or (for
+    /// the first time) ids below [`Plan::flattened_below`].
     pub(crate) fn is_settled(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
         let learned = self.learn_flattened(scanned);
         if self.learn_classes(context, scanned) || learned {

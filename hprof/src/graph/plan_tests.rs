@@ -48,9 +48,8 @@ fn plan(source: &Source) -> Plan {
 /// The signature of [`build::build`] and [`build::measure`].
 type Pass<T> = fn(&Context<'_>, &mut Plan) -> Result<T>;
 
-/// Creates the [`Plan`] (starting point of an analysis) of a heap and runs `pass` with it. `pass` reads the objects of
-/// the heap one or more times and corrects the plan. Returns the result of `pass`, the corrected plan, and how many
-/// times the objects were read.
+/// Creates the [`Plan`] of a heap and runs `pass` with it. `pass` reads the objects of the heap one or more times and
+/// corrects the plan. Returns the result of `pass`, the corrected plan, and how many times the objects were read.
 fn passed<T>(heap: &HeapBuilder, pass: Pass<T>) -> (T, Plan, usize) {
     let source = source(heap);
     let header = record::header(&source).unwrap();

@@ -17,21 +17,19 @@ use crate::graph::address::{Range, Ranks};
 /// Maximum number of runs (parts with ascending addresses) in a piece of the file, which is about a megabyte. If a
 /// piece has more runs, the objects of the whole file count as not sorted by address.
 const MOST_IN_PIECE: usize = 256;
-/// While the file is read, at most this number of runs (parts in address order) is stored, plus one run for each piece
-/// that was read.
+/// While the file is read, at most this number of runs is stored, plus one run for each piece that was read.
 const MOST_KEPT: usize = 1 << 16;
-/// Maximum number of runs (parts in address order) in the table of a file. For more runs, a table of all objects is
-/// faster.
+/// Maximum number of runs in the table of a file. For more runs, a table of all objects is faster.
 const MOST: usize = 1 << 12;
 
 /// A run (objects with ascending addresses), or the part of a run that is in one piece of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
-    /// Ids of the first and the last object of the run (objects with ascending addresses).
+    /// Ids of the first and the last object of the run.
     first: u64,
     last: u64,
-    /// Number of objects with references, and number of objects without references, that come before this run of
-    /// ascending addresses in the file.
+    /// Number of objects with references, and number of objects without references, that come before this run in the
+    /// file.
     before: [u32; 2],
 }
 
@@ -39,7 +37,7 @@ struct Run {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     runs: Vec<Run>,
-    /// True if there are too many runs (parts in address order) for a table. Then `runs` is empty.
+    /// True if there are too many runs for a table. Then `runs` is empty.
     scattered: bool,
     pieces: usize,
 }
@@ -73,8 +71,8 @@ impl Runs {
         }
     }
 
-    /// Adds the runs (parts in address order) of the next piece of the file. `base` is the number of objects with
-    /// references, and the number of objects without references, in all earlier pieces.
+    /// Adds the runs of the next piece of the file. `base` is the number of objects with references, and the number of
+    /// objects without references, in all earlier pieces.
     pub(crate) fn append(&mut self, piece: &mut Self, base: [usize; 2]) {
         self.pieces += 1;
         if piece.scattered || self.runs.len() + piece.runs.len() > self.pieces + MOST_KEPT {
@@ -109,8 +107,8 @@ impl Runs {
         (apart && !self.scattered).then_some(runs)
     }
 
-    /// Returns true if the address ranges of the runs (parts of the file with ascending addresses) do not overlap. Then
-    /// objects that follow each other in a run are also neighbours in the heap.
+    /// Returns true if the address ranges of the runs do not overlap. Then objects that follow each other in a run are
+    /// also neighbours in the heap.
     pub(crate) fn are_disjoint(&self) -> bool {
         self.by_address().is_some()
     }
@@ -148,15 +146,15 @@ pub(crate) struct Row {
     /// Number of objects with references, and number of objects without references, whose addresses are lower than the
     /// addresses of this run's objects.
     pub(crate) ranks: [u32; 2],
-    /// Number of objects with references, and number of objects without references, that come before this run (objects
-    /// with ascending addresses) in the file.
+    /// Number of objects with references, and number of objects without references, that come before this run in the
+    /// file.
     pub(crate) numbers: [u32; 2],
 }
 
 impl Row {
-    /// Returns number minus rank, which is the same for all objects of this run (objects with ascending addresses). An
-    /// object's number is its position in the file, and its rank is its position in the order of addresses. Objects
-    /// with references (first result) and objects without references (second result) are counted separately.
+    /// Returns number minus rank, which is the same for all objects of this run. An object's number is its position in
+    /// the file, and its rank is its position in the order of addresses. Objects with references (first result) and
+    /// objects without references (second result) are counted separately.
     const fn offsets(&self) -> [u32; 2] {
         [
             self.numbers[0].wrapping_sub(self.ranks[0]),

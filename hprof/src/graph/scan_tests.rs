@@ -85,8 +85,8 @@ fn telling_fields(heap: &HeapBuilder) -> (Built, Classes) {
     built(heap, options)
 }
 
-/// Returns, for each object with references, which fields its adjacency list contains, as encoded in its shape (the
-/// code of its class). The objects are in file order.
+/// Returns, for each object with references, which fields its adjacency list contains, as encoded in its shape. The
+/// objects are in file order.
 fn rows(built: &Built) -> Vec<InRow> {
     let shapes = built.scanned.inner_shapes.iter();
     shapes.map(|&shape| shape::row_layout(shape)).collect()

@@ -11,8 +11,8 @@ pub(crate) trait Targets: Copy + Sync {
     /// True if references are recorded at all.
     const COLLECT: bool;
     fn encode(&self, id: u64) -> u32;
-    /// Returns the slot (position in the address map) of the bit to set for the object with this id, to show that the
-    /// object starts there.
+    /// Returns the slot (position in the address map) whose bit must be set, because the object with this id starts
+    /// there.
     #[inline(always)]
     fn start(&self, marks: &MarkWriter<'_>, id: u64) -> Option<u64> {
         marks.range.slot(id)

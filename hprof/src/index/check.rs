@@ -78,10 +78,10 @@ pub(super) fn ends(all: &[u32], part: Range<usize>) -> bool {
 }
 
 /// Checks the counts of an address map against its bits. The map consists of lines of `line` bitmap words each. A set
-/// bit shows that an object starts at an address: an object with references in words with even index, an object without
-/// references in the others. For each line, `counts` has two numbers: the set bits of both kinds in all earlier lines.
-/// Counts of lines without set bits are not checked. Returns the number of set bits of each kind; `None` if a count is
-/// wrong.
+/// bit shows that an object starts at an address. The words with even index are for objects with references, the other
+/// words for objects without references. For each line, `counts` has two numbers: the set bits of both kinds in all
+/// earlier lines. Counts of lines without set bits are not checked. Returns the number of set bits of each kind; `None`
+/// if a count is wrong.
 ///
 /// Cost: one parallel pass, and a short one after it.
 pub(super) fn ranks(bits: &[u64], counts: &[u32], line: usize) -> Option<[u64; 2]> {

@@ -30,8 +30,8 @@ const PROGRAM: std::ops::Range<usize> = 26..34;
 pub struct FileStamp(Stamp);
 
 impl FileStamp {
-    /// Returns the stamp (size, modification time and hash) of a file. Reads only the first and the last bytes of the
-    /// file. Returns `None` for pipes, and if the system does not report the modification time.
+    /// Returns the stamp of a file. Reads only the first and the last bytes of the file. Returns `None` for pipes, and
+    /// if the system does not report the modification time.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -39,7 +39,7 @@ impl FileStamp {
         Ok(Stamp::of_file(path)?.map(Self))
     }
 
-    /// Returns true if the size and the modification time of a file are those in this stamp of a dump.
+    /// Returns true if the size and the modification time of a file are those of the stamp.
     #[must_use]
     pub fn matches_metadata(&self, meta: &std::fs::Metadata) -> bool {
         self.0.matches_metadata(meta)

@@ -483,9 +483,9 @@ impl Classes {
         &self.arrays
     }
 
-    /// Returns true if an object must not be treated as an object without references, although its record may contain
-    /// none: either it is a class loader, which leads to its classes, or it is an instance of `java.lang.Class` with
-    /// the id of a class object.
+    /// Returns true if an object counts as an object with references even if its record contains no reference. Such an
+    /// object is a class loader, which leads to its classes, or an instance of `java.lang.Class` with the id of a class
+    /// object.
     #[inline]
     pub(crate) fn holds_class(&self, class: u32, id: u64) -> bool {
         let is_class_object =

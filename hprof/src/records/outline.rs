@@ -210,8 +210,7 @@ impl Outline {
         Self::read(source, header, source.heap())
     }
 
-    /// Returns the outline (records outside the heap, offsets of segments) of the source's current dump and heap, like
-    /// [`Outline::from_source`].
+    /// Returns the outline of the source's current dump and heap, like [`Outline::from_source`].
     ///
     /// # Errors
     /// Returns [`Error::NoHeap`] if the dump has no heap record.
@@ -228,17 +227,17 @@ impl Outline {
         }
     }
 
-    /// Returns the outline (records outside the heap, offsets of segments) of one of the heaps that follow the file
-    /// header. `heap` is the number of the heap, counted from 0.
+    /// Returns the outline of one of the heaps that follow the file header. `heap` is the number of the heap, counted
+    /// from 0.
     ///
     /// Cost: one visit of each top-level record. The content of heap segments is not read.
     pub(crate) fn read(bytes: &[u8], header: &Header, heap: usize) -> Self {
         Self::read_to(bytes, header, heap, bytes.len())
     }
 
-    /// Reads the part of the dump before `limit`, as [`Outline::read`] does for the whole dump. The outline (records
-    /// outside the heap, offsets of segments) ends at the first record that starts at or after `limit`. If `limit` is
-    /// before the end of the file, the dump counts as truncated there.
+    /// Reads the part of the dump before `limit`, as [`Outline::read`] does for the whole dump. The outline ends at the
+    /// first record that starts at or after `limit`. If `limit` is before the end of the file, the dump counts as
+    /// truncated there.
     pub(crate) fn read_to(bytes: &[u8], header: &Header, heap: usize, limit: usize) -> Self {
         let mut out = Self::default();
         let mut unknown = 0_u64;

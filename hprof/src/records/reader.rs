@@ -129,8 +129,8 @@ impl<'a> Records<'a> {
         Classes::new(self.source, self.header.id_size, &self.outline, &visitor.0)
     }
 
-    /// Calls `visit` with each record of the heap, in the order of the file. If a heap segment is damaged, skips the
-    /// records after the damage in this segment, and returns a warning.
+    /// Calls `visit` with each record of the heap, in the order of the file. If a record of a heap segment is damaged,
+    /// skips this record and the rest of the segment, and returns a warning.
     ///
     /// Cost: one pass over the records of the heap, on this thread. Nothing is copied.
     pub fn for_each(&self, visit: impl FnMut(HeapRecord<'_>)) -> Vec<Warning> {

@@ -36,8 +36,8 @@ impl Repaired {
         self.lacks_end || self.places > 0 || self.class_roots > 0 || self.thread_roots > 0
     }
 
-    /// Parses the text of the name that `heapdiff repair` adds to a repaired dump. Returns `None` if the text does not
-    /// have exactly this format.
+    /// Parses the text of the name that marks a repaired dump. Returns `None` if the text does not have exactly this
+    /// format.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let mut numbers = text.strip_prefix(MARK)?.split(", ").map(|part| {
@@ -75,10 +75,10 @@ impl Repaired {
     }
 }
 
-/// Maximum value of a number in the name that `heapdiff repair` adds to a repaired dump.
+/// Maximum value of a number in the name that marks a repaired dump.
 const LARGEST: u64 = 1 << 60;
 
-/// Writes the text of the name that `heapdiff repair` adds to a repaired dump.
+/// Writes the text of the name that marks a repaired dump.
 impl fmt::Display for Repaired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -262,7 +262,7 @@ impl<'a> BlockVisitor<'a, '_> {
     }
 
     /// Writes zeros instead of a range of the input. If the input is only counted and the range has other bytes than
-    /// zeros, adds its length to the amount that `of` returns.
+    /// zeros, adds the range to the amount that `of` returns.
     fn zero(&mut self, range: Range<usize>, of: fn(&mut Left) -> &mut Amount) {
         if self.rewriter.counts && !is_zero(self.input(range.clone())) {
             of(&mut self.left).add(range.len());
@@ -271,7 +271,7 @@ impl<'a> BlockVisitor<'a, '_> {
         self.out.write_zeros_to(range.end);
     }
 
-    /// Writes a token (bytes of a hash) instead of the number in a field.
+    /// Writes a token instead of the number in a field.
     fn number(&mut self, range: Range<usize>) {
         let number = self.input(range.clone());
         if self.rewriter.counts && !is_number_token(number) {

@@ -37,7 +37,7 @@ pub(super) struct Block {
     pub(super) ids: (u64, u64),
 }
 
-/// The rules by which a redaction rewrites the instances of a class: which bytes to keep, and which to replace.
+/// The plan for rewriting the instances of a class: which bytes to keep, and which to replace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BodyPlan {
     /// Number of bytes that the fields take in an instance's body.
@@ -101,8 +101,8 @@ pub(super) struct Survey {
     /// Ids of the names of classes, fields, methods and files.
     pub(super) names: HashSet<u64>,
     pub(super) blocks: Vec<Block>,
-    /// For each class number, the plan for rewriting the bytes of the class's instances. `None` for classes beyond the
-    /// limit for all plans together.
+    /// For each class number, the plan for rewriting the bytes of the class's instances. `None` for a class whose plan
+    /// would exceed the limit for all plans together (see [`SPARE_FIELDS`]).
     plans: Vec<Option<BodyPlan>>,
     /// Number of classes without a plan for rewriting their instances ([`BodyPlan`]), because the plans of all classes
     /// together would have too many fields.

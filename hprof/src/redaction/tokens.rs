@@ -60,8 +60,8 @@ impl Tokens {
         units.into_remainder().fill(b'.');
     }
 
-    /// Appends a token (bytes of a hash) that replaces a number other than zero. The first byte shows that it is a
-    /// token. Zero stays zero.
+    /// Appends a token that replaces a number other than zero. Its first byte shows that it is a token. Zero stays
+    /// zero.
     pub(super) fn number(&self, number: &[u8], out: &mut Vec<u8>) {
         let hash = self.keys.hash_one(number).to_be_bytes();
         if number.iter().all(|&b| b == 0) {

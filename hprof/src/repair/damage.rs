@@ -1,7 +1,7 @@
 //! The first pass of a repair over one dump: finds the damage, and the changes that remove it.
 //!
-//! The pass treats damage as a reader of the dump does (see [`Outline`], the result of a reader's first pass). So
-//! reports on the repaired dump show the same classes and objects as reports on the damaged one.
+//! The pass treats damage as a reader of the dump does (see [`Outline`]). So reports on the repaired dump show the same
+//! classes and objects as reports on the damaged one.
 
 use rayon::prelude::*;
 
@@ -117,7 +117,7 @@ struct DumpReader<'a> {
     heap: Heap,
     /// Number of names that were read so far.
     names: usize,
-    /// The offset in the input at which the repair inserts its name record, which shows which parts the dump lacks.
+    /// The offset in the input at which the repair inserts the name record that marks the dump as repaired.
     mark_at: usize,
     /// True if a forked child of the agent wrote the dump.
     is_forked: bool,

@@ -2,8 +2,8 @@
 //! into it.
 //!
 //! The first pass reads all records, and lists the byte ranges in which the output differs from the input. The second
-//! pass copies the input and applies these changes. So the memory depends on the number of these ranges and of classes,
-//! not on the number of objects.
+//! pass copies the input and applies these changes. So the memory depends on the number of changes and classes, not on
+//! the number of objects.
 
 mod changes;
 mod damage;

@@ -425,9 +425,9 @@ const SMALL_VALUES: [&str; 6] = [
     "java.lang.Short",
 ];
 
-/// Marks the classes whose instances may have a null marker (a byte of a flattened value), because they might be value
-/// classes. These classes are [`SMALL_VALUES`], and classes without subclasses if at least three instances have the
-/// smallest distance to the next object.
+/// Marks the classes whose instances may have a null marker, because they might be value classes. These classes are
+/// [`SMALL_VALUES`], and classes without subclasses if at least three instances have the smallest distance to the next
+/// object.
 fn expect_markers(classes: &Classes, gaps: &mut [Gap]) {
     let mut is_superclass = vec![false; classes.len()];
     let superclasses = classes.iter().filter_map(|(_, class)| class.superclass);

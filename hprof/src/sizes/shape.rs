@@ -6,12 +6,11 @@ use crate::ids::{ClassIndex, NONE};
 use crate::records::classes::Classes;
 use crate::sizes::layout::Sizes;
 
-/// If an array has fewer elements than this, its shape (a 32-bit code) contains its length. A longer array has a shape
-/// of its own.
+/// If an array has fewer elements than this, its shape (a 32-bit code) contains its length.
 const SHORT: u32 = 256;
 
-/// Flag in shapes (32-bit codes) of instances with null references. These shapes exist only while a graph is built in
-/// which the positions in an adjacency list must identify fields. The bits of such a shape are:
+/// Flag in shapes of instances with null references. These shapes exist only while a graph is built in which the
+/// positions in an adjacency list must identify fields. The bits of such a shape are:
 ///
 /// ```text
 /// bit 31      bit 30     bits 29 to 17                         bits 16 to 0
@@ -19,12 +18,12 @@ const SHORT: u32 = 256;
 /// ```
 const MASKED: u32 = 1 << 31;
 const CLASS_BITS: u32 = 17;
-/// Maximum number of reference fields of a class for which the 32-bit codes of instances can show null references (see
+/// Maximum number of reference fields of a class for which the shapes of instances can show null references (see
 /// [`MASKED`]). Each reference field needs one bit.
 const MASK_BITS: u32 = 13;
 const DAMAGED: u32 = 1 << (CLASS_BITS + MASK_BITS);
 
-/// Returns the shape (encoded class) without the bits that show which references are null (see [`MASKED`]).
+/// Returns the shape without the bits that show which references are null (see [`MASKED`]).
 #[inline(always)]
 pub(crate) const fn plain(shape: u32) -> u32 {
     if shape & MASKED == 0 {
@@ -34,22 +33,20 @@ pub(crate) const fn plain(shape: u32) -> u32 {
     }
 }
 
-/// True if the shapes (32-bit codes) of a class's instances can show which reference fields are null. The shape has a
-/// bit for each of these fields (see [`MASKED`]), and the number of the class must fit in the other bits.
+/// True if the shapes of a class's instances can show which reference fields are null. The shape has a bit for each of
+/// these fields (see [`MASKED`]), and the number of the class must fit in the other bits.
 #[inline(always)]
 pub(crate) const fn has_mask(class: u32, references: usize) -> bool {
     class < 1 << CLASS_BITS && references <= MASK_BITS as usize
 }
 
-/// Returns the 32-bit code of an instance. It encodes the class, and which of the reference fields are null (the bits
-/// set in `nulls`).
+/// Returns the shape of an instance: its class, and which of its reference fields are null (the bits set in `nulls`).
 #[inline(always)]
 pub(crate) const fn with_nulls(class: u32, nulls: u32) -> u32 {
     MASKED | nulls << CLASS_BITS | class
 }
 
-/// Returns the shape (encoded class) of a damaged object whose record is an array, although its class is not an array
-/// class.
+/// Returns the shape of a damaged object whose record is an array, although its class is not an array class.
 pub(crate) const fn with_elements(class: u32) -> u32 {
     if class < 1 << CLASS_BITS {
         MASKED | DAMAGED | class
@@ -58,15 +55,15 @@ pub(crate) const fn with_elements(class: u32) -> u32 {
     }
 }
 
-/// Returns the shape (encoded class and `fields`) of an instance with a truncated record: only its first `fields`
-/// reference fields are in the record. `None` if `class` or `fields` is too large to be encoded.
+/// Returns the shape of an instance with a truncated record: only its first `fields` reference fields are in the
+/// record. `None` if `class` or `fields` is too large to be encoded.
 pub(crate) fn truncated_shape(class: u32, fields: usize) -> Option<u32> {
     let fields = fields as u32 + 1;
     let has_room = class < 1 << CLASS_BITS && fields < 1 << MASK_BITS;
     has_room.then_some(MASKED | DAMAGED | fields << CLASS_BITS | class)
 }
 
-/// Shows which of an object's references its adjacency list contains. Decoded from the object's shape (a 32-bit code).
+/// Shows which of an object's references its adjacency list contains. Decoded from the object's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
     /// The values of all reference fields, except the fields whose bits are set in this number.
@@ -98,7 +95,7 @@ pub(crate) const fn row_layout(shape: u32) -> InRow {
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     classes: u32,
-    /// The shape (number) of the first array in `longs`. All smaller shapes belong to other objects.
+    /// The shape of the first array in `longs`. All smaller shapes belong to other objects.
     long: u32,
     arrays: Vec<ClassIndex>,
     /// Class and length of each long array, that is, of each array with at least [`SHORT`] elements, and of each array
@@ -137,8 +134,8 @@ impl Shapes {
         }
     }
 
-    /// True if there are enough numbers left for `longs` long arrays. Each long array needs a number of its own as its
-    /// shape (see [`Shapes::longs`]).
+    /// True if there are enough shapes left for `longs` long arrays (see [`Shapes::longs`]). Each long array has its
+    /// own shape.
     pub(crate) fn has_room(&self, longs: usize) -> bool {
         u64::from(self.long) + longs as u64 + 1 < u64::from(MASKED)
     }
@@ -165,8 +162,8 @@ impl Shapes {
         (len < SHORT).then(|| self.classes * 3 + array * SHORT + len)
     }
 
-    /// Returns the shape (number that encodes class and length) of an array in `longs`. Each of these arrays has its
-    /// own shape. `number` is the index of the array in `longs`.
+    /// Returns the shape of an array in `longs`. Each of these arrays has its own shape. `number` is the index of the
+    /// array in `longs`.
     pub(crate) const fn long_array(&self, number: u32) -> u32 {
         self.long + number
     }
@@ -175,8 +172,8 @@ impl Shapes {
         self.long
     }
 
-    /// Returns the shapes (numbers that encode class and length) that objects of these classes may have. If one of the
-    /// classes is an array class, the shapes of all long arrays are included.
+    /// Returns the shapes that objects of these classes may have. If one of the classes is an array class, the shapes
+    /// of all long arrays are included.
     pub(crate) fn ranges_of(&self, classes: &[ClassIndex]) -> Vec<Range<u32>> {
         let mut ranges = Vec::new();
         for &class in classes {
@@ -214,16 +211,15 @@ impl Shapes {
 
 /// Maximum number of entries in a table that is indexed by shape (encoded class and array length). The limit is needed
 /// because a file can have any number of array classes, and each of them has [`SHORT`] shapes. If a shape is at or
-/// above this limit, the value in question is computed for each call.
+/// above this limit, its value is computed for each call.
 pub(crate) const IN_TABLES: u32 = 1 << 20;
 
 /// The class and the shallow size of the objects with each shape (encoded class and array length). The table has at
 /// most [`IN_TABLES`] entries.
 #[derive(Debug)]
 pub(crate) struct ShapeSizes {
-    /// Indexed by shape (encoded class and array length), for the shapes below [`IN_TABLES`] that do not belong to long
-    /// arrays (see [`Shapes::longs`]). Each entry is the class ([`NONE`] for class objects) and the size ([`u32::MAX`]
-    /// if it does not fit in 32 bits).
+    /// Indexed by shape, for the shapes below [`IN_TABLES`] that do not belong to long arrays (see [`Shapes::longs`]).
+    /// Each entry is the class ([`NONE`] for class objects) and the size ([`u32::MAX`] if it does not fit in 32 bits).
     short: Vec<(u32, u32)>,
 }
 
@@ -294,9 +290,8 @@ fn size_of_shape_object(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
 /// object. The table contains only classes that their instances might keep alive.
 #[derive(Debug)]
 pub(crate) struct ShapeClasses {
-    /// Indexed by shape (encoded class and array length), for the shapes below [`IN_TABLES`] that do not belong to long
-    /// arrays (see [`Shapes::longs`]). Each entry is the class object, or [`NONE`] if objects with this shape cannot
-    /// keep their class alive.
+    /// Indexed by shape, for the shapes below [`IN_TABLES`] that do not belong to long arrays (see [`Shapes::longs`]).
+    /// Each entry is the class object, or [`NONE`] if objects with this shape cannot keep their class alive.
     short: Vec<u32>,
     /// For each class, true if the instances of the class might keep its class object alive.
     counts: Vec<bool>,

@@ -60,7 +60,7 @@ fn assert_not_found(bytes: &[u8], text: &str) {
     }
 }
 
-/// Returns a dump with the secret in strings, arrays, names and unknown records, and with one name that a redaction
+/// Returns a dump with the secret in strings, arrays, names and other records, and with one name that a redaction
 /// keeps.
 fn planted(options: writer::Options) -> Vec<u8> {
     let mut heap = HeapBuilder::new(options);

@@ -31,7 +31,7 @@ pub(crate) struct Prune {
 }
 
 impl Prune {
-    /// Removes old data and prints the numbers of removed ticks (data of one time interval each) and GCs.
+    /// Removes old data and prints the numbers of removed ticks and GCs.
     pub(crate) fn run(&self) -> Result<Exit> {
         let failure = |e| Failure::trace(&e);
         let path = &self.trace;

@@ -121,7 +121,7 @@ impl Stack {
         alone
     }
 
-    /// True if the report states which part of the stack's objects is alive.
+    /// True if the report states the percentage of the stack's objects that are alive.
     pub(super) fn has_survival(&self) -> bool {
         self.survival_known
             .unwrap_or(self.survival_permille.is_some())

@@ -17,7 +17,7 @@ struct Tally {
     outside: [u32; 2],
     /// Number of stacks that the report does not name.
     unnamed: u32,
-    /// Number of stacks for which the report does not state which part of the objects is alive.
+    /// Number of stacks for which the report does not state the percentage of the objects that are alive.
     unknown: u32,
     /// Sum of the relative errors of all stacks. A relative error is estimate / truth - 1.
     error: f64,

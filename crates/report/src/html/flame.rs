@@ -1,4 +1,4 @@
-//! The tree of a flame graph. Stacks that begin with the same frames have the nodes of these frames in common.
+//! The tree of a flame graph. Stacks that begin with the same frames share the nodes of these frames.
 
 use std::cmp::Reverse;
 

@@ -23,7 +23,7 @@ pub(super) struct Cell {
 impl Section {
     pub(super) fn new(id: &'static str, name: &'static str, table: Table) -> Self {
         let is_text = |kind: Column| kind != Column::Figure;
-        // In each row of the table, the cell in the first column with text (not figures) is the heading of the row.
+        // In each row of the table, the cell in the first column with text is the heading of the row.
         let subject = table.columns.iter().position(|c| is_text(c.1));
         let cell = |(at, text): (usize, &String)| {
             let kind = table.columns[at].1;

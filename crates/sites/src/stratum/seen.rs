@@ -4,10 +4,10 @@
 //! random variation. On average, the share of such stacks in the samples is larger than their share in the objects.
 //!
 //! A single sample is the only sample of its stack. The fraction of single samples is an estimate for the fraction of
-//! the objects of stacks without a sample (Good, Biometrika 40, 1953). This fraction is subtracted from the stacks with
-//! few samples. If a stratum (objects of one class and size) has only one sample, this estimate would always be 1. Then
-//! the estimate is the probability that two samples are of different stacks, which is estimated from all strata with at
-//! least two samples.
+//! the objects that stacks without a sample allocated (Good, Biometrika 40, 1953). This fraction is subtracted from the
+//! stacks with few samples. If a stratum (objects of one class and size) has only one sample, this estimate would
+//! always be 1. Then the estimate is the probability that two samples are of different stacks, which is estimated from
+//! all strata with at least two samples.
 //!
 //! The lower end of an interval follows a zero-truncated Poisson distribution.
 
@@ -26,8 +26,8 @@ const TAIL: f64 = 0.025;
 /// Number of bisection steps in the computation of the lower end.
 const HALVINGS: u32 = 40;
 
-/// Returns the estimated probability that two samples of a stratum (objects of one class and size) are of the same
-/// stack. Returns 0.5 if no stratum has at least two samples.
+/// Returns the estimated probability that two samples of a stratum are of the same stack. Returns 0.5 if no stratum has
+/// at least two samples.
 pub(super) fn same_stack_probability<'a, K: 'a>(
     strata: impl Iterator<Item = &'a Stratum<K>>,
 ) -> f64 {
@@ -89,8 +89,8 @@ impl<K: Ord + Copy> Seen<K> {
     }
 
     /// Returns a function that corrects the share of a stack in the samples `came`. `came` contains the samples of each
-    /// stack in one stratum (objects of one class and size). `drawn` is the fraction of the stratum's new objects that
-    /// was sampled. `floor` returns the minimum share of a stack.
+    /// stack in one stratum. `drawn` is the fraction of the stratum's new objects that was sampled. `floor` returns the
+    /// minimum share of a stack.
     pub(super) fn correct(
         &self,
         came: &BTreeMap<K, Estimate>,
@@ -109,8 +109,8 @@ impl<K: Ord + Copy> Seen<K> {
                 return share;
             };
             let floor = floor.min(share.value);
-            // If a stack also has samples of other object sizes (in other strata), a report lists it even if it had no
-            // samples in this stratum. So the lower end of its interval needs no correction.
+            // If a stack also has samples in other strata, a report lists it even if it had no samples in this stratum.
+            // So the lower end of its interval needs no correction.
             let part = 1.0 - lower_mean_bound(samples) / float(samples);
             let exact = share.value * (1.0 - part * (1.0 - drawn).sqrt());
             let low = match all {

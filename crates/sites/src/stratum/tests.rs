@@ -229,8 +229,8 @@ fn strata_without_samples_are_reported_or_merged() {
         let bytes = division.parts.get(&'a').map_or(0.0, |p| p.bytes.value);
         (bytes, division.unsampled)
     };
-    // Random variation can explain why none of ten objects has a sample. So this stratum (the objects of one size) is
-    // merged with the stratum of the neighbouring size.
+    // Random variation can explain why none of ten objects has a sample. So this stratum is merged with the stratum of
+    // the neighbouring size.
     assert_eq!(
         divide(vec![with(10, 100, 0), with(100, 112, 9)]),
         (12_200.0, 0)
@@ -241,8 +241,7 @@ fn strata_without_samples_are_reported_or_merged() {
         divide(vec![with(1000, 100, 0), with(100, 112, 9)]),
         (11_200.0, 100_000)
     );
-    // A stratum (the objects of about one size) is merged only with strata of a similar object size. Here the sizes are
-    // too different.
+    // A stratum is merged only with strata of a similar object size. Here the sizes are too different.
     assert_eq!(
         divide(vec![with(10, 100, 0), with(100, 1120, 9)]),
         (112_000.0, 1000)

@@ -11,8 +11,7 @@ use crate::snapshot::Snapshot;
 /// Maximum number of pieces of the file (about a megabyte each) whose objects are in memory at a time.
 const PIECES: usize = 8;
 
-/// Maximum number of nodes that are followed one after the other. Each may need a walk over a piece of the file (about
-/// a megabyte).
+/// Maximum number of nodes that are followed one after the other. Each may need a walk over a piece of the file.
 const NODES: u64 = 10_000;
 
 /// The entries found in a chain, a hash table or a tree.
@@ -87,8 +86,8 @@ impl Names {
 }
 
 /// Reads nodes one after the other. Nodes that were created together are mostly close together in the file. So when a
-/// piece of the file (about a megabyte) is walked, all its objects are cached. If there is an index, it locates each
-/// object, and no pieces are cached.
+/// piece of the file is walked, all its objects are cached. If there is an index, it locates each object, and no pieces
+/// are cached.
 struct NodeReader<'a> {
     snapshot: &'a Snapshot,
     pieces: Vec<(u32, Vec<(u32, Raw<'a>)>)>,

@@ -311,7 +311,7 @@ impl Snapshot {
     }
 }
 
-/// The references of the objects in one piece of the file (about a megabyte).
+/// The references of the objects in one piece of the file.
 struct RowsOfPiece<'a> {
     snapshot: &'a Snapshot,
     rules: &'a Rules,
@@ -357,8 +357,7 @@ impl Visitor for RowsOfPiece<'_> {
     }
     #[inline(always)]
     fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        // Arrays of primitives have no references. Objects without references are numbered separately. So if
-        // [`Numbering`] counts records, the next number of such objects increases.
+        // Arrays of primitives have no references. But if [`Numbering`] counts records, it must count these arrays.
         self.numbering
             .counted(object.id, Body::Primitives(kind, len, elements));
     }
@@ -466,8 +465,8 @@ impl Deep<'_> {
             };
         });
         if !whole {
-            // Some objects are marked as seen but were not visited, so `reached` does not list them. Clear the bits of
-            // all objects in `seen`.
+            // Some objects are marked as seen but were not visited, so `reached` does not list them. Clear all
+            // bits of `seen`.
             self.clear_seen();
             return None;
         }

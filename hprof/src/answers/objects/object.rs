@@ -234,7 +234,7 @@ impl<V: Bodies> Visitor for V {
     }
 }
 
-/// Assigns object numbers to the records of a piece of the file (about a megabyte) while the piece is walked in order.
+/// Assigns object numbers to the records of a piece of the file while the piece is walked in order.
 pub(crate) struct Numbering<'a> {
     snapshot: &'a Snapshot,
     /// Two numbers: that of the next object with references, and that of the next object without references.

@@ -106,7 +106,7 @@ pub(super) fn scan(
     Ok(all)
 }
 
-/// The results of the pass for one piece of the file (about a megabyte).
+/// The results of the pass for one piece of the file.
 struct PieceContents<'a> {
     snapshot: &'a Snapshot,
     forms: &'a [Option<Form>],

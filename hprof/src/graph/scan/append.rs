@@ -89,7 +89,7 @@ impl Scanned {
 }
 
 /// Returns an error if there are more objects, references or shapes than 32 bits can number. (A shape encodes the class
-/// and the array length of an object.) `shapes_fit` is false if there are too many of these codes.
+/// and the array length of an object.) `shapes_fit` is false if there are too many shapes.
 pub(super) fn check_numbers(
     classes: usize,
     objects: usize,

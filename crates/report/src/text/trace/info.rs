@@ -8,7 +8,7 @@ use super::run;
 use crate::document::Document;
 use crate::times::{span, utc};
 
-/// Maximum number of messages in the trace (notes) that are shown for a run.
+/// Maximum number of notes that are shown for a run.
 const NOTES: usize = 5;
 
 pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {

@@ -76,8 +76,8 @@ public final class GrowthOptions {
     }
 
     /**
-     * Sets the minimum share (fraction) of growing rounds, above 0 and at most 1. The check fails only if the content
-     * of one holder grows in at least this share of the measured rounds. The holder is the field whose content grows.
+     * Sets the minimum share of growing rounds, above 0 and at most 1. The check fails only if the content of one
+     * holder grows in at least this share of the measured rounds. The holder is the field whose content grows.
      */
     public GrowthOptions withMinGrowingShare(double share) {
         // This condition also rejects NaN.

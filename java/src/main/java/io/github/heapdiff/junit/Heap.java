@@ -25,8 +25,7 @@ public final class Heap {
 
     /**
      * Repeats the work in rounds, and fails if the content of one holder grows in at least half of the measured rounds.
-     * The holder is the field whose content grows. {@link GrowthOptions#withMinGrowingShare} changes the
-     * minimum (half).
+     * The holder is the field whose content grows. {@link GrowthOptions#withMinGrowingShare} sets another minimum.
      *
      * @throws AssertionError if the heap grows; the message contains the holder, its path from a GC root, and its
      *     growth
