@@ -3,7 +3,7 @@
 use hprof::ObjectIndex;
 use hprof::index::{Decoder, Encoder};
 
-use super::{Ends, SAMPLES, Step, StepId, Trie};
+use super::{SAMPLES, Step, StepId, Trie};
 use crate::names::{KINDS, Name, Names};
 use crate::samples::population::SizeClasses;
 use crate::summary::kept::figure;
@@ -63,11 +63,7 @@ impl Trie {
             let parent = steps[step].parent;
             steps[parent.0 as usize].children.push(StepId(step as u32));
         }
-        let mut trie = Self {
-            steps,
-            names,
-            ends: Ends::default(),
-        };
+        let mut trie = Self { steps, names };
         trie.sort_children();
         (trie.len() > 0).then_some(trie)
     }

@@ -117,7 +117,6 @@ impl<'a> Locator<'a> {
         // All links of a chain, such as a linked list, belong to one trie node. So the label of a reference between two
         // links may not occur in the trie, and then `via` is `None`.
         let via = known.find(&via, kind);
-        let via = via.map(|via| self.trie.ends.label(above, via, class));
         let step = self.trie.folds_into(above, via, class);
         step.or_else(|| self.index.get(&(above, via?, class)).copied())
             .map_or(end, on)

@@ -2,9 +2,8 @@
 //!
 //! A label is the class of objects and the field through which their dominator holds them. Siblings with the same label
 //! become one node of the trie. In the code, a trie node is called a step. A list of a million entries is a handful of
-//! trie nodes. Chains of one label (linked lists, tree nodes) fold into one trie node, together with the ends of the
-//! chain to which the list itself refers (`ends`). Small branches get no trie node, and only large trie nodes are
-//! expanded.
+//! trie nodes. Chains of one label (linked lists, tree nodes) fold into one trie node. Small branches get no trie node,
+//! and only large trie nodes are expanded.
 //!
 //! ```text
 //! objects                                trie nodes
@@ -13,7 +12,6 @@
 //! Node -> Node -> Node                   Node, 3 objects
 //! ```
 
-mod ends;
 mod kept;
 pub(crate) mod locate;
 
@@ -31,7 +29,6 @@ use rustc_hash::FxHashMap;
 use crate::names::{self, LabelKind, Name, Names};
 use crate::samples::AgentObjects;
 use crate::samples::population::{SizeClasses, array_classes};
-use ends::Ends;
 
 /// The number of a node in its trie; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -77,7 +74,6 @@ pub(crate) struct Trie {
     steps: Vec<Step>,
     /// The interned labels.
     pub(crate) names: Names,
-    ends: Ends,
 }
 
 impl std::ops::Index<StepId> for Trie {
@@ -121,7 +117,6 @@ impl Trie {
             trie: Self {
                 steps: Vec::new(),
                 names: Names::default(),
-                ends: Ends::default(),
             },
             pending: Vec::new(),
             largest: Vec::new(),
@@ -314,9 +309,6 @@ impl Group {
     }
 }
 
-/// A group with the label of the reference that holds its objects, and with the name of their class.
-type NamedGroup = (Name, Name, Group);
-
 /// The key of a group: two numbers, for the kind of reference that holds an object and for the object's class. Each
 /// class object has its own number, as if it had its own class.
 type GroupKey = (u32, u32);
@@ -415,8 +407,7 @@ impl Builder<'_> {
             own.objects += folded.objects;
             own.shallow_bytes += folded.shallow;
             own.sizes.merge(&folded.sizes);
-            let groups = self.named(step, list);
-            for (via, class, group) in self.merge_ends(step, groups) {
+            for (via, class, group) in self.named(step, list) {
                 self.place(step, (via, class), group, is_nested);
             }
         }
@@ -488,8 +479,8 @@ impl Builder<'_> {
 
     /// Adds up the groups below a trie node that have the same label. For example, each of thousands of generated
     /// classes can be too small to be stored, while all of them together are large.
-    fn named(&mut self, above: StepId, list: Vec<(GroupKey, Group)>) -> Vec<NamedGroup> {
-        let mut named: Vec<NamedGroup> = Vec::with_capacity(list.len());
+    fn named(&mut self, above: StepId, list: Vec<(GroupKey, Group)>) -> Vec<(Name, Name, Group)> {
+        let mut named: Vec<(Name, Name, Group)> = Vec::with_capacity(list.len());
         let mut places: FxHashMap<(Name, Name), usize> = FxHashMap::default();
         for (key, group) in list {
             let Some(&(_, sample)) = group.samples.0.first() else {
@@ -499,7 +490,6 @@ impl Builder<'_> {
             let via = self.trie.names.intern(&via, kind);
             let class = names::name_of(self.snapshot, sample);
             let class = self.trie.names.intern(&class, LabelKind::Class);
-            let via = self.trie.ends.label(above, via, class);
             match places.entry((via, class)) {
                 Entry::Occupied(known) => named[*known.get()].2.merge(group),
                 Entry::Vacant(place) => {
@@ -639,7 +629,6 @@ impl Trie {
         Self {
             steps: drawn,
             names,
-            ends: Ends::default(),
         }
     }
 
