@@ -1,10 +1,7 @@
 //! Names for holders that are not application fields, in a form that programmers know. A thread local is named by the
 //! field that refers to it, a local variable by its method.
 
-use std::collections::BTreeMap;
-
 use heapdiff_model::diff::Suspect;
-use hprof::answers::{Frame, LOCAL_VARIABLE, OTHER_METHODS};
 use hprof::records::RootKind;
 use hprof::{ObjectIndex, Snapshot};
 
@@ -23,8 +20,6 @@ pub(super) const LOCAL: &str = "<local variable>";
 const BATCH: usize = 1 << 12;
 /// Maximum number of objects of a trie node for which the thread local that holds them is looked up.
 const ASKED: usize = 4;
-/// If local variables of other methods hold more than 1/`OTHERS_PART` of a trie node's bytes, the name says so.
-const OTHERS_PART: u64 = 20;
 
 /// The name of a holder, and the class that declares the holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,58 +194,27 @@ fn clojure_var_name(context: &SuspectContext<'_>, at: usize) -> Option<String> {
 /// Returns the method whose local variable holds the largest object of a trie node. If local variables of several
 /// application methods hold this object, returns the outermost of these methods. It passes the object to the methods
 /// that it calls.
-///
-/// A trie node contains the objects of the local variables of all methods. If objects of other methods retain more than
-/// 1/[`OTHERS_PART`] of the trie node's bytes, the returned name mentions other methods.
 fn frame(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     let Some(snapshot) = context.dump() else {
         return title_in_summary(context, at);
     };
     let &object = samples(context, at).first()?;
     let threads = snapshot.threads();
-    let tree = snapshot.tree();
-    // The class of an object, and the class of the thread that holds the object.
-    let key = |object: ObjectIndex| {
-        let thread = tree.dominator(object).and_then(|d| tree.object(d));
-        (
-            snapshot.class_of(object),
-            thread.and_then(|t| snapshot.class_of(t)),
-        )
-    };
-    let wanted = key(object);
-    let mut frames: BTreeMap<ObjectIndex, Vec<&Frame>> = BTreeMap::new();
-    for frame in threads.iter().flat_map(|thread| &thread.frames) {
-        for local in &frame.locals {
-            if local.kind == RootKind::JavaFrame && key(local.object) == wanted {
-                frames.entry(local.object).or_default().push(&frame.frame);
-            }
-        }
-    }
-    let method = |frames: &[&Frame]| {
-        let mut outer = frames.iter().rev();
-        let own = outer.find(|f| names::is_application_class_name(&f.class));
-        let frame = own.or(frames.last())?;
-        Some((
-            names::stable(&frame.class).into_owned(),
-            frame.method.clone(),
-        ))
-    };
-    let of_object = method(frames.get(&object)?)?;
-    let others = frames
+    let holds = |l: &hprof::answers::Local| l.object == object && l.kind == RootKind::JavaFrame;
+    let frames: Vec<_> = threads
         .iter()
-        .filter(|(_, frames)| method(frames).as_ref() != Some(&of_object));
-    let others: u64 = others
-        .filter_map(|(&other, _)| snapshot.retained_bytes(other))
-        .sum();
-    let all = context.trie()[context.steps[at]].retained_bytes;
-    let more = if others > all / OTHERS_PART {
-        OTHER_METHODS
-    } else {
-        ""
-    };
-    let (class, method) = of_object;
+        .flat_map(|thread| &thread.frames)
+        .filter(|frame| frame.locals.iter().any(holds))
+        .map(|frame| &frame.frame)
+        .collect();
+    let own = frames
+        .iter()
+        .rev()
+        .find(|f| names::is_application_class_name(&f.class));
+    let frame = own.or(frames.last())?;
+    let class = names::stable(&frame.class).into_owned();
     Some(Title {
-        name: format!("{LOCAL_VARIABLE}{class}.{method}{more}"),
+        name: format!("local variable of {class}.{}", frame.method),
         class,
     })
 }

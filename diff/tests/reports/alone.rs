@@ -485,28 +485,6 @@ fn threads_of_a_pool_are_no_accumulation() {
 }
 
 #[test]
-fn local_variables_of_several_methods_are_not_named_as_those_of_one() {
-    let holder = |rows_of_other: usize| {
-        let mut app = App::new();
-        let job = app.class("com.acme.Job", &[], &[]);
-        let row = app.class("com.acme.Row", &["body"], &[]);
-        for (method, count) in [("run", 3000), ("check", rows_of_other)] {
-            let frame = Frame::new(&app.heap, job, method, 42);
-            let thread = app.heap.add_thread(method, &[frame]);
-            let rows = app.rows(row, count, 60);
-            let rows = list_of(&mut app, rows);
-            app.heap.add_local(thread, 0, rows);
-        }
-        let report = report(app);
-        assert_eq!(&*first(&report).class, "com.acme.Row");
-        first(&report).holder.to_string()
-    };
-    assert_eq!(holder(20), "local variable of com.acme.Job.run");
-    let several = "local variable of com.acme.Job.run or of other methods";
-    assert_eq!(holder(1000), several);
-}
-
-#[test]
 fn threads_that_the_program_creates_accumulate() {
     let mut app = App::new();
     let object = app.boot.thread;

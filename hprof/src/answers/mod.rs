@@ -59,7 +59,6 @@ pub use deep::tree::DeepLine;
 pub use deep::{Deep, DeepOptions, DeepSize};
 pub use histogram::Histogram;
 pub use holders::{Dominated, Hold, Holders};
-pub use objects::locals::{LOCAL_VARIABLE, OTHER_METHODS};
 pub use objects::object::{ArrayView, ClassObject, Content, FieldValue, Record, Value};
 pub use objects::reference::Via;
 pub use objects::select_error::SelectError;

@@ -306,8 +306,6 @@ fn printed_names_select_the_values_of_fields() {
     }
     let local = "local variable of com.acme.Base.run";
     assert_eq!(select(local).unwrap(), numbers(&[array, empty]));
-    let with_others = format!("{local} or of other methods");
-    assert_eq!(select(&with_others).unwrap(), numbers(&[array, empty]));
     assert_eq!(select("worker 1").unwrap(), numbers(&[worker.object]));
     let error = |text: &str| select(text).unwrap_err().to_string();
     assert_eq!(

@@ -9,20 +9,17 @@ use crate::answers::threads::{Frame, StackFrame};
 use crate::snapshot::Snapshot;
 
 /// Reports print this before the name of a frame if a local variable of the frame holds an object.
-pub const LOCAL_VARIABLE: &str = "local variable of ";
-/// Reports print this after the name of a method if local variables of other methods hold part of the objects.
-pub const OTHER_METHODS: &str = " or of other methods";
+const LOCAL: &str = "local variable of ";
 
 /// Returns the frame in a name. The name is a frame with its source line, or `local variable of` and a frame. Returns
 /// `None` for other names.
 pub(super) fn frame(name: &str) -> Option<&str> {
     // Reports of one dump print `CLASS, a local variable of FRAME`.
     let local = name
-        .split_once(LOCAL_VARIABLE)
+        .split_once(LOCAL)
         .filter(|(before, _)| before.is_empty() || *before == "a " || before.ends_with(", a "));
     let frame = local.map_or(name, |(_, frame)| frame);
     let frame = frame.strip_prefix("at ").unwrap_or(frame);
-    let frame = frame.strip_suffix(OTHER_METHODS).unwrap_or(frame);
     let has_place = || {
         let (method, place) = frame.strip_suffix(')')?.rsplit_once('(')?;
         let is_place = place.contains('.')

@@ -408,8 +408,8 @@ impl<'a> WasteFinder<'a> {
         // and object number (lower half). Boxes with the same value and class form a group.
         for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
             self.count_equal_group(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
-            // The call above has counted the savings of all boxes of the group except the first. The first box counts
-            // as waste if an array of primitives could replace it.
+            // `count_equal_group` has counted the savings of all boxes of the group except the first box. The first box
+            // counts as waste if an array of primitives could replace it.
             let first = group.first().map_or(NONE, |key| key[1] as u32);
             if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_held_as_content(first)
             {
