@@ -1,6 +1,6 @@
 //! Tasks in the queues of executors and timers, by class.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use heapdiff_units::grouped;
@@ -39,6 +39,9 @@ const CANCELLED: i64 = 3;
 /// Maximum number of passes that remove wrappers. Each pass removes at least one wrapper around each wrapped task.
 const DEPTH: usize = 4;
 
+/// Arrays and nodes of queues that were read before. In a damaged dump, queues may share them, or nodes may form a cycle.
+type Seen = HashSet<ObjectIndex>;
+
 /// Tasks of one class, and the queues or fork-join pools in which they wait.
 #[derive(Default)]
 struct Waiting {
@@ -59,10 +62,11 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
     // Each task, the queue or fork-join pool that it waits in, and the name of the executors.
     let mut queued: Vec<(ObjectIndex, ObjectIndex, Rc<str>)> = Vec::new();
     let nodes = LinkedNodes::read(snapshot);
+    let mut seen = Seen::new();
     for (queue, names) in queues {
         let tasks = nodes
-            .items(snapshot, queue)
-            .unwrap_or_else(|| in_array(snapshot, queue));
+            .items(snapshot, queue, &mut seen)
+            .unwrap_or_else(|| in_array(snapshot, queue, &mut seen));
         let names: Vec<String> = names.into_iter().collect();
         let name: Rc<str> = names.join(" and ").into();
         queued.extend(
@@ -79,12 +83,13 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
     let arrays = objects(snapshot, &pools, "queues").into_iter();
     for ((queues, name), pool) in arrays.zip(names).zip(&pools) {
         let queues = queues.map_or_else(Vec::new, |queues| elements(snapshot, queues));
-        for array in objects(snapshot, &queues, "array").into_iter().flatten() {
+        let arrays = objects(snapshot, &queues, "array").into_iter().flatten();
+        for array in arrays.filter(|&array| seen.insert(array)) {
             let tasks = elements(snapshot, array).into_iter();
             queued.extend(tasks.map(|task| (task, *pool, Rc::clone(&name))));
         }
     }
-    let of_timers = in_timers(snapshot);
+    let of_timers = in_timers(snapshot, &mut seen);
     let timer_tasks: Vec<ObjectIndex> = of_timers.iter().map(|(task, ..)| *task).collect();
     let cancelled = cancelled(snapshot, &timer_tasks);
     queued.extend(of_timers);
@@ -117,16 +122,19 @@ pub(super) fn add(snapshot: &Snapshot, groups: &mut Groups) {
 }
 
 /// Returns the tasks of each `java.util.Timer`, with the queue and the name of the timer's thread.
-fn in_timers(snapshot: &Snapshot) -> Vec<(ObjectIndex, ObjectIndex, Rc<str>)> {
+fn in_timers(snapshot: &Snapshot, seen: &mut Seen) -> Vec<(ObjectIndex, ObjectIndex, Rc<str>)> {
     let timers = instances(snapshot, "java.util.Timer");
     let queues = objects(snapshot, &timers, "queue").into_iter();
     let threads = objects(snapshot, &timers, "thread").into_iter();
+    let of_timers = snapshot.classes().by_name("java.util.TaskQueue");
     let mut queued = Vec::new();
     for (queue, thread) in queues.zip(threads) {
+        // A subclass of `Timer` may have a field of the same name.
+        let queue = queue.filter(|&queue| is_instance(snapshot, queue, of_timers));
         let name = thread.and_then(|thread| thread_name(snapshot, thread));
         let name: Rc<str> = name.as_deref().unwrap_or("a timer").into();
         if let Some(queue) = queue {
-            let tasks = in_array(snapshot, queue).into_iter();
+            let tasks = in_array(snapshot, queue, seen).into_iter();
             queued.extend(tasks.map(|task| (task, queue, Rc::clone(&name))));
         }
     }
@@ -198,16 +206,20 @@ impl LinkedNodes {
     }
 
     /// Returns the items of a `LinkedBlockingQueue`; `None` for other queues.
-    fn items(&self, snapshot: &Snapshot, queue: ObjectIndex) -> Option<Vec<ObjectIndex>> {
+    fn items(
+        &self,
+        snapshot: &Snapshot,
+        queue: ObjectIndex,
+        seen: &mut Seen,
+    ) -> Option<Vec<ObjectIndex>> {
         let mut node = objects(snapshot, &[queue], "head").pop().flatten()?;
         let mut items = Vec::new();
-        // In a damaged dump, nodes may form a cycle.
-        for _ in 0..=self.0.len() {
+        while seen.insert(node) {
             let Some(&(next, item)) = self.0.get(&node) else {
                 break;
             };
             items.extend(item);
-            let Some(next) = next.filter(|&next| next != node) else {
+            let Some(next) = next else {
                 break;
             };
             node = next;
@@ -217,14 +229,13 @@ impl LinkedNodes {
 }
 
 /// Returns the elements of a queue that stores them in an array.
-fn in_array(snapshot: &Snapshot, queue: ObjectIndex) -> Vec<ObjectIndex> {
+fn in_array(snapshot: &Snapshot, queue: ObjectIndex, seen: &mut Seen) -> Vec<ObjectIndex> {
     let arrays = ["queue", "items", "elements"];
     let mut arrays = arrays
         .iter()
         .filter_map(|f| objects(snapshot, &[queue], f).pop()?);
-    arrays
-        .next()
-        .map_or_else(Vec::new, |array| elements(snapshot, array))
+    let array = arrays.next().filter(|&array| seen.insert(array));
+    array.map_or_else(Vec::new, |array| elements(snapshot, array))
 }
 
 /// Returns the elements of an array that are not null.
