@@ -338,11 +338,13 @@ impl Tracing<'_> {
             let ago = millis(at.elapsed());
             (wall_ms() - ago, uptime)
         };
-        for collection in stats.collections(env, self.pauses, &clock) {
-            // The guard needs each full GC, also while the trace cannot be written.
-            if let Some(guard) = self.guard.filter(|_| collection.major) {
-                guard.after_major_gc(collection.after_bytes);
-            }
+        let collections = stats.collections(env, self.pauses, &clock);
+        // The guard needs this value also while the trace cannot be written.
+        let last_full = collections.iter().rev().find(|gc| gc.major);
+        if let (Some(guard), Some(last)) = (self.guard, last_full) {
+            guard.after_major_gc(last.after_bytes);
+        }
+        for collection in collections {
             if waiting.collections.len() == MOST_COLLECTIONS {
                 waiting.unsaid.left_out += 1;
                 continue;

@@ -58,7 +58,8 @@ impl Store {
     /// all later work on it.
     pub(crate) fn preparing<R>(&self, bytes: u64, work: impl FnOnce() -> R) -> R {
         let used = self.0.used.load(Ordering::Relaxed);
-        let is_small = bytes < Pages::LARGE as u64;
+        // Only large pages are kept.
+        let is_small = bytes < 2 * Pages::LARGE as u64;
         let is_over_limit = used.saturating_add(bytes) > self.0.limit;
         if is_small || is_over_limit || rayon::current_num_threads() < 2 {
             return work();
