@@ -71,7 +71,8 @@ impl<T> Lent<T> {
         drop(before);
     }
 
-    /// Borrows the value, or returns `None` if the owner is empty. A lock is held only while a counter is incremented.
+    /// Borrows the value that is lent at present. Returns `None` if no value is lent. The lock is held only while the
+    /// value's reference count is incremented.
     pub(crate) fn borrow(&self) -> Option<Loan<T>> {
         // On a thread that is ending, the thread-local index is gone, so use the lock with index 0.
         let place = PLACE.try_with(|place| *place).unwrap_or(0);

@@ -149,7 +149,7 @@ pub(crate) enum Kind {
     Dump,
 }
 
-/// Like [`replace`], for a file of any kind.
+/// Writes a file like [`replace`]. `kind` determines who may read the file.
 pub(crate) fn replace_file(
     path: &Path,
     kind: Kind,

@@ -14,7 +14,7 @@ const STALLED: f64 = 10.0;
 const BELOW: u64 = 10;
 /// The time span over which the growth of the memory in use is measured.
 const SPAN: Duration = Duration::from_secs(10);
-/// Minimum time between two readings from which this growth is measured.
+/// The growth of the memory in use is measured between two readings. This is the minimum time between them.
 const STEP: Duration = Duration::from_millis(500);
 
 /// Signs from the kernel that memory is scarce.

@@ -107,7 +107,7 @@ struct Limits {
     /// The lines of code that have samples in the stratum (objects of one class and size). Each has the upper bound of
     /// its live bytes, and its number of samples.
     places: BTreeMap<u32, (Interval, u64)>,
-    /// One upper bound for the sum of the live bytes of all lines of code that have no samples.
+    /// The upper bound for the lines of code without samples. It limits the sum of their live bytes.
     rest: Interval,
 }
 

@@ -44,7 +44,7 @@ pub struct CountedRun {
 pub struct CountedPart {
     /// Start of this part of the run, in milliseconds since the run began.
     pub from_ms: u64,
-    /// End of the part, in milliseconds since the run began.
+    /// End of this part of the run, in milliseconds since the run began.
     pub to_ms: u64,
 }
 

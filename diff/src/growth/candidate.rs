@@ -31,7 +31,8 @@ pub(crate) struct Candidate {
     pub(crate) retained: Vec<u64>,
     pub(crate) objects: Vec<u64>,
     pub(crate) shallow: Vec<u64>,
-    /// Memory outside of the heap owned by direct buffers in the candidate's content, in each dump.
+    /// The candidate's objects may include direct buffers. This is the memory that these buffers own outside of the
+    /// heap, in each dump.
     pub(crate) off_heap: Vec<OffHeap>,
     /// Sum of the bytes in the heap and outside of it, in each dump.
     pub(crate) series: Vec<u64>,

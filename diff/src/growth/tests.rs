@@ -206,8 +206,8 @@ fn class_totals_give_the_objects_on_other_paths() {
         (&*found[0].objects, &*found[0].by_class),
         (&[50, 100, 3150][..], &[0][..])
     );
-    // The last dump has 100 instances in no trie node. The first dump has only 90 instances, so none of them is counted
-    // as an entry of the list. The list is new.
+    // In the last dump, 100 instances belong to no trie node. The first dump has only 90 instances. So none of these 90
+    // instances counts as an entry of the list, and the list is new.
     let found = candidates(&elsewhere(ENTRY, &[(0, 90), (3150, 3250)]));
     assert_eq!(
         (&*found[0].objects, &*found[0].by_class),

@@ -91,7 +91,7 @@ enum Between {
 struct Search<'a> {
     snapshot: &'a Snapshot,
     field: &'a str,
-    /// For each kind of reference found so far, true if the label of the reference is `field`.
+    /// Results of earlier comparisons: for each kind of reference, true if its label is `field`.
     is_field: FxHashMap<Hold, bool>,
     /// Number of references that may still be read.
     left: u32,

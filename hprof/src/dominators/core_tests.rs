@@ -116,7 +116,8 @@ fn terminal_merge_nodes_are_not_members() {
     // Objects 4 and 5 are not in the core. They refer to the merge nodes 3 and 8, but nodes 3 and 8 lead to no other
     // merge node.
     assert_eq!(sinks_with(&[], &[], None), (vec![3, 8], vec![0, 1, 2]));
-    // Object 3 is in the core if its subtree leads to another merge node, back to object 3, or to a class object.
+    // Object 3 is in the core (the objects for which dominators are computed) if objects that it dominates refer to
+    // another merge node, to object 3 itself, or to a class object.
     let above = vec![0, 1, 2, 3, 4, 5];
     assert_eq!(sinks_with(&[(6, 8)], &[], None), (vec![8], above));
     let circle = vec![0, 1, 2, 3, 4, 5, 6];
@@ -231,9 +232,9 @@ fn witnesses_are_few() {
         assert_eq!(members_of(&core.members), members_of(&core.witnesses));
         members_of(&core.witnesses)
     };
-    // The witnesses (objects whose references to class objects are followed) are: the class objects; all objects of
-    // class 1, which has few referrers; and, for each other class, the first referrer in each group of `every`
-    // neighbouring objects.
+    // A witness is an object whose references to class objects are followed. All class objects are witnesses. Class 1
+    // has few referrers, so all of them are witnesses. For each other class, the first referrer in each group of `every`
+    // neighbouring objects is a witness.
     assert_eq!(
         witnesses(64, &[]),
         [0, 1, 2, 10, 30, 31, 32, 40, 70, 90, 140]

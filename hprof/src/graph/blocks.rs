@@ -129,8 +129,8 @@ impl Blocks {
         slot_in(number, self.shift, grain)
     }
 
-    /// Returns the address of a slot (a position in the bitmaps). Returns `None` if the slot is not in a block with a
-    /// number.
+    /// Returns the address of a slot (a position in the bitmaps). Returns `None` if no block of
+    /// addresses contains the slot.
     pub(crate) fn address(&self, slot: u64) -> Option<u64> {
         let block = *self.numbered.get((slot >> self.shift) as usize)?;
         let grain = u64::from(block) << self.shift | slot & ((1 << self.shift) - 1);

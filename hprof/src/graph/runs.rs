@@ -330,8 +330,7 @@ mod tests {
             let number = table.number(slot, rank, leaf);
             assert_eq!(number, next[usize::from(leaf)], "slot {slot}");
             next[usize::from(leaf)] += 1;
-            // `near` is the slot of the first object in the file, of the last object in the file, or of the object
-            // itself.
+            // The search begins at the slot `near`. Begin it at the first slot, at the last slot, and at the object's slot.
             for near in [slots[0], slots[slots.len() - 1], slot] {
                 let (same, from) = table.rank(number, leaf, near).unwrap();
                 assert_eq!(same, rank, "slot {slot}");

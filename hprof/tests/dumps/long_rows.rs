@@ -35,7 +35,7 @@ fn heap(slots: usize, entries: usize) -> Vec<u8> {
     heap.build()
 }
 
-/// Opens the dump many times, because tasks rarely work on the same object at the same time.
+/// Opens the dump many times. A fault shows only if two tasks work on the same object at the same time, which is rare.
 fn counts(dump: &[u8]) -> Vec<u64> {
     let open = || {
         let source = Source::from_bytes(dump.to_vec());

@@ -131,7 +131,7 @@ impl Model {
         model
     }
 
-    /// True if an object with this ID is copied: the ID is an address in the dump, and no class object is there.
+    /// True if the object with this ID is copied. All objects of the dump are copied, except class objects.
     fn is_copied(&self, id: u64) -> bool {
         let Some(bit) = id.checked_sub(self.lowest).map(|distance| distance / 8) else {
             return false;
