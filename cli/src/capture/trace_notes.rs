@@ -1,4 +1,4 @@
-//! Notes (short texts) that heapdiff adds to the trace of a JVM's agent: the progress of `heapdiff hunt`, and the paths
+//! Notes (short messages) that heapdiff adds to the trace of a JVM's agent: the progress of `heapdiff hunt`, and the paths
 //! of dumps.
 //!
 //! The trace belongs to the JVM's user, so heapdiff adds notes as that user. No command waits for a note or fails

@@ -100,7 +100,7 @@ pub struct SizeofSet {
     /// Number of objects that would be freed with them; null if all are unreachable.
     pub retained_objects: Option<u64>,
     /// Number of selected objects whose own deep size was measured. Usually, all selected objects were measured. If
-    /// they share so many objects that this would take too long, only the selected objects that retain the most were
+    /// this would take too long, because they share many objects, only the selected objects that retain the most were
     /// measured.
     pub measured: u64,
     /// Sum of the deep sizes of the selected objects. If several selected objects reach the same object, it is included

@@ -183,7 +183,7 @@ const DEPTH: usize = 6;
 
 /// Searches the descendants of a trie node for application classes, at most [`DEPTH`] levels down. Does not search
 /// below a descendant that has an application class. Returns the class of the largest descendant found. Returns `None`
-/// if there is none, or if the trie node itself has an application class.
+/// if there is no such descendant, or if the trie node itself has an application class.
 fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     let own = |s: StepId| names::is_application_class_name(trie.names.text(trie[s].class));
     if own(step) {

@@ -52,8 +52,8 @@ pub(crate) struct Place<'a> {
     /// Maps the text of each stack to a number. The numbers of stacks in a dump are not used, because each dump numbers
     /// its stacks differently.
     texts: BTreeMap<(Vec<&'a str>, &'a str), usize>,
-    /// Maps a stack and a class to a number in `texts`. The keys are of the dump of `of`. So the map is cleared when
-    /// `of` changes.
+    /// Maps a stack and a class to a number in `texts`. The keys are valid only for the dump to which `of` belongs. So the
+    /// map is cleared when `of` changes.
     numbers: BTreeMap<SiteAndClass, usize>,
     /// The report's line for each stack in the last dump.
     lines: BTreeMap<usize, (SiteAndClass, Line)>,

@@ -24,7 +24,7 @@ const CODE: [&str; 6] = [
 /// Number of consecutive words in a pattern that is only a part of a sentence.
 const QUOTED: usize = 4;
 
-/// Returns the examples of all sentences. Each example has two texts: the `Debug` text of the enum's value, and the
+/// Returns the examples of all sentences. Each example consists of the `Debug` output of the enum's value and of the
 /// sentence.
 fn all_examples() -> Vec<(String, String)> {
     fn texts<T: fmt::Debug + fmt::Display>(all: &[T]) -> Vec<(String, String)> {

@@ -1,5 +1,4 @@
-//! Builds suspects. A suspect is a candidate in the form that the report shows, with its path, figures, verdict and
-//! reasons.
+//! Builds suspects. A suspect is a candidate as the report shows it, with its path, figures, verdict and reasons.
 
 mod cleared;
 pub(crate) mod containers;
@@ -43,8 +42,7 @@ struct Placed {
     /// The class that declares the holding field.
     holder_class: String,
     resolved: ResolvedPaths,
-    /// The indices of the shared trie nodes on the path. A trie node is shared if its objects are reachable on several
-    /// paths.
+    /// Indices of the shared trie nodes on the path. Several paths lead to the objects of a shared trie node.
     shared_steps: Vec<usize>,
     /// True if several local variables of a thread hold the suspect's objects.
     is_shared_by_locals: bool,
@@ -398,8 +396,7 @@ fn grown(suspect: &Suspect) -> Size {
 fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let (own, all) = (suspect.growth.objects, of.growth.objects);
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
-    // A collection has about one node for each object that it holds. So both suspects must have grown by about the same
-    // number of objects.
+    // A collection has about one node for each object. So both suspects must have grown by about as many objects.
     let as_many = own.abs_diff(all) <= all.unsigned_abs() / 8;
     is_held && as_many && all > 1 && is_jdk(&suspect.class)
 }
@@ -450,9 +447,8 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// True if the program generates classes all the time, not only during start-up. `came` is the number of new classes.
-/// The condition: at least `came` / 2 generated application classes have names that are equal except for the generated
-/// part.
+/// True if the program generates classes all the time: at least `came` / 2 generated application classes have names that
+/// are equal except for the generated part. `came` is the number of new classes.
 fn are_generated_alike(context: &SuspectContext<'_>, came: u64) -> bool {
     let most = match context.last {
         Last::Dump(snapshot) => generated_alike(snapshot),

@@ -1,7 +1,6 @@
 //! Tests reports on a single dump. They name the objects that retain the most, and say nothing about growth.
 
-use crate::common;
-use crate::common::app::App;
+use crate::common::{self, app::App};
 use heapdiff_diff::{HeapReport, Suspect};
 use hprof::Source;
 use testdata::writer::{self, FieldType, Frame, Obj};

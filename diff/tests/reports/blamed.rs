@@ -1,8 +1,7 @@
 //! Tests holders and verdicts for heaps for which an earlier version named the wrong cause. The tests check fields of
 //! the report, and that certain words are absent.
 
-use crate::common;
-use crate::common::app::App;
+use crate::common::{self, app::App};
 use heapdiff_diff::{Gates, Report, Suspect, Verdict};
 use hprof::Source;
 use testdata::sampled::{AgentHeap, Sampled};

@@ -1,8 +1,7 @@
 //! Tests the detection of limits: to which collection a limit belongs, and whether the size of the collection stays
 //! within the limit.
 
-use crate::common;
-use crate::common::app::loaded;
+use crate::common::{self, app::loaded};
 use heapdiff_diff::{Report, Suspect, Verdict};
 use hprof::Source;
 use testdata::writer::{ClassId, Elements, FieldType, HeapBuilder, Obj, Value};

@@ -1,7 +1,6 @@
 //! Tests how reports describe figures that change over several dumps.
 
-use crate::common;
-use crate::common::app::App;
+use crate::common::{self, app::App};
 use heapdiff_diff::{Report, Suspect};
 use hprof::Source;
 use testdata::writer::Obj;

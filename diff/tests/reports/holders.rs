@@ -1,8 +1,7 @@
 //! Tests which field is named as the holder, and which path leads to it. The structures are modelled on published
 //! programs: a broker's queues, a database's tables.
 
-use crate::common;
-use crate::common::app::App;
+use crate::common::{self, app::App};
 use heapdiff_diff::{Report, Suspect, Verdict};
 use hprof::Source;
 use testdata::writer::{self, FieldType, HeapBuilder, Obj, ReferenceKind, Root};

@@ -1,12 +1,11 @@
 //! Tests that a comparison that reads cached summaries gives the same report as one that reads the dumps. Also tests
 //! that damaged summaries are rejected.
 
-use crate::common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::common::app::App;
+use crate::common::{self, app::App};
 use heapdiff_diff::{Comparison, Filter, Summary, Verdict};
 use heapdiff_mapping::Mapping;
 use hprof::index::IndexFault;

@@ -1,8 +1,7 @@
 //! Tests at which level of a structure the report locates growth. Some of the dumps have a second path to the same
 //! objects.
 
-use crate::common;
-use crate::common::app::App;
+use crate::common::{self, app::App};
 use heapdiff_diff::Report;
 use hprof::answers::Selector;
 use hprof::{Options, Silent, Snapshot, Source};

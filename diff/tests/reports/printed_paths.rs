@@ -1,10 +1,9 @@
 //! Checks that every path in a report exists in the last dump, on committed dumps and on random heaps.
 
-use crate::common;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use crate::common::app::App;
+use crate::common::{self, app::App};
 use heapdiff_diff::{Report, Suspect};
 use heapdiff_sites::types::stable;
 use hprof::answers::{Content, FieldValue, Record, Value};

@@ -1,9 +1,9 @@
 //! Tests redacted dumps that contain the agent's samples. In addition, every other test of reports checks that
 //! redaction does not change the report (in `common`).
 
-use crate::common;
 use std::path::Path;
 
+use crate::common;
 use heapdiff_diff::redaction_rules;
 use hprof::redaction::{Left, Redaction};
 use hprof::{Silent, Source};

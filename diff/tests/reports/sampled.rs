@@ -1,8 +1,8 @@
 //! Tests allocation sites in heaps in which every object is known.
 
-use crate::common;
 use std::ops::RangeInclusive;
 
+use crate::common;
 use heapdiff_diff::samples::{AgentObjects, Samples};
 use heapdiff_diff::{
     Allocated, AllocatedLine, Comparison, Filter, Report, Summary, Verdict, by_site,

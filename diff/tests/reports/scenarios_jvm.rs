@@ -4,19 +4,14 @@
 
 use std::path::Path;
 
-use crate::common::of_files;
+use crate::common::of_target;
 use heapdiff_diff::{Report, Verdict};
-use testdata::jvm::{DumpOptions, Jdk};
+use testdata::jvm::Jdk;
 use testdata::scenarios::{self, Mode, Scenario};
 
 /// Compares two dumps of a scenario. The scenario runs one phase between the dumps.
 fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, dir: &Path) -> Report {
-    let mut target = scenario.start(jdk, mode).unwrap();
-    let [before, after] = ["before", "after"].map(|n| dir.join(format!("{n}.hprof")));
-    target.dump(&before, DumpOptions::default()).unwrap();
-    target.advance(2).unwrap();
-    target.dump(&after, DumpOptions::default()).unwrap();
-    of_files(&[&before, &after])
+    of_target(scenario.start(jdk, mode).unwrap(), dir)
 }
 
 fn describe(report: &Report) -> String {

@@ -1,10 +1,9 @@
 //! Tests the stacks that allocated each leak. The dumps are of real JVMs in which the agent is loaded.
 
-use crate::common;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::of_files;
+use crate::common::{self, of_files, of_target};
 use heapdiff_diff::samples::{AgentObjects, Samples};
 use heapdiff_diff::{Report, Stack, by_site};
 use heapdiff_sites::Counter;
@@ -40,11 +39,7 @@ fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, flags: &[&str], dir: &Path) 
 fn diff_of(launch: &Launch, dir: &Path) -> Report {
     let mut target = launch.start().unwrap();
     target.wait_ready(1).unwrap();
-    let [before, after] = ["before", "after"].map(|n| dir.join(format!("{n}.hprof")));
-    target.dump(&before, DumpOptions::default()).unwrap();
-    target.advance(2).unwrap();
-    target.dump(&after, DumpOptions::default()).unwrap();
-    of_files(&[&before, &after])
+    of_target(target, dir)
 }
 
 fn describe(report: &Report) -> String {

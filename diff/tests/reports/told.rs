@@ -1,8 +1,7 @@
 //! Tests sentences that name a cause. Each test has one heap to which the sentence applies, and a similar heap to which
 //! it does not.
 
-use crate::common;
-use crate::common::app::App;
+use crate::common::{self, app::App};
 use heapdiff_diff::{Report, Suspect};
 use hprof::Source;
 use testdata::writer::{FieldType, Frame, Obj, Ref, Root, Value};

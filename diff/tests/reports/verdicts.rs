@@ -1,7 +1,6 @@
 //! Tests verdicts, and statements about holders, for heaps in which every object is known.
 
-use crate::common;
-use crate::common::app::loaded;
+use crate::common::{self, app::loaded};
 use heapdiff_diff::{Report, Suspect, Verdict};
 use hprof::Source;
 use testdata::writer::{self, ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Value};

@@ -373,7 +373,7 @@ mod tests {
         let (ranks, all) = of(&odd_then_even, 1_000);
         assert!(!all.are_disjoint() && all.table(&ranks).is_none());
         // Each piece of the file has its own runs (objects with ascending addresses). If each piece has only one
-        // object, each object is a run of its own, so no runs overlap.
+        // object, each run consists of one object, so no runs overlap.
         let (ranks, all) = of(&odd_then_even, 1);
         assert!(all.are_disjoint());
         check(&odd_then_even, &all.table(&ranks).unwrap(), &ranks);

@@ -30,8 +30,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
             last > first
         }
     };
-    // Search for a growing trie node whose objects are class loaders. If there is none, search for a growing trie node
-    // with a class that several loaders define. The last dump must have at least [`SEVERAL`] more of these loaders than
+    // Search for a growing trie node whose objects are class loaders. If no such node exists, search for a trie node
+    // that grows and whose class several loaders define. The last dump must have at least [`SEVERAL`] more of these loaders than
     // the first.
     let loader = steps().find(|&s| grows(s) && context.is_kind(s, "java.lang.ClassLoader"));
     let instance = || steps().find(|&s| grows(s) && more(context.class(s)) >= SEVERAL);

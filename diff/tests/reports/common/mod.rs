@@ -7,6 +7,7 @@ use std::path::Path;
 
 use heapdiff_diff::{Comparison, Filter, HeapOptions, HeapReport, OneDump, Report, Summary};
 use hprof::{Options, Silent, Snapshot, Source};
+use testdata::jvm::{DumpOptions, Target};
 
 /// Compares dumps, oldest first.
 pub(crate) fn report(dumps: impl IntoIterator<Item = Source>) -> Report {
@@ -16,6 +17,15 @@ pub(crate) fn report(dumps: impl IntoIterator<Item = Source>) -> Report {
 /// Compares dump files like [`report`].
 pub(crate) fn of_files(dumps: &[&Path]) -> Report {
     report(dumps.iter().map(|path| Source::open(path).unwrap()))
+}
+
+/// Compares two dumps of a program that is ready. Between the dumps, the program runs its second phase.
+pub(crate) fn of_target(mut target: Target, folder: &Path) -> Report {
+    let [before, after] = ["before", "after"].map(|n| folder.join(format!("{n}.hprof")));
+    target.dump(&before, DumpOptions::default()).unwrap();
+    target.advance(2).unwrap();
+    target.dump(&after, DumpOptions::default()).unwrap();
+    of_files(&[&before, &after])
 }
 
 /// Compares dumps with a filter. Also redacts the dumps, and checks that the comparison of the redacted dumps gives the
